@@ -1,0 +1,46 @@
+# Everything runs in .venv, made on first use with the interpreter in PYTHON (>= 3.11).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+CONSTRAINTS := constraints/python$(VERSION).txt
+
+.PHONY: demo test test-slow lint benchmark constraints clean
+
+demo: $(VENV)/installed  ## run the main job on real data and say where the report is
+	$(BIN)/attractor demo --out report
+
+test: $(VENV)/installed  ## run the whole test suite
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+test-slow: $(VENV)/installed  ## run the paper-size tests
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/installed-dev  ## formatting, style, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+benchmark: $(VENV)/installed-benchmark  ## measure both sides and write benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.report
+
+constraints:  ## pin the newest versions that fit, for every supported Python
+	for version in 3.11 3.12 3.13 3.14; do \
+	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version $$version \
+	    --extra test --extra dev pyproject.toml --output-file constraints/python$$version.txt; \
+	done
+
+$(VENV)/installed: pyproject.toml $(wildcard $(CONSTRAINTS))
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Attractor needs Python >= 3.11; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  $(if $(wildcard $(CONSTRAINTS)),--constraint $(CONSTRAINTS)) --editable '.[test]'
+	@touch $@
+
+$(VENV)/installed-%: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  $(if $(wildcard $(CONSTRAINTS)),--constraint $(CONSTRAINTS)) --editable '.[test,$*]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist report .pytest_cache .ruff_cache .hypothesis
