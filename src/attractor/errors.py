@@ -1,0 +1,117 @@
+"""Exceptions, warning categories, and the statuses a computation can end with."""
+
+from __future__ import annotations
+
+import enum
+
+
+class AttractorError(ValueError):
+    """Base class of every error this library raises on purpose."""
+
+
+class InvalidInputError(AttractorError):
+    """An argument cannot be used.
+
+    The message names the argument, says what was wrong with it, and what would be right.
+
+    Attributes:
+        argument: Name of the offending argument.
+        problem: What was wrong.
+        remedy: What would be right.
+    """
+
+    def __init__(self, argument: str, problem: str, remedy: str) -> None:
+        """Joins the three parts into one sentence a person can act on."""
+        super().__init__(f"{argument}: {problem}. {remedy}.")
+        self.argument = argument
+        self.problem = problem
+        self.remedy = remedy
+
+
+class FileFormatError(AttractorError):
+    """A file cannot be read as what it was said to be."""
+
+
+class AttractorWarning(UserWarning):
+    """Base class of every warning this library gives."""
+
+
+class DuplicateTokensWarning(AttractorWarning):
+    """A selected token has an exact copy in its own sequence, so no margin can separate them."""
+
+
+class TiedTokensWarning(AttractorWarning):
+    """Several tokens share the highest token score."""
+
+
+class PrecisionWarning(AttractorWarning):
+    """A computation was asked to run in less than double precision."""
+
+
+class SolverWarning(AttractorWarning):
+    """A solver ended without a certificate as tight as asked for."""
+
+
+class Status(enum.Enum):
+    """How a margin problem ended.
+
+    The value is a short name; ``message`` is the sentence a person reads.
+    """
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    STOPPED_EARLY = "stopped early"
+    LOCALLY_OPTIMAL = "locally optimal"
+
+    @property
+    def message(self) -> str:
+        """The sentence a person reads."""
+        return _STATUS_MESSAGES[self]
+
+    def __str__(self) -> str:
+        """The short name."""
+        return self.value
+
+
+_STATUS_MESSAGES = {
+    Status.OPTIMAL: "Solved: the relative duality gap is within the tolerance.",
+    Status.INFEASIBLE: (
+        "No matrix satisfies every constraint, to working precision; "
+        "the multipliers combine the constraints into a contradiction."
+    ),
+    Status.STOPPED_EARLY: (
+        "No answer was certified to the tolerance; the gap of the best matrix found, if any, and "
+        "the lower bound on the norm say how much is known."
+    ),
+    Status.LOCALLY_OPTIMAL: (
+        "A local optimum of a rank-constrained problem; nothing certifies it globally."
+    ),
+}
+
+
+class TrialStatus(enum.IntEnum):
+    """How the training of one trial ended."""
+
+    TRAINED = 0
+    STATIONARY = 1
+    BELOW_ROUNDING = 2
+    DIVERGED = 3
+
+    @property
+    def message(self) -> str:
+        """The sentence a person reads."""
+        return _TRIAL_MESSAGES[self]
+
+    def __str__(self) -> str:
+        """The name in lower case, with spaces."""
+        return self.name.lower().replace("_", " ")
+
+
+_TRIAL_MESSAGES = {
+    TrialStatus.TRAINED: "Took every step asked for.",
+    TrialStatus.STATIONARY: "Reached a point where the gradient is exactly zero; frozen there.",
+    TrialStatus.BELOW_ROUNDING: (
+        "The step is smaller than the rounding of the parameters and changes nothing; frozen."
+    ),
+    TrialStatus.DIVERGED: "Parameters or gradient became infinite or undefined; frozen there.",
+}
