@@ -1,0 +1,183 @@
+"""Selections: which tokens of each row attention keeps, should keep, or does keep."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.errors import InvalidInputError, TiedTokensWarning
+from attractor.tokens import Tokens
+
+_TIE_ROUNDINGS = 8
+"""Roundings, relative to the product of the norms that make a score, within which two tie."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """The tokens chosen in each attention row.
+
+    Attributes:
+        mask: True where a token is chosen.
+        tied: True for rows with several tokens because nothing tells them apart, as opposed to
+            several chosen on purpose.
+    """
+
+    mask: Bool[np.ndarray, "*batch sequence query token"]
+    tied: Bool[np.ndarray, "*batch sequence query"]
+
+    @classmethod
+    def from_index(cls, tokens: Tokens, index: Any) -> Selection:
+        """Chooses one token in each row by its position.
+
+        Args:
+            tokens: The data set.
+            index: ``(*instances, n)`` with one query a sequence, else ``(*instances, n, K)``;
+                further leading axes are allowed.
+
+        Raises:
+            InvalidInputError: If the shape does not fit, or a position is masked or outside.
+        """
+        array = np.asarray(index)
+        if array.dtype.kind not in "iu":
+            raise InvalidInputError(
+                "selection", f"the data type is {array.dtype}", "Give token positions, integers"
+            )
+        rows = tokens.mask.shape[:-1]
+        if tokens.queries_per_sequence == 1 and array.shape[-len(rows) + 1 :] == rows[:-1]:
+            array = array[..., None]
+        if array.ndim < len(rows) or array.shape[array.ndim - len(rows) :] != rows:
+            expected = rows[:-1] if rows[-1] == 1 else rows
+            raise InvalidInputError(
+                "selection", f"the shape is {array.shape}", f"Give {expected}: one token a row"
+            )
+        mask = array[..., None] == np.arange(tokens.length)
+        wrong = ~(mask & tokens.mask).any(-1)
+        if wrong.any():
+            row = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise InvalidInputError(
+                "selection",
+                f"row {row} chooses token {array[row]}, which is masked or does not exist",
+                f"Give positions from 0 to {tokens.length - 1} that the mask allows",
+            )
+        return cls(mask, np.zeros(mask.shape[:-1], dtype=bool))
+
+    @property
+    def index(
+        self,
+    ) -> Int[np.ndarray, "*batch sequence"] | Int[np.ndarray, "*batch sequence query"]:
+        """Position of the chosen token, -1 where several are; no query axis if it has length 1."""
+        position = np.where(self.mask.sum(-1) == 1, self.mask.argmax(-1), -1)
+        return position[..., 0] if self.mask.shape[-2] == 1 else position
+
+    @property
+    def ties(self) -> int:
+        """Number of rows in which several tokens are tied."""
+        return int(self.tied.sum())
+
+    def __getitem__(self, instance: Any) -> Selection:
+        """Chooses along the leading axis."""
+        if self.mask.ndim == 3:
+            raise InvalidInputError("index", "this selection has no leading axis", "Use it whole")
+        return Selection(self.mask[instance], self.tied[instance])
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same tokens are chosen, however they came to be."""
+        return isinstance(other, Selection) and np.array_equal(self.mask, other.mask)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        rows = int(np.prod(self.mask.shape[:-1]))
+        several = int((self.mask.sum(-1) > 1).sum())
+        return f"Selection({rows} rows, {several} with several tokens, {self.ties} of them ties)"
+
+
+def token_scores(
+    tokens: Tokens, head: Callable[[Any], Any]
+) -> Float[np.ndarray, "*instances sequence query token"]:
+    """Token scores ``gamma_ikt = y_ik h(x_it)``, minus infinity where masked.
+
+    The score of a token is what the head would answer if attention kept that token alone, signed
+    by the label (*Transformers as Support Vector Machines*, definition of token scores).
+
+    Args:
+        tokens: The data set, with labels.
+        head: Maps outputs ``(*instances, ..., v)`` to predictions.
+
+    Raises:
+        InvalidInputError: If the tokens carry no labels, or the head does not fit the values.
+    """
+    if tokens.labels is None:
+        raise InvalidInputError(
+            "tokens", "they carry no labels, so tokens have no score", "Pass labels to Tokens"
+        )
+    predictions = np.asarray(head(tokens.values), dtype=np.float64)
+    if predictions.shape != tokens.values.shape[:-1]:
+        raise InvalidInputError(
+            "head",
+            f"it maps values of shape {tokens.values.shape} to {predictions.shape}",
+            f"It must give one number a token: {tokens.values.shape[:-1]}",
+        )
+    return np.where(tokens.mask, tokens.labels[..., None] * predictions[..., None, :], -np.inf)
+
+
+def optimal_tokens(tokens: Tokens, head: Callable[[Any], Any]) -> Selection:
+    """The tokens with the highest score in each row; ties are kept together and reported.
+
+    Two scores tie when they differ by no more than rounding leaves of equal ones.
+
+    Raises:
+        InvalidInputError: If the tokens carry no labels, or the head does not fit the values.
+    """
+    scores = token_scores(tokens, head)
+    top = scores.max(-1, keepdims=True)
+    mask = scores >= top - _rounding(tokens, head)[..., None]
+    tied = mask.sum(-1) > 1
+    if tied.any():
+        rows = [tuple(int(i) for i in row) for row in np.argwhere(tied)]
+        warnings.warn(
+            f"{len(rows)} rows have several tokens of the same, highest score; the first is row "
+            f"{rows[0]}, tokens {np.flatnonzero(mask[rows[0]]).tolist()}",
+            TiedTokensWarning,
+            stacklevel=2,
+        )
+    return Selection(mask, tied)
+
+
+def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selection:
+    """The token with the highest attention score in each row, for each matrix.
+
+    Scores that differ by no more than rounding leaves of equal ones, such as those of ``W = 0``
+    or of exact copies of a token, are kept together as a tie.
+
+    Args:
+        tokens: The data set.
+        W: Matrices; leading axes broadcast against the axis of instances.
+    """
+    scores = tokens.scores(W)
+    reach = np.linalg.norm(tokens.queries @ np.swapaxes(W, -1, -2)[..., None, :, :], axis=-1)
+    size = np.where(tokens.mask, np.linalg.norm(tokens.keys, axis=-1)[..., None, :], 0).max(-1)
+    rounding = _TIE_ROUNDINGS * np.finfo(np.float64).eps * reach * size
+    mask = tokens.mask & (scores >= scores.max(-1, keepdims=True) - rounding[..., None])
+    return Selection(mask, mask.sum(-1) > 1)
+
+
+def _rounding(
+    tokens: Tokens, head: Callable[[Any], Any]
+) -> Float[np.ndarray, "*instances sequence query"]:
+    """Rounding of a token score: a few units of |y| |v| |x|, or of the scores themselves."""
+    size = np.linalg.norm(tokens.values, axis=-1)
+    weight = getattr(head, "weight", None)
+    if weight is None:
+        size = np.abs(np.asarray(head(tokens.values), dtype=np.float64))
+    else:
+        norm = np.linalg.norm(np.asarray(weight, dtype=np.float64), axis=-1)
+        size = size * norm[..., None, None]
+    largest = np.where(tokens.mask, size[..., None, :], 0).max(-1)
+    assert tokens.labels is not None
+    return _TIE_ROUNDINGS * np.finfo(np.float64).eps * np.abs(tokens.labels) * largest

@@ -1,0 +1,5 @@
+"""The tokens room: data sets of attention rows."""
+
+from attractor.tokens.tokens import Tokens
+
+__all__ = ["Tokens"]

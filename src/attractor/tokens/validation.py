@@ -1,0 +1,96 @@
+"""What must be true of the arrays of a data set, and what is said where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.errors import InvalidInputError
+
+
+def check_queries(
+    queries: Float[np.ndarray, "..."], lead: tuple[int, ...], n: int
+) -> Float[np.ndarray, "*instances sequence query e"]:
+    """Gives queries their axis of queries per sequence."""
+    fits = queries.shape[: len(lead) + 1] == (*lead, n) and 0 not in queries.shape
+    if fits and queries.ndim == len(lead) + 2:
+        return frozen(queries[..., None, :])
+    if fits and queries.ndim == len(lead) + 3:
+        return queries
+    axes = ", ".join(str(size) for size in (*lead, n))
+    raise InvalidInputError(
+        "queries",
+        f"the shape is {queries.shape}",
+        f"Give ({axes}, e), or ({axes}, K, e) for K queries a sequence",
+    )
+
+
+def check_mask(
+    mask: Any, shape: tuple[int, ...]
+) -> Bool[np.ndarray, "*instances sequence query token"]:
+    """Gives the mask its axis of queries, and checks that attention is left something to do."""
+    array = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
+    if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
+        raise InvalidInputError(
+            "mask", f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
+        )
+    without_queries = (*shape[:-2], shape[-1])
+    if array.shape == without_queries:
+        array = array[..., None, :]
+    elif array.shape != shape:
+        raise InvalidInputError(
+            "mask", f"the shape is {array.shape}", f"Give {without_queries} or {shape}"
+        )
+    array = np.array(np.broadcast_to(array, shape), dtype=bool)
+    if not array.any(-1).all():
+        row = tuple(int(i) for i in np.argwhere(~array.any(-1))[0])
+        raise InvalidInputError(
+            "mask",
+            f"the row at {row} has no token to attend to",
+            "Leave out sequences that are all padding",
+        )
+    if not (array.sum(-1) > 1).any(axis=(-1, -2)).all():
+        raise InvalidInputError(
+            "mask" if mask is not None else "keys",
+            "there is a data set in which no row has two tokens: attention has no choice",
+            "Give at least one row with two tokens or more",
+        )
+    return frozen(array)
+
+
+def check_labels(
+    labels: Float[np.ndarray, "..."], shape: tuple[int, ...]
+) -> Float[np.ndarray, "*instances sequence query"]:
+    """Gives the labels their axis of queries."""
+    if labels.shape == shape:
+        return labels
+    if shape[-1] == 1 and labels.shape == shape[:-1]:
+        return frozen(labels[..., None])
+    expected = shape[:-1] if shape[-1] == 1 else shape
+    raise InvalidInputError(
+        "labels", f"the shape is {labels.shape}", f"Give {expected}: one label for every query"
+    )
+
+
+def check_instance_numbers(numbers: Any, count: int) -> Int[np.ndarray, "instances"]:
+    """Numbers the instances, where the user has not."""
+    if numbers is None:
+        return frozen(np.arange(count))
+    array = np.asarray(numbers)
+    if array.shape != (count,) or array.dtype.kind not in "iu" or len(np.unique(array)) != count:
+        raise InvalidInputError(
+            "instance_numbers",
+            f"got {numbers!r}",
+            f"Give {count} distinct integers, one for every instance",
+        )
+    if array.min() < 0:
+        raise InvalidInputError("instance_numbers", "one is negative", "Give integers >= 0")
+    return frozen(array.astype(np.int64))
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Makes an array read-only, so that what was checked once stays true."""
+    array.setflags(write=False)
+    return array
