@@ -1,0 +1,132 @@
+"""Block principal pivoting for the dual of the Frobenius margin problem, on a whole batch.
+
+The dual is ``min 1/2 x^T G x - c^T x`` with ``x >= 0`` on inequalities, G being the Gram matrix
+of the constraints. A guess of the free multipliers determines all of x and ``y = G x - c``; every
+multiplier on the wrong side changes sides (Judice and Pires 1994). If that stops helping, only
+the last of them does (Murty's rule), which ends for any positive definite G.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attractor.margin.methods import Candidates
+from attractor.margin.scaling import ScaledConstraints
+
+_SLACK = 1e-11
+"""How far a constraint may be short, in units of the largest bound, and count as met."""
+_RIDGE = 1e-14
+"""Added to the diagonal, so that repeated constraints do not make G singular."""
+_LARGEST = 1e10
+"""Multipliers beyond this are made by the ridge, or too inaccurate to be of use."""
+_PATIENCE = 3
+_CROWDED = 0.75
+"""Share of instances still going below which the others are left out of further work."""
+_MOST_PIVOTS = 60
+
+
+def solve_by_block_pivoting(scaled: ScaledConstraints, multipliers: np.ndarray) -> Candidates:
+    """Candidates for the instances that pivoting suits; NaN for the others.
+
+    It does not suit more constraints than the matrix has entries: their Gram matrix is singular.
+    """
+    count, m, d = scaled.left.shape
+    e = scaled.right.shape[-1]
+    present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)
+    W, x = np.full((count, d, e), np.nan), np.zeros((count, m))
+    suited = np.flatnonzero(present.sum(-1) <= d * e)
+    if not suited.size:
+        return W, x
+    # One empty slot more, for the block solves to fill up with.
+    border = ((0, 0), (0, 1), (0, 0))
+    left, right = np.pad(scaled.left[suited], border), np.pad(scaled.right[suited], border)
+    gram = left @ np.swapaxes(left, -1, -2)
+    gram *= right @ np.swapaxes(right, -1, -2)
+    try:
+        found, ended = pivot(
+            gram,
+            *(
+                np.pad(array[suited], border[:2])
+                for array in (scaled.bounds, present, scaled.inequality)
+            ),
+        )
+    except np.linalg.LinAlgError:  # one instance is exactly singular; all go to the next method
+        return W, x
+    ended &= np.abs(found).max(axis=-1, initial=0.0) < _LARGEST
+    suited, found = suited[ended], found[ended, :m]
+    left, right = scaled.left[suited], scaled.right[suited]
+    matrices = np.swapaxes(left, -1, -2) @ (found[..., None] * right)
+    norm = np.sqrt(np.einsum("ide,ide->i", matrices, matrices))[:, None]
+    W[suited] = matrices
+    x[suited] = found / np.where(norm > 0, norm, 1.0)
+    return W, x
+
+
+def pivot(
+    gram: Float[np.ndarray, "instances m m"],
+    bounds: Float[np.ndarray, "instances m"],
+    present: Bool[np.ndarray, "instances m"],
+    inequality: Bool[np.ndarray, "instances m"],
+) -> tuple[Float[np.ndarray, "instances m"], Bool[np.ndarray, "instances"]]:
+    """Multipliers x, and whether pivoting came to an end.
+
+    Args:
+        gram: Gram matrices, with a diagonal of about one; the last slot is empty, all zero.
+        bounds: The c of each constraint, at most one.
+        present: Constraints to use.
+        inequality: Of those present, the ones whose multiplier must not be negative.
+    """
+    count, m = bounds.shape
+    result, ended = np.zeros((count, m)), np.zeros(count, dtype=bool)
+    free = present.copy()
+    fewest = np.full(count, m + 1)
+    patience = np.full(count, _PATIENCE)
+    active = np.arange(count)
+    for _ in range(_MOST_PIVOTS):
+        x = _solve_free(gram, bounds, free)
+        y = (gram @ x[..., None])[..., 0] - bounds
+        wrong = (free & inequality & (x < 0)) | (present & ~free & (y < -_SLACK))
+        number = wrong.sum(-1)
+        done = number == 0
+        ended[active[done]] = True
+        result[active[done]] = x[done]
+        keep = np.flatnonzero(~done)
+        if not keep.size:
+            break
+        if keep.size < _CROWDED * len(active):
+            gram, bounds, present = gram[keep], bounds[keep], present[keep]
+            inequality, free, wrong = inequality[keep], free[keep], wrong[keep]
+            number, fewest, patience = number[keep], fewest[keep], patience[keep]
+            active = active[keep]
+        better = number < fewest
+        fewest = np.where(better, number, fewest)
+        patience = np.where(better, _PATIENCE, patience - 1)
+        last = np.arange(m) == (m - 1 - np.argmax(wrong[:, ::-1], axis=-1))[:, None]
+        free = free ^ (wrong & (last | (patience >= 0)[:, None]))
+    return result, ended
+
+
+def _solve_free(
+    gram: Float[np.ndarray, "instances m m"],
+    bounds: Float[np.ndarray, "instances m"],
+    free: Bool[np.ndarray, "instances m"],
+) -> Float[np.ndarray, "instances m"]:
+    """The x with ``(G x)_free = c_free``, zero elsewhere.
+
+    The free rows of every instance are gathered into blocks as large as the largest needs. What
+    is left over in a block points at the empty slot, and becomes a row of the identity.
+    """
+    count, m = bounds.shape
+    size = int(free.sum(-1).max(initial=0))
+    order = np.argsort(~free, axis=-1, kind="stable")[:, :size]
+    taken = np.take_along_axis(free, order, axis=-1)
+    order = np.where(taken, order, m - 1)
+    row = np.arange(count)[:, None] * m + order
+    block = gram.ravel().take((row * m)[:, :, None] + order[:, None, :])
+    diagonal = np.arange(size)
+    block[:, diagonal, diagonal] += np.where(taken, _RIDGE, 1.0)
+    right = np.take_along_axis(bounds, order, axis=-1)
+    x = np.zeros((count, m))
+    np.put_along_axis(x, order, np.linalg.solve(block, right[..., None])[..., 0], axis=-1)
+    return x

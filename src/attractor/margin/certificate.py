@@ -1,0 +1,267 @@
+"""What a matrix and multipliers prove about a margin problem, whichever solver they came from.
+
+The dual of every margin problem is
+
+    max sum_j c_j lambda_j   subject to   ||sum_j lambda_j a_j b_j^T||_dual <= 1,
+
+with ``lambda_j >= 0`` on inequalities and free on equalities. Any such lambda bounds the norm of
+every feasible W from below; any feasible W bounds the optimum from above. Nothing here asks which
+solver was run or how it said it ended. Rounding made while evaluating the two bounds is bounded
+too and counted against them; where that would blur the answer they are evaluated in extended
+precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.geometry import Geometry
+from attractor.margin import extended
+from attractor.margin.problem import MarginProblem
+from attractor.margin.scaling import ScaledConstraints
+
+_ROUNDING = np.finfo(np.float64).eps / 2
+_NEGLIGIBLE = 1e-12
+"""Relative rounding above which an evaluation is repeated in extended precision."""
+_SUPPORT_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved, one entry an instance; every relative number is free of units.
+
+    Attributes:
+        norm: ``||W||``.
+        value: Norm of W once scaled up until no margin is short: an upper bound on the optimum.
+        margin: Least ``a^T W b / c`` over inequalities with ``c > 0``.
+        dual_value: Lower bound on the norm of every feasible matrix.
+        dual_norm: ``||sum_j lambda_j a_j b_j^T||_dual``.
+        gap: Upper bound on ``(value - optimum) / value`` and on the relative shortfall of W.
+        kkt_residual: Largest of misalignment of W and multipliers, complementarity, violation.
+        violation: Largest shortfall: relative to c where scaling W up would cure it, else the
+            loose violation.
+        loose_violation: Largest shortfall that scaling cannot cure, relative to
+            ``max(|c|, ||a|| ||b|| ||W||)``.
+        equality_residual: Largest ``|a^T W b - c| / (||a|| ||b|| ||W||)`` over equalities.
+        farkas_residual: ``||sum lambda a b^T||_dual / sum c lambda``; zero proves infeasibility.
+        relative_farkas_residual: ``||sum lambda a b^T||_dual / sum |lambda| ||a|| ||b||``;
+            zero where only constraints with ``a b^T = 0``, or none, carry a multiplier.
+        support: Constraints that hold with equality or carry a multiplier.
+    """
+
+    norm: Float[np.ndarray, "instances"]
+    value: Float[np.ndarray, "instances"]
+    margin: Float[np.ndarray, "instances"]
+    dual_value: Float[np.ndarray, "instances"]
+    dual_norm: Float[np.ndarray, "instances"]
+    gap: Float[np.ndarray, "instances"]
+    kkt_residual: Float[np.ndarray, "instances"]
+    violation: Float[np.ndarray, "instances"]
+    loose_violation: Float[np.ndarray, "instances"]
+    equality_residual: Float[np.ndarray, "instances"]
+    farkas_residual: Float[np.ndarray, "instances"]
+    relative_farkas_residual: Float[np.ndarray, "instances"]
+    support: Bool[np.ndarray, "instances m"]
+
+    def __getitem__(self, index: Any) -> Certificate:
+        """Chooses instances."""
+        return Certificate(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def replaced(self, places: Int[np.ndarray, "k"], other: Certificate) -> Certificate:
+        """The same with those of another in some places."""
+        result = {}
+        for field in fields(self):
+            result[field.name] = getattr(self, field.name).copy()
+            result[field.name][places] = getattr(other, field.name)
+        return Certificate(**result)
+
+    def alone(self, index: int, present: Bool[np.ndarray, "m"]) -> Certificate:
+        """One instance, its axis kept, without the empty slots of its problem."""
+        chosen = {f.name: getattr(self, f.name)[index][None] for f in fields(self)}
+        return Certificate(**{**chosen, "support": self.support[index][present][None]})
+
+
+def certify(
+    problem: MarginProblem,
+    W: Float[np.ndarray, "instances d e"],
+    multipliers: Float[np.ndarray, "instances m"],
+    geometry: Geometry,
+) -> Certificate:
+    """What W and the multipliers prove about a batched problem.
+
+    Args:
+        problem: The constraints, with an axis of instances.
+        W: Matrices; NaN where there is none.
+        multipliers: Negative entries on inequalities count as zero.
+        geometry: The norm.
+    """
+    return certify_scaled(ScaledConstraints.of(problem), W, multipliers, geometry)
+
+
+def certify_scaled(
+    scaled: ScaledConstraints,
+    W: Float[np.ndarray, "instances d e"],
+    multipliers: Float[np.ndarray, "instances m"],
+    geometry: Geometry,
+) -> Certificate:
+    """The same for constraints scaled already; W and multipliers are those of the given problem."""
+    with np.errstate(all="ignore"):  # infinities are answers here, and stay what they are
+        return _certify(scaled, W, multipliers, geometry)
+
+
+def _certify(
+    scaled: ScaledConstraints, W: Any, multipliers: Any, geometry: Geometry
+) -> Certificate:
+    W = scaled.scale_matrix(W)
+    weights = scaled.scale_multipliers(multipliers)
+    weights = np.where(scaled.inequality, np.maximum(weights, 0.0), weights)
+    weights = np.where(scaled.inequality | scaled.equality, weights, 0.0)
+
+    norm = geometry.norm(W)
+    frobenius = np.sqrt(np.einsum("ide,ide->i", W, W))
+    margins, doubt = _margins(scaled, W, frobenius)
+    combined, total, dual_norm, dual_doubt, total_doubt = _dual(scaled, weights, geometry)
+
+    c = scaled.bounds
+    asked, held = scaled.inequality & (c > 0), scaled.inequality & (c <= 0)
+    ratio = np.where(asked, (margins - doubt) / np.where(asked, c, 1.0), np.inf)
+    least = ratio.min(axis=-1, initial=np.inf)
+    # Only where every other bound is zero does scaling W up leave those constraints as they are.
+    scalable = ~((held | scaled.equality) & (c != 0)).any(-1)
+    stretch = np.where(scalable, np.minimum(least, 1.0), 1.0)
+    stretch = np.where(np.isnan(least), np.nan, stretch)
+    upper = norm * (1 + _norm_rounding(W)) / np.maximum(stretch, 0.0)
+    upper = np.where(norm == 0, np.where(stretch > 0, 0.0, np.inf), upper)
+    upper = np.where(np.isnan(upper), np.inf, upper)
+
+    lower = np.maximum(total - total_doubt, 0.0) / (dual_norm + dual_doubt)
+    lower = np.where(np.isnan(lower), 0.0, lower)
+
+    unmet = np.where(
+        scaled.equality, np.abs(margins - c) + doubt, np.maximum(c - margins + doubt, 0.0)
+    )
+    unmet = np.where(scaled.equality | scaled.inequality, unmet, 0.0)
+    unscaled = unmet * ~(asked & scalable[:, None])
+    reach = scaled.norms * frobenius[:, None]
+    shortfall = np.where(least < 1, 1.0 - least, 0.0)
+    loose = (unscaled / np.where(unscaled > 0, np.maximum(reach, np.abs(c)), 1.0)).max(
+        axis=-1, initial=0.0
+    )
+    violation = np.where(scalable, np.maximum(shortfall, loose), loose)
+    violation = np.where(np.isfinite(norm), violation, np.inf)
+    # A violation v_j that scaling does not remove moves the optimum by up to lambda_j v_j.
+    moved = (np.abs(weights) * unscaled).sum(-1) / (dual_norm + dual_doubt)
+    moved = np.where(np.isfinite(moved), moved, 0.0)
+    gap = np.maximum(upper - lower + moved, 0.0) / upper
+    gap = np.where(upper == 0, np.where(lower > 0, np.inf, 0.0), gap)
+    gap = np.where(np.isfinite(upper), np.maximum(gap, np.where(scalable, shortfall, 0)), np.inf)
+
+    alignment = np.einsum("ide,ide->i", W, combined) / (norm * dual_norm)
+    slack = np.abs(weights * (margins - c)).sum(-1) / np.abs(weights * c).sum(-1)
+    optimal_zero = (norm == 0) & (upper == 0)
+    kkt = np.maximum(np.maximum(1 - alignment, slack), violation)
+    kkt = np.where(optimal_zero, violation, np.where(np.isfinite(kkt), kkt, np.inf))
+    equality = np.where(scaled.equality & (unmet > 0), unmet / reach, 0.0)
+
+    near = _SUPPORT_TOLERANCE * np.where(c != 0, np.abs(c), reach)
+    support = (scaled.inequality & ((margins - c <= near) | (weights > 0))) | scaled.equality
+    weight = np.abs(weights * scaled.norms).sum(-1)
+    lower_bound = np.where(lower > 0, np.ldexp(lower, scaled.unit), 0.0)
+    solved = np.isfinite(norm)
+    return Certificate(
+        norm=np.where(solved, np.ldexp(norm, scaled.unit), np.nan),
+        value=np.ldexp(upper, scaled.unit),
+        margin=np.where(solved, least, np.nan),
+        dual_value=lower_bound,
+        dual_norm=dual_norm,
+        gap=gap,
+        kkt_residual=kkt,
+        violation=violation,
+        loose_violation=loose,
+        equality_residual=np.where(solved, equality.max(axis=-1, initial=0.0), np.nan),
+        farkas_residual=np.where(lower > 0, 1 / lower_bound, np.inf),
+        relative_farkas_residual=np.where(weight > 0, (dual_norm + dual_doubt) / weight, 0.0),
+        support=support,
+    )
+
+
+def _margins(
+    scaled: ScaledConstraints, W: Any, frobenius: Any
+) -> tuple[Float[np.ndarray, "instances m"], Float[np.ndarray, "instances m"]]:
+    """``a_j^T W b_j`` and a bound on its error."""
+    d, e = W.shape[-2:]
+    margins = np.einsum("ime,ime->im", scaled.left @ W, scaled.right)
+    reach = scaled.norms * frobenius[:, None]
+    doubt = 1.1 * (d + e + 4) * _ROUNDING * reach
+    positive = scaled.inequality & (scaled.bounds > 0)
+    blurred = (positive & (doubt > _NEGLIGIBLE * scaled.bounds)).any(-1)
+    again = np.flatnonzero(blurred & np.isfinite(frobenius))
+    for i in again:
+        exact, rest = extended.bilinear(
+            scaled.left[i], (W[i], np.zeros_like(W[i])), scaled.right[i]
+        )
+        margins[i] = exact
+        doubt[i] = np.abs(rest) + 2 * extended.relative_error(max(d, e)) * reach[i]
+    return margins, doubt
+
+
+def _dual(
+    scaled: ScaledConstraints, weights: Any, geometry: Geometry
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds."""
+    m, d, e = scaled.left.shape[-2], scaled.left.shape[-1], scaled.right.shape[-1]
+    constant = geometry.dual_norm_constant(d, e)
+    combined = np.swapaxes(scaled.left, -1, -2) @ (weights[..., None] * scaled.right)
+    total = (scaled.bounds * weights).sum(-1)
+    sizes = np.abs(weights)
+    dual_norm = geometry.dual_norm(combined)
+    doubt = 1.1 * constant * (m + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
+    total_doubt = 1.1 * (m + 2) * _ROUNDING * (sizes * np.abs(scaled.bounds)).sum(-1)
+    blurred = (doubt > _NEGLIGIBLE * dual_norm) | (total_doubt > _NEGLIGIBLE * total)
+    finite = np.isfinite(doubt) & np.isfinite(total_doubt)
+    for i in np.flatnonzero(blurred & finite & (sizes > 0).any(-1)):
+        _, shift = np.frexp(sizes[i].max())
+        unit = np.ldexp(weights[i], -shift)
+        pair = extended.weighted_outer_sum(scaled.left[i], unit, scaled.right[i])
+        combined[i] = np.ldexp(pair[0], shift)
+        dual_norm[i] = geometry.dual_norm(combined[i])
+        error = np.sqrt((pair[1] ** 2).sum()) + 2 * extended.relative_error(m) * np.sqrt(d * e)
+        doubt[i] = constant * np.ldexp(error, shift)
+        exact, rest = extended.inner_product(scaled.bounds[i], unit)
+        total[i] = np.ldexp(exact, shift)
+        total_doubt[i] = np.ldexp(np.abs(rest) + 2 * extended.relative_error(m), shift)
+    doubt = doubt + _norm_rounding(combined) * dual_norm
+    return combined, total, dual_norm, doubt, total_doubt
+
+
+def _norm_rounding(matrices: Float[np.ndarray, "instances d e"]) -> float:
+    """Relative rounding of a norm."""
+    return (sum(matrices.shape[-2:]) + 16) * _ROUNDING
+
+
+def rank_of(
+    W: Float[np.ndarray, "instances d e"],
+    value: Float[np.ndarray, "instances"],
+    gap: Float[np.ndarray, "instances"],
+    geometry: Geometry,
+) -> Int[np.ndarray, "instances"]:
+    """Number of singular values of W that the exact solution is proved to have; -1 if unknown.
+
+    A singular value counts when it exceeds the distance ``||W - W*||_F`` that the gap allows.
+    """
+    rank = np.full(len(W), -1)
+    for i in np.flatnonzero(np.isfinite(value) & np.isfinite(gap)):
+        scale = np.abs(W[i]).max(initial=0.0)
+        if scale == 0:
+            rank[i] = 0
+            continue
+        values = np.linalg.svd(W[i] / scale, compute_uv=False)
+        distance = geometry.distance_to_solution(float(value[i] / scale), float(gap[i]))
+        rounding = 4 * max(W.shape[-2:]) * _ROUNDING * values[0]
+        if not np.isnan(distance):
+            rank[i] = (values > max(distance, rounding)).sum()
+    return rank

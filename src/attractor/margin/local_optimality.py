@@ -1,0 +1,151 @@
+"""Whether a selection is locally optimal: whether training can end there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attractor.errors import InvalidInputError, Status
+from attractor.margin.problem import MarginProblem
+from attractor.margin.solution import Solution
+from attractor.margin.solve import solve
+from attractor.margin.tables import Rows, html_table, text_table
+from attractor.selection import Selection, token_scores
+from attractor.tokens import Tokens
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalOptimality:
+    """Whether selections are locally optimal, and the evidence.
+
+    A selection is locally optimal if its margin problem is feasible and every support token of
+    every row has a strictly lower score than the selected token. Tokens that are not support
+    tokens may score higher (*Transformers as Support Vector Machines*, definition of locally
+    optimal direction).
+
+    Attributes:
+        holds: True where the selection is locally optimal, ``(*instances)``.
+        support_tokens: Tokens at the smallest margin, ``(*instances, n, K, T)``.
+        score_advantage: Score of the selected token less that of each other token, NaN where
+            masked or selected; with several selected tokens the lowest of their scores counts.
+        worst_advantage: The smallest score advantage over a support token, ``(*instances)``;
+            infinite without support tokens, NaN where infeasible.
+        solution: The solution of the margin problem.
+    """
+
+    holds: Bool[np.ndarray, "*instances"]
+    support_tokens: Bool[np.ndarray, "*instances sequence query token"]
+    score_advantage: Float[np.ndarray, "*instances sequence query token"]
+    worst_advantage: Float[np.ndarray, "*instances"]
+    solution: Solution
+
+    @property
+    def worst_token(self) -> Any:
+        """(sequence, query, token) of the support token with the smallest advantage; else None.
+
+        With an axis of instances, a list with one such entry an instance.
+        """
+        at_support = np.where(self.support_tokens, self.score_advantage, np.inf)
+        if self.holds.ndim == 0:
+            return _place(at_support)
+        return [_place(one) for one in at_support]
+
+    def to_xarray(self) -> xr.Dataset:
+        """Everything as labeled arrays."""
+        import xarray as xr
+
+        lead = ("instance",) if self.holds.ndim else ()
+        rows = (*lead, "sequence", "query", "token")
+        return xr.Dataset(
+            {
+                "holds": (lead, self.holds),
+                "worst_advantage": (lead, self.worst_advantage),
+                "support_tokens": (rows, self.support_tokens),
+                "score_advantage": (rows, self.score_advantage),
+            }
+        )
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+    def _table(self) -> tuple[str, Rows]:
+        if self.holds.ndim:
+            feasible = int(sum(s is not Status.INFEASIBLE for s in self.solution.status))
+            rows = [
+                ("selections", str(self.holds.size)),
+                ("feasible", str(feasible)),
+                ("locally optimal", str(int(self.holds.sum()))),
+            ]
+            return "Local optimality", rows
+        rows = [
+            ("locally optimal", "yes" if self.holds else "no"),
+            ("margin problem", str(self.solution.status)),
+            ("support tokens", str(int(self.support_tokens.sum()))),
+        ]
+        if self.worst_token is not None:
+            n, k, t = self.worst_token
+            rows.append(("smallest advantage over one", f"{float(self.worst_advantage):.6g}"))
+            rows.append(("at", f"sequence {n}, query {k}, token {t}"))
+        return "Local optimality", rows
+
+
+def check_local_optimality(
+    tokens: Tokens,
+    head: Callable[[Any], Any],
+    selection: Selection,
+    solution: Solution | None = None,
+) -> LocalOptimality:
+    """Checks whether a selection is locally optimal.
+
+    Support tokens are those with margin at most ``1 + 1e-6`` or a positive multiplier. Where the
+    margin problem is infeasible, or no solution of it was found, the answer is no.
+
+    Args:
+        tokens: The data set, with labels.
+        head: Maps outputs to predictions.
+        selection: The selection to check.
+        solution: The solution of its margin problem; solved for in the Frobenius norm if None.
+
+    Raises:
+        InvalidInputError: If the solution belongs to another selection, or inputs do not fit.
+    """
+    scores = token_scores(tokens, head)
+    if solution is None:
+        solution = solve(MarginProblem.from_selection(tokens, selection, ties="equal"))
+    elif solution.problem.selection is None or solution.problem.selection != selection:
+        raise InvalidInputError(
+            "solution",
+            "it does not belong to this selection",
+            "Solve MarginProblem.from_selection(tokens, selection), or leave the argument out",
+        )
+    support = solution.support_tokens
+    kept = np.where(selection.mask, scores, np.inf).min(-1, keepdims=True)
+    others = tokens.mask & ~selection.mask
+    advantage = np.where(others, kept - np.where(others, scores, 0.0), np.nan)
+    worst = np.where(support, advantage, np.inf).min((-1, -2, -3))
+    solved = np.isfinite(solution.value)
+    holds = solved & (worst > 0)
+    return LocalOptimality(
+        np.asarray(holds),
+        support & np.asarray(solved)[..., None, None, None],
+        advantage,
+        np.asarray(np.where(solved, worst, np.nan)),
+        solution,
+    )
+
+
+def _place(values: Float[np.ndarray, "sequence query token"]) -> tuple[int, ...] | None:
+    """Where the smallest entry stands, if any is finite."""
+    if not np.isfinite(values).any():
+        return None
+    return tuple(int(i) for i in np.unravel_index(np.argmin(values), values.shape))

@@ -1,0 +1,250 @@
+"""Margin problems: the smallest matrix that satisfies a list of rank-one constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.errors import InvalidInputError
+from attractor.margin.construction import constraints_of
+from attractor.precision import as_float64
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+_ARRAYS = ("left", "right", "bounds", "equality", "present", "sequence", "query", "token")
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class MarginProblem:
+    """Rank-one constraints on a matrix W whose norm is to be smallest.
+
+        min ||W||   subject to   a_j^T W b_j >= c_j   or, for equalities,   a_j^T W b_j = c_j
+
+    Every support vector machine of the attention literature is of this form (*Transformers as
+    Support Vector Machines*, Att-SVM and its variants). The norm is chosen when solving.
+
+    Attributes:
+        left: The ``a_j``, ``(*instances, m, d)``.
+        right: The ``b_j``, ``(*instances, m, e)``.
+        bounds: The ``c_j``, ``(*instances, m)``.
+        equality: True for equalities, ``(*instances, m)``.
+        present: False in slots that only fill up ragged batches, ``(*instances, m)``.
+        sequence: Sequence each constraint is about, -1 in empty slots; None if not from tokens.
+        query: Query each constraint is about, likewise.
+        token: Token each constraint holds against the selected one, likewise.
+        selection: The selection the constraints come from, or None.
+        matrix: Name of the model's matrix the problem predicts.
+    """
+
+    left: Float[np.ndarray, "*instances m d"]
+    right: Float[np.ndarray, "*instances m e"]
+    bounds: Float[np.ndarray, "*instances m"]
+    equality: Bool[np.ndarray, "*instances m"]
+    present: Bool[np.ndarray, "*instances m"]
+    sequence: Int[np.ndarray, "*instances m"] | None
+    query: Int[np.ndarray, "*instances m"] | None
+    token: Int[np.ndarray, "*instances m"] | None
+    selection: Selection | None
+    matrix: str
+
+    def __init__(
+        self,
+        left: Any,
+        right: Any,
+        bounds: Any = 1.0,
+        equality: Any = False,
+        present: Any = True,
+        *,
+        sequence: Any = None,
+        query: Any = None,
+        token: Any = None,
+        selection: Selection | None = None,
+        matrix: str = "attention",
+    ) -> None:
+        """Checks and stores constraints.
+
+        Args:
+            left: ``(m, d)``, or ``(instances, m, d)``.
+            right: ``(m, e)``, or ``(instances, m, e)``.
+            bounds: Broadcasts to ``(*instances, m)``.
+            equality: Broadcasts to ``(*instances, m)``.
+            present: Broadcasts to ``(*instances, m)``.
+            sequence: ``(*instances, m)`` integers, or None.
+            query: Likewise.
+            token: Likewise.
+            selection: Where the constraints come from.
+            matrix: Name of the matrix the problem predicts.
+
+        Raises:
+            InvalidInputError: If shapes do not fit or entries are not finite real numbers.
+        """
+        left, right = as_float64("left", left), as_float64("right", right)
+        for name, array, letter in (("left", left, "d"), ("right", right, "e")):
+            if array.ndim not in (2, 3) or array.shape[-1] == 0:
+                raise InvalidInputError(
+                    name,
+                    f"the shape is {array.shape}",
+                    f"Give (constraints, {letter}), or (instances, constraints, {letter})",
+                )
+        rows = left.shape[:-1]
+        if right.shape[:-1] != rows:
+            raise InvalidInputError(
+                "right",
+                f"the shape is {right.shape}, but left has {left.shape}",
+                f"Give one vector a constraint: {(*rows, 'e')}",
+            )
+        fields: dict[str, Any] = {
+            "left": left,
+            "right": right,
+            "bounds": _spread("bounds", as_float64("bounds", bounds), rows),
+            "equality": _spread("equality", _flags("equality", equality), rows),
+            "present": _spread("present", _flags("present", present), rows),
+        }
+        for name, numbers in (("sequence", sequence), ("query", query), ("token", token)):
+            fields[name] = None if numbers is None else _spread(name, np.asarray(numbers), rows)
+        for name, array in fields.items():
+            if array is not None:
+                array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "selection", selection)
+        object.__setattr__(self, "matrix", matrix)
+
+    @classmethod
+    def from_selection(
+        cls, tokens: Tokens, selection: Selection, *, ties: str = "refuse"
+    ) -> MarginProblem:
+        """The problem whose solution keeps exactly the selected tokens (Att-SVM).
+
+        With r the first selected token of a row: every other selected token t gives the equality
+        ``(x_r - x_t)^T W z = 0``, every other token the row may attend to the inequality
+        ``(x_r - x_t)^T W z >= 1`` (*Transformers as Support Vector Machines*, Att-SVM, and its
+        generalization to several selected tokens).
+
+        Args:
+            tokens: The data set.
+            selection: The tokens to keep, with the same leading axes.
+            ties: ``"refuse"`` tied rows, or keep their tokens ``"equal"``.
+
+        Raises:
+            InvalidInputError: If the selection does not fit, or holds ties that are refused.
+        """
+        return cls(**constraints_of(tokens, selection, ties), selection=selection)
+
+    @property
+    def instances(self) -> int | None:
+        """Number of instances, or None without an axis of instances."""
+        return self.left.shape[0] if self.left.ndim == 3 else None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape ``(d, e)`` of the matrix sought."""
+        return self.left.shape[-1], self.right.shape[-1]
+
+    @property
+    def constraints(self) -> Int[np.ndarray, "*instances"]:
+        """Number of constraints present."""
+        return np.asarray(self.present.sum(-1))
+
+    def margins(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch m"]:
+        """``a_j^T W b_j`` for every constraint; NaN in empty slots.
+
+        Args:
+            W: Matrices; leading axes broadcast against the axis of instances.
+        """
+        margins = np.einsum("...me,...me->...m", self.left @ np.asarray(W), self.right)
+        return np.where(self.present, margins, np.nan)
+
+    def gram(self) -> Float[np.ndarray, "*instances m m"]:
+        """Inner products of the constraints: ``(A A^T) * (B B^T)``, elementwise; zero if absent."""
+        present = self.present[..., None]
+        left, right = np.where(present, self.left, 0), np.where(present, self.right, 0)
+        return (left @ np.swapaxes(left, -1, -2)) * (right @ np.swapaxes(right, -1, -2))
+
+    def apply_adjoint(
+        self, multipliers: Float[np.ndarray, "*batch m"]
+    ) -> Float[np.ndarray, "*batch d e"]:
+        """``sum_j lambda_j a_j b_j^T`` over the constraints present.
+
+        Args:
+            multipliers: Leading axes broadcast against the axis of instances.
+        """
+        weights = np.where(self.present, multipliers, 0.0)
+        return np.swapaxes(self.left, -1, -2) @ (weights[..., None] * self.right)
+
+    def batched(self) -> MarginProblem:
+        """The same constraints with an axis of instances, of length one if there was none."""
+        return self if self.instances is not None else self._choose(np.s_[None])
+
+    def stripped(self) -> MarginProblem:
+        """The same constraints without their selection."""
+        return self if self.selection is None else self._choose(np.s_[...], with_selection=False)
+
+    def __len__(self) -> int:
+        """Number of instances."""
+        if self.instances is None:
+            raise TypeError("a problem without an axis of instances has no length")
+        return self.instances
+
+    def __getitem__(self, index: Any) -> MarginProblem:
+        """Chooses instances; a single one comes without its empty slots."""
+        if self.instances is None:
+            raise InvalidInputError(
+                "index", "this problem has no axis of instances", "Use it as it is"
+            )
+        if isinstance(index, (int, np.integer)):
+            return self._choose((index, self.present[index]))
+        return self._choose(index)
+
+    def __iter__(self) -> Iterator[MarginProblem]:
+        """The instances in turn."""
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        d, e = self.shape
+        most = int(self.constraints.max(initial=0))
+        equalities = int((self.equality & self.present).sum())
+        lead = "" if self.instances is None else f"{self.instances} instances, up to "
+        return (
+            f"MarginProblem({lead}{most} constraints on a {d} x {e} matrix, "
+            f"{equalities} equalities)"
+        )
+
+    def _choose(self, index: Any, *, with_selection: bool = True) -> MarginProblem:
+        selection = self.selection if with_selection else None
+        if selection is not None:
+            instance = index[0] if isinstance(index, tuple) else index
+            selection = Selection(selection.mask[instance], selection.tied[instance])
+        chosen = object.__new__(MarginProblem)  # checked already, and views will do
+        object.__setattr__(chosen, "selection", selection)
+        object.__setattr__(chosen, "matrix", self.matrix)
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if array is not None:
+                array = array[index]
+                array.setflags(write=False)
+            object.__setattr__(chosen, name, array)
+        return chosen
+
+
+def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
+    """A copy as booleans."""
+    array = np.asarray(value)
+    if array.dtype != bool:
+        raise InvalidInputError(
+            argument, f"the data type is {array.dtype}", "Give booleans: True or False"
+        )
+    return array.copy()
+
+
+def _spread(argument: str, array: np.ndarray, rows: tuple[int, ...]) -> np.ndarray:
+    """A copy broadcast to one number a constraint."""
+    try:
+        return np.broadcast_to(array, rows).copy()
+    except ValueError:
+        raise InvalidInputError(
+            argument, f"the shape is {array.shape}", f"Give one entry a constraint: {rows}"
+        ) from None

@@ -1,0 +1,100 @@
+"""Exact scaling of constraints by powers of two, so that nothing later overflows or is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.margin.problem import MarginProblem
+
+
+@dataclass(frozen=True)
+class ScaledConstraints:
+    """The constraints of a batch with ``||a_j||`` and ``||b_j||`` in [1/2, 1), or exactly zero.
+
+    A constraint ``<a_j b_j^T, W> >= c_j`` is multiplied by ``2^-shift_j``, and W is measured in
+    units of ``2^unit``, so that the largest bound of each instance lies in [1/2, 1). All factors
+    are powers of two: the scaled problem is the given one, with no rounding.
+
+    Attributes:
+        left: Scaled ``a``; zero in absent slots, as is everything else.
+        right: Scaled ``b``.
+        bounds: Scaled ``c``.
+        inequality: True for inequalities that are present.
+        equality: True for equalities that are present.
+        norms: ``||a_j|| ||b_j||`` of the scaled constraints.
+        shift: Binary exponent taken out of each constraint.
+        unit: Binary exponent taken out of each W.
+    """
+
+    left: Float[np.ndarray, "instances m d"]
+    right: Float[np.ndarray, "instances m e"]
+    bounds: Float[np.ndarray, "instances m"]
+    inequality: Bool[np.ndarray, "instances m"]
+    equality: Bool[np.ndarray, "instances m"]
+    norms: Float[np.ndarray, "instances m"]
+    shift: Int[np.ndarray, "instances m"]
+    unit: Int[np.ndarray, "instances"]
+
+    @classmethod
+    def of(cls, problem: MarginProblem) -> ScaledConstraints:
+        """Scales a batched problem."""
+        left, left_norm, left_shift = _unit_rows(problem.left)
+        right, right_norm, right_shift = _unit_rows(problem.right)
+        shift = left_shift + right_shift
+        mantissa, exponent = np.frexp(np.where(problem.present, problem.bounds, 0.0))
+        exponent = np.where(mantissa != 0, exponent - shift, np.iinfo(np.int32).min // 2)
+        unit = np.max(exponent, axis=-1, initial=np.iinfo(np.int32).min // 2)
+        unit = np.where(unit > np.iinfo(np.int32).min // 4, unit, 0)
+        bounds = np.ldexp(mantissa, np.where(mantissa != 0, exponent - unit[:, None], 0))
+        return cls(
+            left,
+            right,
+            bounds,
+            problem.present & ~problem.equality,
+            problem.present & problem.equality,
+            left_norm * right_norm,
+            shift,
+            unit,
+        )
+
+    def choose(self, index: Any) -> ScaledConstraints:
+        """Chooses instances."""
+        return ScaledConstraints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def scale_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
+        """W of the given problem, in the units of the scaled one."""
+        return np.ldexp(W, -self.unit[:, None, None])
+
+    def restore_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
+        """W of the scaled problem, in the units of the given one."""
+        return np.ldexp(W, self.unit[:, None, None])
+
+    def scale_multipliers(
+        self, multipliers: Float[np.ndarray, "instances m"]
+    ) -> Float[np.ndarray, "instances m"]:
+        """Multipliers of the scaled constraints with the same ``sum_j lambda_j a_j b_j^T``."""
+        return np.ldexp(multipliers, self.shift)
+
+    def restore_multipliers(
+        self, multipliers: Float[np.ndarray, "instances m"]
+    ) -> Float[np.ndarray, "instances m"]:
+        """The inverse of ``scale_multipliers``."""
+        return np.ldexp(multipliers, -self.shift)
+
+
+def _unit_rows(rows: Float[np.ndarray, "instances m d"]) -> tuple[np.ndarray, ...]:
+    """Rows with norm in [1/2, 1) or zero, their norms, and the exponents taken out."""
+    first: Any = 0
+    with np.errstate(over="ignore", under="ignore"):
+        square = np.einsum("...c,...c->...", rows, rows)
+    if not ((square > 1e-250) & (square < 1e250)).all():  # squares may not be trusted
+        first = np.frexp(np.abs(rows).max(axis=-1, initial=0.0))[1]
+        rows = np.ldexp(rows, -first[..., None])
+        square = np.einsum("...c,...c->...", rows, rows)
+    norm = np.sqrt(square)
+    second = np.frexp(norm)[1]
+    return np.ldexp(rows, -second[..., None]), np.ldexp(norm, -second), first + second

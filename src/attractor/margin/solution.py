@@ -1,0 +1,205 @@
+"""Solutions of margin problems: a matrix, multipliers, and what the two prove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attractor.errors import InvalidInputError, Status
+from attractor.geometry import Geometry
+from attractor.margin.certificate import Certificate, rank_of
+from attractor.margin.problem import MarginProblem
+from attractor.margin.tables import html_table, solution_rows, text_table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A matrix for a margin problem, multipliers, and the proof that they carry.
+
+    Numbers below come from the certificate, which is computed from W, the multipliers and the
+    problem alone. Without an axis of instances they are scalars.
+
+    Attributes:
+        W: The matrix, ``(*instances, d, e)``; NaN where the problem is infeasible.
+        multipliers: ``(*instances, m)``, zero in empty slots. Scaled so that
+            ``||sum_j lambda_j a_j b_j^T||_dual = 1`` up to rounding; where infeasible, so that
+            ``sum_j c_j lambda_j = 1`` while the matrix sum vanishes.
+        status: A Status, or an object array of them.
+        problem: The constraints.
+        geometry: The norm.
+        certificate: What is proved, with an axis of instances always.
+    """
+
+    W: Float[np.ndarray, "*instances d e"]
+    multipliers: Float[np.ndarray, "*instances m"]
+    status: Any
+    problem: MarginProblem
+    geometry: Geometry
+    certificate: Certificate
+
+    @property
+    def norm(self) -> Any:
+        """``||W||``; NaN where infeasible."""
+        return self._get("norm")
+
+    @property
+    def value(self) -> Any:
+        """Norm of W once no margin is short: an upper bound on the optimum; else infinite."""
+        return self._get("value")
+
+    @property
+    def margin(self) -> Any:
+        """Smallest ``a_j^T W b_j / c_j`` over inequalities with ``c_j > 0``."""
+        return self._get("margin")
+
+    @property
+    def dual_value(self) -> Any:
+        """What the multipliers prove: no feasible matrix has a smaller norm."""
+        return self._get("dual_value")
+
+    @property
+    def norm_lower_bound(self) -> Any:
+        """The dual value again: ``||W|| >= 1 / r`` for every feasible W, r the Farkas residual."""
+        return self._get("dual_value")
+
+    @property
+    def dual_norm(self) -> Any:
+        """``||sum_j lambda_j a_j b_j^T||_dual``."""
+        return self._get("dual_norm")
+
+    @property
+    def gap(self) -> Any:
+        """``(value - dual value) / value``, rounding included; infinite where W is no solution."""
+        return self._get("gap")
+
+    @property
+    def kkt_residual(self) -> Any:
+        """Largest violation of a condition for optimality."""
+        return self._get("kkt_residual")
+
+    @property
+    def equality_residual(self) -> Any:
+        """Largest ``|a^T W b - c| / (||a|| ||b|| ||W||)`` over equalities."""
+        return self._get("equality_residual")
+
+    @property
+    def farkas_residual(self) -> Any:
+        """``||sum_j lambda_j a_j b_j^T||_dual / sum_j c_j lambda_j``; zero where infeasible."""
+        return self._get("farkas_residual")
+
+    @property
+    def support(self) -> Bool[np.ndarray, "*instances m"]:
+        """Constraints that hold with equality (to 1e-6) or carry a multiplier."""
+        return self._get("support")
+
+    @cached_property
+    def rank(self) -> Any:
+        """Singular values of W that the gap proves the exact solution to have; -1 if unknown."""
+        c = self.certificate
+        W = self.W if self._batched else self.W[None]
+        rank = rank_of(W, c.value, c.gap, self.geometry)
+        return rank if self._batched else int(rank[0])
+
+    @property
+    def support_tokens(self) -> Bool[np.ndarray, "*instances sequence query token"]:
+        """Tokens whose margin against the selected one is the smallest allowed.
+
+        Raises:
+            InvalidInputError: If the problem does not come from a selection.
+        """
+        problem = self.problem.batched()
+        selection = problem.selection
+        if selection is None or problem.sequence is None:
+            raise InvalidInputError(
+                "solution",
+                "its problem does not come from a selection of tokens",
+                "Build the problem by MarginProblem.from_selection",
+            )
+        assert problem.query is not None and problem.token is not None
+        support = self.certificate.support & problem.present & ~problem.equality
+        instance, slot = np.nonzero(support)
+        place = tuple(a[instance, slot] for a in (problem.sequence, problem.query, problem.token))
+        mask = np.zeros(selection.mask.shape, dtype=bool)
+        mask[(instance, *place)] = True
+        return mask if self._batched else mask[0]
+
+    @property
+    def conflict(self) -> Any:
+        """Numbers of the constraints that contradict each other; empty unless infeasible.
+
+        With an axis of instances, a list with one such array an instance.
+        """
+        if not self._batched:
+            infeasible = self.status is Status.INFEASIBLE
+            return np.flatnonzero((self.multipliers != 0) & infeasible)
+        return [
+            np.flatnonzero((row != 0) & (status is Status.INFEASIBLE))
+            for row, status in zip(self.multipliers, self.status, strict=True)
+        ]
+
+    def __len__(self) -> int:
+        """Number of instances."""
+        return len(self.problem)
+
+    def __getitem__(self, index: Any) -> Solution:
+        """Chooses instances; a single one comes without the empty slots of its problem."""
+        problem = self.problem[index]
+        if not isinstance(index, (int, np.integer)):
+            return Solution(
+                self.W[index],
+                self.multipliers[index],
+                self.status[index],
+                problem,
+                self.geometry,
+                self.certificate[index],
+            )
+        present = self.problem.present[index]
+        lone = self.certificate.alone(int(index), present)
+        multipliers = self.multipliers[index][present]
+        return Solution(
+            self.W[index], multipliers, self.status[index], problem, self.geometry, lone
+        )
+
+    def to_xarray(self) -> xr.Dataset:
+        """Everything as labeled arrays."""
+        import xarray as xr
+
+        lead = ("instance",) if self._batched else ()
+        per_instance = (
+            "norm value margin dual_value dual_norm gap kkt_residual equality_residual "
+            "farkas_residual rank"
+        ).split()
+        data: dict[str, Any] = {name: (lead, getattr(self, name)) for name in per_instance}
+        data["W"] = ((*lead, "row", "column"), self.W)
+        along = (*lead, "constraint")
+        data["multipliers"] = (along, self.multipliers)
+        data["support"] = (along, self.support)
+        for name in ("bounds", "equality", "present", "sequence", "query", "token"):
+            if getattr(self.problem, name) is not None:
+                data[name] = (along, getattr(self.problem, name))
+        status = np.vectorize(str, otypes=[str])(np.asarray(self.status, dtype=object))
+        data["status"] = (lead, status if self._batched else str(self.status))
+        return xr.Dataset(data, attrs={"geometry": self.geometry.name})
+
+    def __repr__(self) -> str:
+        return text_table(*solution_rows(self))
+
+    def _repr_html_(self) -> str:
+        return html_table(*solution_rows(self))
+
+    @property
+    def _batched(self) -> bool:
+        return self.problem.instances is not None
+
+    def _get(self, name: str) -> Any:
+        array = getattr(self.certificate, name)
+        if self._batched:
+            return array
+        return array[0] if array.ndim > 1 else float(array[0])

@@ -1,0 +1,88 @@
+"""Short tables of results, as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from attractor.margin.solution import Solution
+
+Rows = list[tuple[str, str]]
+
+
+def text_table(title: str, rows: Rows) -> str:
+    """A title over aligned rows."""
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+
+def html_table(title: str, rows: Rows) -> str:
+    """The same as an HTML table."""
+    body = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td>{html.escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
+
+
+def solution_rows(solution: Solution) -> tuple[str, Rows]:
+    """Title and rows that describe a solution."""
+    problem = solution.problem
+    d, e = problem.shape
+    if problem.instances is not None:
+        return _batch_rows(solution)
+    title = f"Solution: {solution.status.message}"
+    rows = [
+        ("problem", f"{int(problem.constraints)} constraints on a {d} x {e} matrix"),
+        ("geometry", solution.geometry.name),
+    ]
+    if np.isnan(solution.W).any():
+        conflict = solution.conflict
+        rows += [("norm at least", f"{solution.norm_lower_bound:.4g}")]
+        if conflict.size:
+            rows += [
+                ("Farkas residual", f"{solution.farkas_residual:.1e}"),
+                ("in conflict", f"{conflict.size} constraints: {_some(conflict)}"),
+            ]
+        return title, rows
+    support = int(solution.support.sum())
+    rows += [
+        ("norm", f"{solution.norm:.10g}"),
+        ("smallest margin", f"{solution.margin:.10g}"),
+        ("relative gap", f"{solution.gap:.1e}"),
+        ("KKT residual", f"{solution.kkt_residual:.1e}"),
+        ("support", f"{support} of {int(problem.constraints)} constraints"),
+        ("rank", "not known" if solution.rank < 0 else str(solution.rank)),
+    ]
+    return title, rows
+
+
+def _batch_rows(solution: Solution) -> tuple[str, Rows]:
+    problem = solution.problem
+    d, e = problem.shape
+    counts = Counter(str(status) for status in solution.status)
+    most = int(problem.constraints.max(initial=0))
+    rows = [
+        ("problems", f"{len(problem)} of up to {most} constraints on a {d} x {e} matrix"),
+        ("geometry", solution.geometry.name),
+        ("status", ", ".join(f"{name}: {count}" for name, count in counts.most_common())),
+    ]
+    solved = np.isfinite(solution.value)
+    if solved.any():
+        norms, gaps = solution.norm[solved], solution.gap[solved]
+        rows += [
+            ("norm", f"{norms.min():.4g} to {norms.max():.4g}, median {np.median(norms):.4g}"),
+            ("relative gap", f"worst {gaps.max():.1e}"),
+        ]
+    return f"Solutions of {len(problem)} margin problems", rows
+
+
+def _some(numbers: np.ndarray, most: int = 8) -> str:
+    """The first few numbers."""
+    shown = ", ".join(str(int(number)) for number in numbers[:most])
+    return shown + (", ..." if numbers.size > most else "")

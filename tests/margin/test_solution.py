@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from margin_examples import random_problem, random_tokens, stored_tokens
+
+from attractor.errors import InvalidInputError, Status
+from attractor.margin import MarginProblem, solve
+
+
+def test_multipliers_are_dual_feasible_and_build_the_matrix():
+    problem = random_problem(4, 4, 4, 5)
+    solution = solve(problem)
+    assert (solution.multipliers >= 0).all()
+    np.testing.assert_allclose(solution.dual_norm, 1, rtol=1e-12)
+    np.testing.assert_allclose(
+        problem.apply_adjoint(solution.multipliers) * solution.norm[:, None, None],
+        solution.W,
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(solution.multipliers.sum(-1), solution.value, rtol=1e-11)
+
+
+def test_support_tokens_stand_at_the_smallest_margin():
+    tokens, selection, _ = stored_tokens(slice(0, 4))
+    solution = solve(MarginProblem.from_selection(tokens, selection))
+    scores = tokens.scores(solution.W)
+    chosen = np.where(selection.mask, scores, -np.inf).max(-1, keepdims=True)
+    at_margin = (chosen - scores <= 1 + 1e-6) & ~selection.mask
+    np.testing.assert_array_equal(solution.support_tokens, at_margin)
+    assert solution[2].support_tokens.shape == (6, 1, 8)
+    np.testing.assert_array_equal(solution[2].support_tokens, solution.support_tokens[2])
+
+
+def test_support_tokens_need_tokens():
+    solution = solve(MarginProblem(np.eye(2), np.eye(2)))
+    with pytest.raises(InvalidInputError, match="solution"):
+        _ = solution.support_tokens
+
+
+def test_choosing_instances():
+    solution = solve(random_problem(3, 3, 3, 4))
+    alone = solution[-1]
+    assert alone.status is Status.OPTIMAL
+    assert isinstance(alone.norm, float)
+    assert alone.norm == solution.norm[2]
+    assert alone.rank == solution.rank[2]
+    np.testing.assert_array_equal(alone.multipliers, solution.multipliers[2])
+    some = solution[:2]
+    assert len(some) == 2
+    np.testing.assert_array_equal(some.gap, solution.gap[:2])
+
+
+def test_padding_is_dropped_and_harmless():
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 4))
+    present = np.array([[True, False, True, True, False], [True] * 5])
+    solution = solve(MarginProblem(left, right, present=present))
+    alone = solve(MarginProblem(left[0, present[0]], right[0, present[0]]))
+    np.testing.assert_allclose(solution.W[0], alone.W, atol=1e-13)
+    assert (solution.multipliers[0, ~present[0]] == 0).all()
+    assert not solution.support[0, ~present[0]].any()
+    assert solution[0].multipliers.shape == (3,)
+
+
+def test_tables_say_what_matters():
+    problem = random_problem(3, 3, 3, 4)
+    solution = solve(problem)
+    assert "optimal: 3" in repr(solution)
+    assert "relative gap" in repr(solution)
+    assert "norm" in repr(solution[0])
+    assert solution[0]._repr_html_().startswith("<table>")
+    conflict = solve(MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]]))
+    assert "2 constraints: 0, 1" in repr(conflict)
+    assert "No matrix" in repr(conflict)
+    assert max(len(line) for line in repr(solution).splitlines()) <= 100
+
+
+def test_labeled_arrays():
+    tokens, selection = random_tokens(3, 3, 3, 4)
+    data = solve(MarginProblem.from_selection(tokens, selection)).to_xarray()
+    assert data["W"].dims == ("instance", "row", "column")
+    assert data["token"].dims == ("instance", "constraint")
+    assert data["status"].values.tolist() == ["optimal"] * 3
+    assert data.attrs["geometry"] == "frobenius"
+    single = solve(random_problem(1, 3, 3, 4)[0]).to_xarray()
+    assert single["gap"].dims == ()
+    assert str(single["status"].values) == "optimal"
