@@ -1,0 +1,124 @@
+import os
+import pickle
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from attractor.attention import LinearHead
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.tokens import Tokens
+from attractor.training import Trajectory, normalized_gradient_descent, train
+
+STEP = normalized_gradient_descent(0.1)
+
+
+@pytest.fixture(scope="module")
+def run(unit_tokens):
+    return train(*unit_tokens(3), STEP, steps=100, seeds=2, seed=5)
+
+
+def test_arrays_are_labeled(run):
+    sizes = {"instance": 3, "seed": 2, "step": len(run.steps), "sequence": 6, "query": 1}
+    for name, size in sizes.items():
+        assert run.data.sizes[name] == size
+    assert run.data["W"].dims == ("instance", "seed", "step", "row", "column")
+    assert run.data["attended"].dims == ("instance", "seed", "step", "sequence", "query")
+    assert run.data["loss"].dims == ("instance", "seed", "step")
+    assert run.data["seed"].to_numpy().tolist() == [5, 6]
+    assert isinstance(run.data["W"].data, np.ndarray)
+    assert run.to_xarray() is run.data
+    assert run.geometry == "frobenius" and run.settings["loss"] == "logistic"
+
+
+def test_matrices_at_a_step(run):
+    np.testing.assert_array_equal(run.W(), run.data["W"].to_numpy()[:, :, -1])
+    np.testing.assert_array_equal(run.W(100), run.W())
+    np.testing.assert_array_equal(run.W(0), run.data["W"].to_numpy()[:, :, 0])
+    np.testing.assert_allclose(
+        run.data["norm"].isel(step=-1), np.linalg.norm(run.W(), axis=(-2, -1)), rtol=1e-14
+    )
+    missing = next(s for s in range(100) if s not in run.steps)
+    with pytest.raises(InvalidInputError, match="was not recorded"):
+        run.W(missing)
+
+
+def test_what_is_attended_to_is_what_the_matrices_say(run):
+    scores = np.stack([run.tokens.scores(run.W()[:, k]) for k in range(2)], axis=1)
+    np.testing.assert_array_equal(run.data["attended"].isel(step=-1), scores.argmax(-1))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    np.testing.assert_allclose(
+        run.data["attended_probability"].isel(step=-1), 1 / weights.sum(-1), rtol=1e-12
+    )
+
+
+def test_keeping_the_last_matrices_alone(run, unit_tokens):
+    last = train(*unit_tokens(3), STEP, steps=100, seeds=2, seed=5, weights="last")
+    np.testing.assert_array_equal(last.W(), run.W())
+    assert last.weights_kept == "last" and "matrices kept" in str(last)
+    with pytest.raises(InvalidInputError, match=r'were not kept.*weights="all"'):
+        last.W(0)
+
+
+def test_save_and_load(run, tmp_path):
+    path = tmp_path / "runs" / "run.nc"
+    run.save(path)
+    again = Trajectory.load(path)
+    assert again.data.identical(run.data)
+    for name in ("keys", "queries", "values", "labels", "mask", "instance_numbers"):
+        found, expected = getattr(again.tokens, name), getattr(run.tokens, name)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(again.head.weight, run.head.weight)
+    assert again.settings == run.settings
+    assert (again.optimizer_name, again.geometry) == (run.optimizer_name, run.geometry)
+    assert os.listdir(path.parent) == ["run.nc"]
+    assert train(again.tokens, again.head, STEP, steps=100, seeds=2, seed=5).data.identical(
+        run.data
+    )
+
+
+def test_save_and_load_without_instances_and_with_values_and_padding(rng, tmp_path):
+    tokens = Tokens(
+        rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 2, 5)), np.ones((2, 2)),
+        mask=[[1, 1, 1, 0], [1, 1, 0, 0]], values=rng.normal(size=(2, 4, 2)),
+    )  # fmt: skip
+    run = train(tokens, LinearHead([1.0, 2.0]), STEP, steps=5, weights="last")
+    run.save(tmp_path / "run.nc")
+    again = Trajectory.load(tmp_path / "run.nc")
+    assert again.tokens.instances is None and again.data.identical(run.data)
+    np.testing.assert_array_equal(again.tokens.values, tokens.values)
+    np.testing.assert_array_equal(again.tokens.mask, tokens.mask)
+
+
+def test_bad_files_are_refused_and_never_unpickled(run, tmp_path):
+    path = tmp_path / "run.nc"
+    run.save(path)
+    whole = path.read_bytes()
+    (tmp_path / "truncated.nc").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "pickle.nc").write_bytes(pickle.dumps({"loss": 1}))
+    xr.Dataset({"loss": ("x", np.ones(2))}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    for name in ("truncated.nc", "pickle.nc", "other.nc", "missing.nc"):
+        with pytest.raises(FileFormatError, match=name):
+            Trajectory.load(tmp_path / name)
+
+
+def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
+    path = tmp_path / "run.nc"
+    path.write_text("old")
+
+    def fail(*args, **keywords):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    with pytest.raises(OSError, match="disk full"):
+        run.save(path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["run.nc"]
+
+
+def test_it_prints_as_a_short_table(run):
+    text = str(run)
+    assert "6 (3 instances x 2 seeds): 6 trained" in text
+    assert "normalized gradient descent (learning_rate=0.1)" in text
+    assert len(text.splitlines()) < 15
+    assert run._repr_html_().startswith("<table>") and "frobenius" in run._repr_html_()
