@@ -1,0 +1,251 @@
+"""The verdict: what training did, measured against what was predicted."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool
+from rich.console import Console
+from rich.table import Table
+
+from attractor.analysis.rates import Rate, fit_rate
+from attractor.errors import TrialStatus
+from attractor.margin import Solution
+from attractor.storage import atomic_file
+from attractor.training import Trajectory
+
+_ROUNDING = 1e-12
+"""What rounding may add to a margin ratio beyond the gap of its solution."""
+
+_MEASURES = {
+    "margin_ratio": "normalized margin ratio",
+    "correlation": "correlation",
+    "kkt_residual": "KKT residual",
+    "selected_probability": "softmax on selected tokens",
+    "norm": "norm of W",
+    "loss": "loss",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdict:
+    """Measures of every trial of a training run against the solution of a margin problem.
+
+    Attributes:
+        data: Labeled measures. Over (instance, seed, step): ``margin_ratio``, ``correlation``,
+            ``kkt_residual``, ``selected_probability``, ``log_unselected_probability``,
+            ``violated``, ``removed_norm``, ``norm``, ``loss``. Over (instance, seed):
+            ``feasible``, ``gap``, ``status``, and where a selection is predicted
+            ``selection_agreement`` and ``locally_optimal``. Over rows: ``reached``,
+            ``predicted``.
+        solution: The solutions the trials are held against.
+        trajectory: The training run.
+        reference: What the trials are held against, in words.
+    """
+
+    data: xr.Dataset
+    solution: Solution
+    trajectory: Trajectory
+    reference: str
+
+    @property
+    def margin_ratio(self) -> xr.DataArray:
+        """Normalized margin ratio of every trial at its last step; 1 is the attractor."""
+        return self.data["margin_ratio"].isel(step=-1)
+
+    @property
+    def correlation(self) -> xr.DataArray:
+        """Correlation with the solution of every trial at its last step."""
+        return self.data["correlation"].isel(step=-1)
+
+    @property
+    def kkt_residual(self) -> xr.DataArray:
+        """KKT residual of every trial's direction at its last step."""
+        return self.data["kkt_residual"].isel(step=-1)
+
+    @property
+    def selected_probability(self) -> xr.DataArray:
+        """Softmax mass on the selected tokens at the last step, averaged over rows."""
+        return self.data["selected_probability"].isel(step=-1)
+
+    @property
+    def feasible(self) -> xr.DataArray:
+        """Whether the margin problem each trial is held against has a solution."""
+        return self.data["feasible"]
+
+    @property
+    def selection_agreement(self) -> xr.DataArray:
+        """Fraction of rows with a choice whose reached token is the predicted one."""
+        return self._needs("selection_agreement")
+
+    @property
+    def locally_optimal(self) -> xr.DataArray:
+        """Whether the selection each trial is held against is locally optimal."""
+        return self._needs("locally_optimal")
+
+    @property
+    def status(self) -> xr.DataArray:
+        """How the training of each trial ended, a ``TrialStatus``."""
+        return self.data["status"]
+
+    @property
+    def impossible(self) -> Bool[np.ndarray, "instance seed"]:
+        """Trials whose margin ratio exceeds 1 by more than the solution's gap: an error."""
+        excess = self.data["margin_ratio"].max("step") - 1
+        return np.asarray(excess > self.data["gap"] + _ROUNDING)
+
+    @property
+    def errors(self) -> list[str]:
+        """What is wrong with the verdict itself; empty if nothing is."""
+        count = int(self.impossible.sum())
+        if not count:
+            return []
+        worst = float(self.data["margin_ratio"].max())
+        return [
+            f"{count} trials have a margin ratio above 1 by more than their solution's gap "
+            f"(the largest is {worst:.12f}): the solution or the run is wrong"
+        ]
+
+    def rate(self, measure: str = "correlation") -> Rate:
+        """Exponent of the power law by which ``1 - measure`` falls over the last decade.
+
+        Args:
+            measure: ``"correlation"`` or ``"margin_ratio"``; ``"norm"`` fits the norm itself.
+        """
+        curves = self.data[measure].transpose("instance", "seed", "step").values
+        values = curves if measure == "norm" else 1 - curves
+        return fit_rate(self.data["step"].values, values)
+
+    def summary(self) -> dict[str, object]:
+        """The verdict in plain numbers, as ``to_json`` writes them."""
+        trials = self.feasible.size
+        statuses = {
+            str(status): int((self.status == status).sum())
+            for status in TrialStatus
+            if (self.status == status).any()
+        }
+        summary: dict[str, object] = {
+            "reference": self.reference,
+            "geometry": self.solution.geometry.name,
+            "trials": trials,
+            "steps": int(self.data["step"][-1]),
+            "feasible": int(self.feasible.sum()),
+            "status": statuses,
+            "largest_gap": _nothing_if_nan(_largest(self.data["gap"].values)),
+        }
+        if "locally_optimal" in self.data:
+            summary["locally_optimal"] = int(self.locally_optimal.sum())
+        if "selection_agreement" in self.data:
+            agreement = self.selection_agreement
+            summary["selection_as_predicted"] = int((agreement == 1).sum())
+            summary["rows_as_predicted"] = float(agreement.mean())
+        for name in _MEASURES:
+            summary[name] = _statistics(self.data[name].isel(step=-1).values)
+        summary["errors"] = self.errors
+        return summary
+
+    def table(self) -> Table:
+        """The verdict as a rich table."""
+        summary = self.summary()
+        title = f"{summary['trials']} trials after {summary['steps']} steps, {self.reference}"
+        table = Table(title=title, title_justify="left", title_style="bold", min_width=72)
+        table.add_column("at the last step")
+        for column in ("mean", "median", "5 %", "95 %"):
+            table.add_column(column, justify="right")
+        for name, words in _MEASURES.items():
+            numbers = _statistics(self.data[name].isel(step=-1).values)
+            columns = ("mean", "median", "low", "high")
+            table.add_row(words, *(_shown(numbers[column]) for column in columns))
+        table.add_section()
+        for words, value in self._facts(summary):
+            table.add_row(words, value)
+        return table
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled measures."""
+        return self.data.copy()
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Writes the summary as JSON."""
+        with atomic_file(path) as temporary:
+            temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes a line for every trial, with its measures at the last step."""
+        last = self.data.isel(step=-1, drop=True)
+        flat = last[[name for name in last if set(last[name].dims) == {"instance", "seed"}]]
+        with atomic_file(path) as temporary:
+            flat.to_dataframe(dim_order=["instance", "seed"]).to_csv(temporary)
+
+    def __str__(self) -> str:
+        stream = io.StringIO()
+        Console(file=stream, width=88).print(self.table())
+        return stream.getvalue().rstrip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        console = Console(file=io.StringIO(), record=True, width=88)
+        console.print(self.table())
+        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+    def _facts(self, summary: dict[str, object]) -> list[tuple[str, str]]:
+        trials = summary["trials"]
+        facts = [("feasible margin problems", f"{summary['feasible']} of {trials}")]
+        if "locally_optimal" in summary:
+            facts.append(("locally optimal", f"{summary['locally_optimal']} of {trials}"))
+        if "selection_as_predicted" in summary:
+            facts.append(
+                ("selection as predicted", f"{summary['selection_as_predicted']} of {trials}")
+            )
+            facts.append(("rows as predicted", f"{100 * summary['rows_as_predicted']:.1f} %"))  # type: ignore[operator]
+        facts.append(("largest certified gap", _shown(summary["largest_gap"])))
+        ended = ", ".join(f"{count} {name}" for name, count in summary["status"].items())  # type: ignore[attr-defined]
+        facts.append(("trials", ended))
+        facts.extend(("[red]ERROR[/red]", text) for text in self.errors)
+        return facts
+
+    def _needs(self, name: str) -> xr.DataArray:
+        if name not in self.data:
+            raise AttributeError(f"{name} needs labels, which the tokens of this run do not carry")
+        return self.data[name]
+
+
+def _statistics(values: np.ndarray) -> dict[str, float | int | None]:
+    """Mean, median and spread over the trials in which the number is defined."""
+    values = np.asarray(values, dtype=float).ravel()
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return dict.fromkeys(("mean", "median", "std", "low", "high")) | {"trials": 0}
+    low, median, high = np.quantile(values, (0.05, 0.5, 0.95))
+    return {
+        "mean": float(values.mean()),
+        "median": float(median),
+        "std": float(values.std()),
+        "low": float(low),
+        "high": float(high),
+        "trials": len(values),
+    }
+
+
+def _largest(values: np.ndarray) -> float:
+    return float(np.nanmax(values)) if np.isfinite(values).any() else np.nan
+
+
+def _nothing_if_nan(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _shown(value: object) -> str:
+    """A number in six digits, or more where it is close to one."""
+    if not isinstance(value, float):
+        return "-"
+    if 0 < abs(1 - value) < 1e-3:
+        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}"
+    return f"{value:.5g}"

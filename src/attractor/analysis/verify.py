@@ -1,0 +1,175 @@
+"""Holding a training run against the direction it was predicted to take."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from attractor.analysis.measures import measure_direction
+from attractor.analysis.reference import Reference, solve_for, use_given
+from attractor.analysis.verdict import Verdict
+from attractor.errors import InvalidInputError, TiedTokensWarning
+from attractor.geometry import Geometry, get_geometry
+from attractor.margin import Solution
+from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
+from attractor.tokens import Tokens
+from attractor.training import Trajectory
+
+_CURVES = ("instance", "seed", "step")
+
+
+def verify(
+    trajectory: Trajectory,
+    solution: Solution | None = None,
+    *,
+    selection: str | Selection = "reached at end",
+) -> Verdict:
+    """Holds every trial of a training run against the solution of a margin problem.
+
+    Args:
+        trajectory: What ``train`` returned.
+        solution: The direction predicted, one for all or one for each instance. Without it the
+            margin problem is solved for ``selection``, in the norm the optimizer descends in.
+        selection: Which tokens to solve for without a solution: those each trial attends to
+            ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
+            selection of the user's, one for all or one for each instance.
+
+    Returns:
+        The verdict: margin ratio, correlation, and how the selection reached compares with the
+        one predicted.
+
+    Raises:
+        InvalidInputError: If the solution or the selection does not fit the run.
+    """
+    tokens = _with_instances(trajectory.tokens)
+    kept = trajectory.data["W"]
+    if "step" not in kept.dims:
+        kept = kept.expand_dims(step=trajectory.steps[-1:])
+    W = kept.transpose("instance", "seed", "step", "row", "column").to_numpy().astype(np.float64)
+    reached = _attended(tokens, W)
+    if solution is not None:
+        if selection != "reached at end":
+            raise InvalidInputError(
+                "selection", "a solution was given as well", "Give the one or the other"
+            )
+        reference = use_given(tokens, solution, W.shape[:3])
+    else:
+        reference = solve_for(tokens, reached, selection, _geometry_of(trajectory))
+    data = xr.Dataset(
+        _curves(tokens, W, reference) | _outcome(tokens, trajectory, reference, reached),
+        coords={
+            "instance": trajectory.data["instance"],
+            "seed": trajectory.data["seed"],
+            "step": kept["step"],
+        },
+    )
+    for name in ("loss", "norm"):
+        data[name] = trajectory.data[name].sel(step=data["step"])
+    data["status"] = trajectory.data["status"]
+    return Verdict(data, reference.solution, trajectory, reference.description)
+
+
+def _geometry_of(trajectory: Trajectory) -> Geometry:
+    """The norm that training descended."""
+    if trajectory.geometry == "not known":
+        raise InvalidInputError(
+            "solution",
+            "which norm this optimizer descends is not known, so there is none to solve in",
+            "Solve in a norm of your choice and pass the solution",
+        )
+    return get_geometry(trajectory.geometry)
+
+
+def _with_instances(tokens: Tokens) -> Tokens:
+    """The same data with an axis of instances, of length one if there was none."""
+    if tokens.instances is not None:
+        return tokens
+    return Tokens(
+        tokens.keys[None],
+        tokens.queries[None],
+        None if tokens.labels is None else tokens.labels[None],
+        tokens.mask[None],
+        tokens.values[None],
+        instance_numbers=tokens.instance_numbers,
+    )
+
+
+def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) -> Selection:
+    """The tokens attended to, with the axes of the trajectory."""
+    turned = attended_tokens(tokens, np.moveaxis(np.nan_to_num(W), 0, 2))
+    return Selection(np.moveaxis(turned.mask, 2, 0), np.moveaxis(turned.tied, 2, 0))
+
+
+def _curves(
+    tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"], reference: Reference
+) -> dict[str, tuple]:
+    """Measures of every recorded matrix."""
+    shape = W.shape[:3]
+    names = ("margin_ratio", "correlation", "kkt_residual", "violated", "removed_norm")
+    found = {name: np.full(shape, np.nan) for name in names}
+    log_losers = np.full(shape, np.nan)
+    for number in range(len(reference.instance)):
+        places = np.nonzero(reference.number == number)
+        measures = measure_direction(W[places], reference.solutions[number])
+        for name in names:
+            found[name][places] = getattr(measures, name)
+        own = tokens[int(reference.instance[number])]
+        chosen = reference.selection.mask[number]
+        log_losers[places] = _log_mass_outside(own, chosen, W[places])
+    curves = {name: (_CURVES, values) for name, values in found.items()}
+    # A matrix that is not finite has no probabilities, and must not pass for a saturated one.
+    log_losers[~np.isfinite(W).all((-1, -2))] = np.nan
+    curves["log_unselected_probability"] = (_CURVES, log_losers)
+    curves["selected_probability"] = (_CURVES, -np.expm1(np.minimum(log_losers, 0)))
+    return curves
+
+
+def _log_mass_outside(
+    tokens: Tokens, chosen: np.ndarray, W: Float[np.ndarray, "batch d e"]
+) -> Float[np.ndarray, "batch"]:
+    """Logarithm of the softmax mass off the chosen tokens, averaged over rows before it."""
+    scores = tokens.scores(np.nan_to_num(W))
+    everything = np.logaddexp.reduce(scores, axis=-1)
+    outside = np.logaddexp.reduce(np.where(chosen, -np.inf, scores), axis=-1)
+    logs = (outside - everything).reshape(len(W), -1)
+    return np.logaddexp.reduce(logs, axis=-1) - np.log(logs.shape[-1])
+
+
+def _outcome(
+    tokens: Tokens, trajectory: Trajectory, reference: Reference, reached: Selection
+) -> dict[str, tuple]:
+    """What each trial ended in: feasibility, and the selection predicted and reached."""
+    trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
+    last = reference.number[:, :, -1]
+    gaps = np.array([float(solution.gap) for solution in reference.solutions])
+    end = Selection(reached.mask[:, :, -1], reached.tied[:, :, -1])
+    outcome = {
+        "feasible": (trials, reference.feasible[last]),
+        "gap": (trials, gaps[last]),
+        "reached": (rows, _index(end)),
+    }
+    if tokens.labels is not None and trajectory.head is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TiedTokensWarning)
+            predicted = optimal_tokens(tokens, trajectory.head)
+        scores = token_scores(tokens, trajectory.head)
+        optimal = reference.locally_optimal(scores)
+        outcome["locally_optimal"] = (trials, optimal[last])
+    elif reference.predicted is not None:
+        predicted = reference.predicted
+    else:
+        return outcome
+    choices = tokens.mask.sum(-1) > 1
+    kept = (end.mask & predicted.mask[:, None]).any(-1) & (end.mask.sum(-1) == 1)
+    agreement = (kept & choices[:, None]).sum((-1, -2)) / choices.sum((-1, -2))[:, None]
+    outcome["predicted"] = (("instance", "sequence", "query"), _index(predicted))
+    outcome["selection_agreement"] = (trials, agreement)
+    return outcome
+
+
+def _index(selection: Selection) -> np.ndarray:
+    """Positions with the axis of queries kept, -1 where several tokens are chosen."""
+    return np.where(selection.mask.sum(-1) == 1, selection.mask.argmax(-1), -1)

@@ -1,0 +1,170 @@
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import attractor as at
+from attractor.datasets import unit_tokens
+
+STEP = at.normalized_gradient_descent(0.1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return unit_tokens(3, 4, 6, seeds=range(4))
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    return at.train(*data, STEP, steps=300, seeds=2)
+
+
+def predicted(tokens, head):
+    return at.solve(at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head)))
+
+
+def test_the_measures_agree_with_their_definition(data, run):
+    verdict = at.verify(run)
+    trial = {"instance": 2, "seed": 1}
+    W = run.W()[2, 1]
+    tokens = data[0][2]
+    problem = at.MarginProblem.from_selection(tokens, at.attended_tokens(tokens, W))
+    solution = at.solve(problem)
+    margins = np.einsum("md,de,me->m", problem.left, W, problem.right)
+    ratio = margins.min() / np.linalg.norm(W) * np.linalg.norm(solution.W)
+    assert float(verdict.margin_ratio.sel(trial)) == pytest.approx(ratio, rel=1e-8)
+    cosine = np.sum(W * solution.W) / np.linalg.norm(W) / np.linalg.norm(solution.W)
+    assert float(verdict.correlation.sel(trial)) == pytest.approx(cosine, rel=1e-10)
+    scores = tokens.scores(W)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    mass = (weights.max(-1) / weights.sum(-1)).mean()
+    assert float(verdict.selected_probability.sel(trial)) == pytest.approx(mass, rel=1e-10)
+
+
+def test_every_trial_and_step_is_there(data, run):
+    verdict = at.verify(run)
+    assert verdict.margin_ratio.shape == (4, 2)
+    assert verdict.data["margin_ratio"].sizes == {"instance": 4, "seed": 2, "step": len(run.steps)}
+    assert not verdict.impossible.any()
+    assert verdict.errors == []
+    medians = verdict.data["margin_ratio"].median(("instance", "seed"))
+    assert 0.7 < float(medians[-1]) <= 1
+    assert float(medians[-1]) > float(medians.sel(step=100, method="nearest"))
+
+
+def test_selection_predicted_and_reached(data, run):
+    tokens, head = data
+    verdict = at.verify(run)
+    best = at.optimal_tokens(tokens, head).index
+    reached = at.attended_tokens(tokens, np.moveaxis(run.W(), 1, 0)).index.swapaxes(0, 1)
+    assert np.array_equal(verdict.data["predicted"].values[..., 0], best)
+    assert np.array_equal(verdict.data["reached"].values[..., 0], reached)
+    expected = (reached == best[:, None]).mean(-1)
+    np.testing.assert_allclose(verdict.selection_agreement, expected)
+
+
+def test_a_given_solution_is_held_against_every_seed(data, run):
+    solution = predicted(*data)
+    verdict = at.verify(run, solution)
+    W = run.W()[3, 1]
+    cosine = np.sum(W * solution.W[3]) / np.linalg.norm(W) / np.linalg.norm(solution.W[3])
+    assert float(verdict.correlation[3, 1]) == pytest.approx(cosine)
+    same = at.verify(run, selection=at.optimal_tokens(*data))
+    np.testing.assert_allclose(same.correlation, verdict.correlation, rtol=1e-10)
+
+
+def test_one_data_set_needs_no_axis_of_instances(data):
+    tokens, head = data[0][1], at.LinearHead(data[1].weight[1])
+    run = at.train(tokens, head, STEP, steps=50, seeds=3)
+    verdict = at.verify(run, predicted(tokens, head))
+    assert verdict.margin_ratio.shape == (1, 3)
+
+
+def test_the_selection_may_be_read_at_each_step(data, run):
+    at_end, at_step = at.verify(run), at.verify(run, selection="reached at step")
+    np.testing.assert_allclose(at_end.margin_ratio, at_step.margin_ratio)
+    early = {"step": 1}
+    attended = at_step.data["margin_ratio"].sel(early) >= 0
+    assert attended.where(at_step.data["margin_ratio"].sel(early).notnull(), True).all()
+    assert not (at_end.data["margin_ratio"].sel(early) >= 0).all()
+
+
+def test_a_ratio_above_one_is_an_error(data, run):
+    solution = predicted(*data)
+    good = at.verify(run, solution)
+    run_W = run.data["W"].copy(data=run.data["W"].values)
+    run_W[:] = solution.W[:, None, None]
+    exact = at.Trajectory(**(vars(run) | {"data": run.data.assign(W=run_W)}))
+    verdict = at.verify(exact, solution)
+    np.testing.assert_allclose(verdict.margin_ratio, 1, rtol=1e-9)
+    assert verdict.errors == []
+    verdict.data["margin_ratio"][:] = 1.001
+    assert "above 1" in verdict.errors[0]
+    assert "ERROR" in str(verdict)
+    assert "ERROR" not in str(good)
+
+
+def test_last_weights_alone_still_give_a_verdict(data):
+    run = at.train(*data, STEP, steps=300, seeds=2, weights="last")
+    verdict = at.verify(run)
+    assert verdict.data.sizes["step"] == 1
+    full = at.verify(at.train(*data, STEP, steps=300, seeds=2))
+    np.testing.assert_array_equal(verdict.margin_ratio, full.margin_ratio)
+
+
+def test_infeasible_references_are_counted():
+    tokens = at.Tokens([[[1.0], [-1.0]], [[1.0], [-1.0]]], [[1.0], [1.0]], [1, -1])
+    head = at.LinearHead([1.0])
+    run = at.train(tokens, head, STEP, steps=5)
+    solution = predicted(tokens, head)
+    verdict = at.verify(run, solution)
+    assert verdict.summary()["feasible"] == 0
+    assert np.isnan(verdict.margin_ratio).all()
+    assert "0 of 1" in str(verdict)
+
+
+def test_tables_and_files(run, tmp_path):
+    verdict = at.verify(run)
+    text = str(verdict)
+    assert "normalized margin ratio" in text
+    assert max(map(len, text.splitlines())) <= 88
+    verdict.to_json(tmp_path / "verdict.json")
+    summary = json.loads((tmp_path / "verdict.json").read_text())
+    assert summary["trials"] == 8
+    assert summary["margin_ratio"]["median"] == pytest.approx(float(verdict.margin_ratio.median()))
+    verdict.to_csv(tmp_path / "verdict.csv")
+    lines = (tmp_path / "verdict.csv").read_text().splitlines()
+    assert len(lines) == 9
+    assert lines[0].startswith("instance,seed,")
+    assert "<pre>" in verdict._repr_html_()
+    assert set(verdict.to_xarray()["margin_ratio"].dims) == {"instance", "seed", "step"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"selection": "reached"}, "reached at end"),
+        ({"selection": at.Selection(np.ones((2, 1, 4), bool), np.zeros((2, 1), bool))}, "mask"),
+    ],
+)
+def test_bad_selections_are_refused(run, arguments, words):
+    with pytest.raises(at.InvalidInputError, match=words):
+        at.verify(run, **arguments)
+
+
+def test_a_solution_that_does_not_fit_is_refused(run, data):
+    other, head = unit_tokens(3, 4, 5, seeds=range(4))
+    with pytest.raises(at.InvalidInputError, match="solution"):
+        at.verify(run, predicted(other, head))
+    with pytest.raises(at.InvalidInputError, match="Give the one or the other"):
+        at.verify(run, predicted(*data), selection="reached at step")
+
+
+def test_zero_start_has_no_direction_at_step_zero(data):
+    run = at.train(*data, STEP, steps=20, initial=np.zeros((6, 6)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        verdict = at.verify(run, selection="reached at step")
+    assert np.isnan(verdict.data["margin_ratio"].isel(step=0)).all()
+    assert np.isfinite(verdict.margin_ratio).all()
