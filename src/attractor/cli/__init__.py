@@ -1,0 +1,52 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import attractor
+from attractor.cli import check, demo, example, solve, train, verify
+from attractor.cli.session import ExitCode
+
+app = typer.Typer(
+    help="Where softmax attention goes when you train it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(demo.demo)
+app.command(help=check.HELP)(check.check)
+app.command(help=solve.HELP)(solve.solve)
+app.command(help=train.HELP)(train.train)
+app.command(help=verify.HELP)(verify.verify)
+app.add_typer(example.app, name="example")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"attractor {attractor.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)

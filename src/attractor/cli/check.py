@@ -1,0 +1,85 @@
+"""``attractor check``: predict, train, hold one against the other, and report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attractor.analysis import verify
+from attractor.cli.inputs import GIVEN, layout_help, problem_for, read_tokens, select
+from attractor.cli.options import (
+    Json,
+    LearningRate,
+    Quiet,
+    Report,
+    Seed,
+    Seeds,
+    SelectedTokens,
+    Steps,
+    TokenFile,
+)
+from attractor.cli.session import ExitCode, session
+from attractor.geometry import Frobenius
+from attractor.margin import Solution, solve
+from attractor.storage import check_replaceable
+from attractor.training import normalized_gradient_descent, train
+
+HELP = layout_help(
+    "Solve for the direction training must take, train, hold one against the other, and write a "
+    "report with pictures."
+)
+
+
+def check(
+    file: TokenFile,
+    out: Report = Path("attractor-check"),
+    selection: SelectedTokens = None,
+    steps: Steps = 5000,
+    lr: LearningRate = 0.1,
+    seeds: Seeds = 10,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predicts, trains, compares and reports."""
+    with session("check", as_json=as_json, quiet=quiet) as current:
+        from attractor.report import write_report
+        from attractor.report.summary import infeasible_count
+        from attractor.report.words import prediction_sentences, verdict_sentences
+        from attractor.report.write import MARKER
+
+        check_replaceable(out, MARKER)
+        loaded = read_tokens(file)
+        chosen, about = select(loaded, file, selection)
+        solution = solve(problem_for(loaded, chosen), Frobenius(), progress=current.progress)
+        assert isinstance(solution, Solution)
+        current.say(*prediction_sentences(solution, about))
+        verdict = None
+        if loaded.head is None:
+            current.say(f"{file.name} has no head, so nothing is trained: training needs a loss.")
+        else:
+            trajectory = train(
+                loaded.tokens,
+                loaded.head,
+                normalized_gradient_descent(lr),
+                steps=steps,
+                seeds=seeds,
+                seed=seed,
+                progress=current.progress,
+            )
+            compare_with_given = about == GIVEN and not infeasible_count(solution)
+            verdict = verify(trajectory, solution if compare_with_given else None)
+            current.say(verdict.table(), *verdict_sentences(verdict))
+        summary = write_report(
+            out,
+            prediction=solution,
+            verdict=verdict,
+            about=about,
+            source=f"{file.name}: {loaded.tokens!r}",
+            instance_numbers=loaded.tokens.instance_numbers,
+        )
+        page = out / MARKER
+        current.result(report=str(page.absolute()), **summary)
+        if infeasible_count(solution):
+            current.exit_code = ExitCode.INFEASIBLE
+            current.say("The report names the constraints that conflict.")
+        current.say(f"Report: {page.absolute()}")

@@ -1,0 +1,81 @@
+"""``attractor demo``: the whole path on handwritten digits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from attractor.analysis import verify
+from attractor.cli.options import Json, Quiet, Report, Seed
+from attractor.cli.session import Session, session
+from attractor.geometry import Frobenius
+from attractor.margin import MarginProblem, Solution, solve
+from attractor.selection import optimal_tokens
+from attractor.storage import check_replaceable
+from attractor.training import normalized_gradient_descent, train
+
+if TYPE_CHECKING:
+    from attractor.report import SizeResult
+
+SIZES = (6, 12, 24)
+DATA_SETS = 40
+STEPS = 3000
+LEARNING_RATE = 10.0
+DIGITS = (3, 8)
+
+
+def demo(
+    out: Report = Path("attractor-demo"),
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the whole path on handwritten digits, and write a report with pictures.
+
+    Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a
+    sequence of 16 patches. Which patch does attention end on, and was it the predicted one?
+    """
+    with session("demo", as_json=as_json, quiet=quiet) as current:
+        from attractor.report import write_digits_report
+        from attractor.report.digits import findings, table
+        from attractor.report.write import MARKER
+
+        check_replaceable(out, MARKER)
+        results = [_run(n, seed, current) for n in SIZES]
+        summary = write_digits_report(out, results)
+        page = (out / MARKER).absolute()
+        numbers = table(results)
+        shown = Table(
+            title=f"Digits {DIGITS[0]} and {DIGITS[1]}, {DATA_SETS} data sets of each size, "
+            f"{STEPS:,} steps of length {LEARNING_RATE:g}",
+            title_justify="left",
+        )
+        for name in numbers.header:
+            shown.add_column(name, justify="right", vertical="bottom")
+        for row in numbers.rows:
+            shown.add_row(*row)
+        current.say(shown, *(f"* {finding}" for finding in findings(results)), f"Report: {page}")
+        current.result(report=str(page), **summary)
+
+
+def _run(n: int, seed: int, current: Session) -> SizeResult:
+    """Predicts, trains and verifies data sets of one size."""
+    from attractor.datasets import digit_patches
+    from attractor.report import SizeResult
+
+    drawn = digit_patches(n, DATA_SETS, digits=DIGITS, seed=seed)
+    selection = optimal_tokens(drawn.tokens, drawn.head)
+    problem = MarginProblem.from_selection(drawn.tokens, selection, ties="equal")
+    prediction = solve(problem, Frobenius())
+    assert isinstance(prediction, Solution)
+    trajectory = train(
+        drawn.tokens,
+        drawn.head,
+        normalized_gradient_descent(LEARNING_RATE),
+        steps=STEPS,
+        seed=seed,
+        progress=current.progress,
+    )
+    return SizeResult(drawn, prediction, verify(trajectory))

@@ -1,0 +1,41 @@
+"""The options that commands share, each defined once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON object to standard output, the rest to standard error."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+Seed = Annotated[int, typer.Option(min=0, help="The first seed; names all that is random.")]
+UnusedSeed = Annotated[
+    int, typer.Option(min=0, help="Taken by every command; nothing is random in this one.")
+]
+Seeds = Annotated[int, typer.Option(min=1, help="Initial matrices to train from, per data set.")]
+Steps = Annotated[int, typer.Option(min=1, help="Training steps.")]
+LearningRate = Annotated[float, typer.Option("--lr", help="Length of a training step.")]
+Report = Annotated[
+    Path, typer.Option("--out", help="Folder for the report, new or written by an earlier run.")
+]
+OptionalReport = Annotated[
+    Path | None, typer.Option("--out", help="Folder for a report; without it none is written.")
+]
+TokenFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Token sequences, .npz or .safetensors.")
+]
+SelectedTokens = Annotated[
+    str | None,
+    typer.Option(
+        "--selection",
+        metavar="NUMBERS",
+        help="Tokens to keep instead of the best ones: a number from 0 for each sequence, "
+        "with commas between.",
+    ),
+]

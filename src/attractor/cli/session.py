@@ -1,0 +1,109 @@
+"""What every command does the same: where it prints, how it fails, which code it ends with."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from attractor.cli.cache import use_compilation_cache
+from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
+
+
+class ExitCode(enum.IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    BAD_INPUT = 2
+    INFEASIBLE = 3
+    INTERRUPTED = 130
+
+
+class Session:
+    """Where a command prints, and what it has to say in the end.
+
+    Attributes:
+        exit_code: What the command ends with; commands may set it.
+        progress: Whether to show progress bars: only where somebody can watch them.
+    """
+
+    def __init__(self, command: str, *, as_json: bool, quiet: bool) -> None:
+        """Opens a session for a command of that name."""
+        self.exit_code = ExitCode.DONE
+        self.progress = not quiet and sys.stderr.isatty()
+        self._command, self._json, self._quiet = command, as_json, quiet
+        self._errors = Console(stderr=True, soft_wrap=True)
+        self._console = Console(stderr=as_json)
+        self._result: dict[str, Any] = {}
+
+    def say(self, *parts: RenderableType) -> None:
+        """Prints for people: to standard output, or to standard error beside JSON."""
+        if not self._quiet:
+            for part in parts:
+                self._console.print(part, markup=False, highlight=False)
+
+    def complain(self, kind: str, message: str) -> None:
+        """Prints a warning or an error, on standard error."""
+        style = "bold red" if kind == "error" else "bold yellow"
+        self._errors.print(Text.assemble((f"{kind}: ", style), message), highlight=False)
+
+    def result(self, **values: Any) -> None:
+        """Adds to the JSON object."""
+        self._result.update(values)
+
+    def close(self) -> None:
+        """Prints the JSON object, if asked for."""
+        if self._json:
+            head = {"command": self._command, "exit_code": int(self.exit_code)}
+            sys.stdout.write(json.dumps(head | self._result, allow_nan=False) + "\n")
+            sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
+    """Runs a command: bad input ends in a message and code 2, Ctrl-C in code 130."""
+    current = Session(command, as_json=as_json, quiet=quiet)
+    use_compilation_cache()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AttractorWarning)
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *args: Any, **named: Any) -> None:
+            if issubclass(category, AttractorWarning):
+                current.complain("warning", str(message))
+            else:
+                show_others(message, category, *args, **named)
+
+        warnings.showwarning = show
+        try:
+            yield current
+        except (AttractorError, OSError) as error:  # OSError: a folder that cannot be written to
+            _fail(current, error)
+        except KeyboardInterrupt:
+            current.exit_code = ExitCode.INTERRUPTED
+            current.complain("error", "interrupted; nothing was written")
+            current.result(error={"message": "interrupted"})
+    current.close()
+    if current.exit_code:
+        raise typer.Exit(int(current.exit_code))
+
+
+def _fail(current: Session, error: Exception) -> None:
+    current.exit_code = ExitCode.BAD_INPUT
+    current.complain("error", str(error))
+    described = {"message": str(error)}
+    if isinstance(error, InvalidInputError):
+        described |= {
+            "argument": error.argument,
+            "problem": error.problem,
+            "remedy": error.remedy,
+        }
+    current.result(error=described)

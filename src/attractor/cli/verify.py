@@ -1,0 +1,52 @@
+"""``attractor verify``: a saved run held against the solution for what it reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attractor.analysis import verify as verify_run
+from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
+from attractor.cli.session import ExitCode, session
+from attractor.errors import InvalidInputError
+from attractor.storage import check_replaceable
+from attractor.training import Trajectory
+
+HELP = (
+    "Hold a saved run against the margin problem for the selection that each trial reached.\n\n"
+    "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 done, "
+    "2 bad input, 3 infeasible (no trial has a solution to be held against), 130 interrupted."
+)
+
+
+def verify(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run, or a report's folder.")],
+    out: OptionalReport = None,
+    seed: UnusedSeed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Verifies a saved run."""
+    with session("verify", as_json=as_json, quiet=quiet) as current:
+        from attractor.report import write_report
+        from attractor.report.words import verdict_sentences
+        from attractor.report.write import MARKER
+
+        if out is not None:
+            check_replaceable(out, MARKER)
+        file = run / "trajectory.nc" if run.is_dir() else run
+        if not file.is_file():
+            raise InvalidInputError(
+                "run", f"there is no run at {file}", "Give a file that `attractor train` wrote"
+            )
+        verdict = verify_run(Trajectory.load(file))
+        current.say(verdict.table(), *verdict_sentences(verdict))
+        current.result(verdict=verdict.summary())
+        if not verdict.feasible.any():
+            current.exit_code = ExitCode.INFEASIBLE
+        if out is not None:
+            write_report(out, verdict=verdict, source=f"{run.name}: {verdict.trajectory.tokens!r}")
+            current.result(report=str((out / MARKER).absolute()))
+            current.say(f"Report: {(out / MARKER).absolute()}")

@@ -1,0 +1,53 @@
+"""Figures, from labeled data to matplotlib axes.
+
+Importing this module loads matplotlib; ``import attractor`` does not.
+"""
+
+from attractor.plots.attention import attention_map
+from attractor.plots.curves import (
+    band_curve,
+    correlation,
+    correlation_shortfall,
+    loss,
+    margin_ratio,
+    margin_ratio_shortfall,
+    norm_growth,
+    selected_probability,
+    unselected_probability,
+)
+from attractor.plots.figures import (
+    attention_figure,
+    direction_figure,
+    frequency_figure,
+    patches_figure,
+    sizes_figure,
+    training_figure,
+)
+from attractor.plots.patches import image_with_patches, patch_frequency
+from attractor.plots.sizes import fraction_bars
+from attractor.plots.style import COLORS, save_figure, style
+
+__all__ = [
+    "COLORS",
+    "attention_figure",
+    "attention_map",
+    "band_curve",
+    "correlation",
+    "correlation_shortfall",
+    "direction_figure",
+    "fraction_bars",
+    "frequency_figure",
+    "image_with_patches",
+    "loss",
+    "margin_ratio",
+    "margin_ratio_shortfall",
+    "norm_growth",
+    "patch_frequency",
+    "patches_figure",
+    "save_figure",
+    "selected_probability",
+    "sizes_figure",
+    "style",
+    "training_figure",
+    "unselected_probability",
+]

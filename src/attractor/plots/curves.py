@@ -1,0 +1,136 @@
+"""Curves against iterations, with a band over trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from attractor.plots.style import COLORS, SERIES
+
+BAND = (0.1, 0.9)
+"""Quantiles over trials between which a band is drawn."""
+
+
+def band_curve(
+    axes: Axes,
+    values: xr.DataArray,
+    *,
+    label: str | None = None,
+    look: Mapping[str, Any] = SERIES[0],
+) -> None:
+    """Draws the median over trials against the step, and a band from the 10th to 90th percentile.
+
+    Step 0 has no place on a logarithmic axis and is left out, as are trials without a value.
+
+    Args:
+        axes: Where to draw.
+        values: Dimensions ``instance, seed, step``.
+        label: Name in the legend.
+        look: Line properties.
+    """
+    trials = values.stack(trial=("instance", "seed")).transpose("step", "trial")
+    trials = trials.sel(step=trials.step > 0)
+    known = np.isfinite(trials.values)
+    trials = trials[known.any(axis=1), known.any(axis=0)]
+    numbers = trials.values
+    axes.set_xscale("log")
+    axes.set_xlabel("iteration")
+    if numbers.size == 0:
+        say_nothing_to_show(axes)
+        return
+    steps = trials.step.values
+    axes.plot(steps, np.nanmedian(numbers, axis=1), label=label, **look)
+    if numbers.shape[1] > 1:
+        low, high = np.nanquantile(numbers, BAND, axis=1)
+        axes.fill_between(steps, low, high, color=look["color"], alpha=0.13, linewidth=0)
+        for edge in (low, high):
+            axes.plot(steps, edge, color=look["color"], linewidth=0.5, alpha=0.6)
+
+
+def margin_ratio(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """Normalized margin ratio of the trained matrix; 1 where the predicted direction is reached."""
+    _limit_line(axes)
+    band_curve(axes, data.margin_ratio, **options)
+    axes.set_ylabel("normalized margin ratio")
+    _keep_in_view(axes)
+
+
+def margin_ratio_shortfall(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """How far the margin ratio is from 1, on a logarithmic axis."""
+    band_curve(axes, 1 - data.margin_ratio, **options)
+    _log_axis(axes, "1 \N{MINUS SIGN} margin ratio")
+
+
+def correlation(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """Correlation of the trained matrix with the solution."""
+    _limit_line(axes)
+    band_curve(axes, data.correlation, **options)
+    axes.set_ylabel("correlation with the solution")
+    _keep_in_view(axes)
+
+
+def correlation_shortfall(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """How far the correlation is from 1, on a logarithmic axis."""
+    band_curve(axes, 1 - data.correlation, **options)
+    _log_axis(axes, "1 \N{MINUS SIGN} correlation")
+
+
+def selected_probability(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """Softmax weight on the selected token, averaged over sequences."""
+    _limit_line(axes)
+    band_curve(axes, data.selected_probability, **options)
+    axes.set_ylabel("attention on selected token")
+    axes.set_ylim(-0.03, 1.06)
+
+
+def unselected_probability(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """Softmax weight off the selected token, as a power of ten: it soon leaves floating point."""
+    band_curve(axes, data.log_unselected_probability / np.log(10), **options)
+    axes.set_ylabel("attention elsewhere, log10")
+
+
+def norm_growth(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """Norm of the trained matrix: attention sharpens for as long as it grows."""
+    band_curve(axes, data.norm, **options)
+    _log_axis(axes, "norm of the trained matrix")
+
+
+def loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """Training loss."""
+    band_curve(axes, data.loss, **options)
+    axes.set_ylabel("training loss")
+
+
+def say_nothing_to_show(axes: Axes) -> None:
+    """Says inside empty axes that no trial has the number they are for."""
+    axes.text(
+        0.5,
+        0.5,
+        "no trial has this number",
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=COLORS["gray"],
+    )
+
+
+def _limit_line(axes: Axes) -> None:
+    """Marks the value 1, once."""
+    if not axes.lines:
+        axes.axhline(1, color=COLORS["gray"], linewidth=0.9, linestyle=(0, (1, 2)))
+
+
+def _log_axis(axes: Axes, label: str) -> None:
+    # Rounding may carry a ratio past 1, where a logarithmic axis has no place for it.
+    axes.set_yscale("log", nonpositive="mask")
+    axes.set_ylabel(label)
+
+
+def _keep_in_view(axes: Axes) -> None:
+    """Shows the lowest curve, but nothing below -1, up to just over 1."""
+    lowest = min(float(np.nanmin(np.asarray(line.get_ydata()))) for line in axes.lines)
+    axes.set_ylim(min(max(lowest, -1), 0) - 0.06, 1.06)

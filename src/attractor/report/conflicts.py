@@ -1,0 +1,99 @@
+"""Which constraints of an infeasible margin problem contradict each other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from attractor.margin import Solution
+from attractor.report.page import Section, Table
+
+MOST_ROWS = 60
+"""Constraints listed on a page; all of them are in the data files."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Conflict:
+    """One constraint of a contradiction: ``selected`` should outscore ``token``.
+
+    Attributes:
+        instance: Number of the data set.
+        sequence: Sequence it is about.
+        query: Query it is about.
+        selected: The token that should be kept.
+        token: The token that should score lower.
+        weight: Its share in the combination of constraints that cannot hold, from 0 to 1.
+    """
+
+    instance: int
+    sequence: int
+    query: int
+    selected: int
+    token: int
+    weight: float
+
+
+def conflicts(solution: Solution, instance_numbers: np.ndarray) -> list[Conflict]:
+    """The constraints with a multiplier in the proof that a problem is infeasible.
+
+    Args:
+        solution: Solution for one data set or several, of a problem that comes from a selection.
+        instance_numbers: Number of each data set.
+    """
+    found = []
+    for number, lone in zip(instance_numbers, _one_by_one(solution), strict=True):
+        problem = lone.problem
+        selection = problem.selection
+        if selection is None or problem.sequence is None:
+            continue
+        share = np.abs(lone.multipliers) / max(
+            np.abs(lone.multipliers[lone.conflict]).sum(), 1e-300
+        )
+        for j in lone.conflict:
+            sequence, query, token = (
+                int(getattr(problem, name)[j]) for name in ("sequence", "query", "token")
+            )
+            selected = int(selection.mask[sequence, query].argmax())
+            found.append(Conflict(int(number), sequence, query, selected, token, float(share[j])))
+    return found
+
+
+def conflict_section(found: list[Conflict]) -> Section:
+    """The part of the page that names them."""
+    several_sets = len({one.instance for one in found}) > 1
+    several_queries = any(one.query for one in found)
+    header = ["sequence", "token to keep", "against token", "share"]
+    if several_queries:
+        header.insert(1, "query")
+    if several_sets:
+        header.insert(0, "data set")
+    rows = []
+    for one in found[:MOST_ROWS]:
+        row = [str(one.sequence), str(one.selected), str(one.token), f"{one.weight:.3f}"]
+        if several_queries:
+            row.insert(1, str(one.query))
+        if several_sets:
+            row.insert(0, str(one.instance))
+        rows.append(row)
+    more = len(found) - MOST_ROWS
+    note = f" The first {MOST_ROWS} of {len(found)} are shown." if more > 0 else ""
+    return Section(
+        "Constraints that conflict",
+        [
+            "Each line asks that attention scores the token to keep higher than the other token "
+            "of the same sequence. Added up with the shares shown, the left sides cancel to zero "
+            "for every matrix, so they cannot all be positive. Dropping one of these sequences, or "
+            "selecting another token in it, breaks this contradiction; others may remain."
+            f"{note}"
+        ],
+        table=Table(header, rows),
+    )
+
+
+def _one_by_one(solution: Solution) -> Iterator[Solution]:
+    if solution.problem.instances is None:
+        yield solution
+    else:
+        yield from (solution[i] for i in range(len(solution)))

@@ -1,0 +1,48 @@
+"""What was found, as plain numbers for JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from attractor.errors import Status
+from attractor.margin import Solution
+from attractor.report.conflicts import conflicts
+
+
+def solution_summary(solution: Solution, instance_numbers: np.ndarray) -> dict[str, Any]:
+    """Status, norm and certificate of a solution, and the conflicts where it is infeasible.
+
+    Args:
+        solution: Solution for one data set or several.
+        instance_numbers: Number of each data set.
+    """
+    several = solution.problem.instances is not None
+    statuses = [str(status) for status in (solution.status if several else [solution.status])]
+    summary: dict[str, Any] = {
+        "geometry": solution.geometry.name,
+        "problems": len(statuses),
+        "status": dict(Counter(statuses)) if several else statuses[0],
+    }
+    for name in ("norm", "margin", "gap", "kkt_residual", "norm_lower_bound"):
+        values = getattr(solution, name)
+        summary[name] = [plain(value) for value in values] if several else plain(values)
+    found = conflicts(solution, instance_numbers)
+    if found:
+        summary["conflicts"] = [dataclasses.asdict(one) for one in found]
+    return summary
+
+
+def plain(value: float) -> float | None:
+    """A number as JSON can hold it: None where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def infeasible_count(solution: Solution) -> int:
+    """Number of data sets whose problem has no solution."""
+    statuses = solution.status if solution.problem.instances is not None else [solution.status]
+    return sum(status is Status.INFEASIBLE for status in statuses)

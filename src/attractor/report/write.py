@@ -1,0 +1,184 @@
+"""Writes the report of a prediction, a training run and the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attractor import plots
+from attractor.analysis import Verdict
+from attractor.margin import Solution
+from attractor.report.attention import first_trial
+from attractor.report.conflicts import conflict_section, conflicts
+from attractor.report.page import FigureFile, Section, Table, render_page
+from attractor.report.summary import infeasible_count, solution_summary
+from attractor.report.words import (
+    GLOSSARY,
+    near_one,
+    prediction_sentences,
+    training_sentences,
+    verdict_sentences,
+)
+from attractor.storage import atomic_directory
+
+MARKER = "report.html"
+"""The page; a folder that holds a file of this name may be replaced by a newer report."""
+
+CURVES = FigureFile(
+    "direction",
+    "Normalized margin ratio (top) and correlation with the solution (bottom) against iterations; "
+    "on the right, how far each is from 1, on logarithmic axes.",
+)
+TRAINING = FigureFile(
+    "training",
+    "Attention on the selected tokens, attention elsewhere (as a power of ten), the norm of the "
+    "trained matrix and the loss, against iterations.",
+)
+ATTENTION = FigureFile(
+    "attention",
+    "Attention weights of the first trial before and after training, a row for each sequence; "
+    "rings mark the predicted tokens.",
+)
+
+
+def write_report(
+    directory: str | os.PathLike[str],
+    *,
+    prediction: Solution | None = None,
+    verdict: Verdict | None = None,
+    about: str = "the tokens with the highest scores",
+    source: str = "",
+    instance_numbers: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """Writes ``report.html``, its figures as PNG and SVG, and the data behind them.
+
+    The folder appears whole or not at all. Beside the page: ``summary.json``; for a prediction
+    ``prediction.nc``; for a verdict ``trials.csv``, ``measures.nc`` and ``trajectory.nc``.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier report fills.
+        prediction: Solution of the margin problem predicted beforehand.
+        verdict: What training did.
+        about: Which tokens the prediction selects, in words.
+        source: What was analyzed, a line for the page.
+        instance_numbers: Number of each data set of the prediction; default: 0, 1, ...
+
+    Returns:
+        What ``summary.json`` holds.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    if instance_numbers is None:
+        instance_numbers = np.arange(1 if prediction is None else np.size(prediction.norm))
+    summary: dict[str, Any] = {}
+    findings: list[str] = []
+    sections: list[Section] = []
+    with atomic_directory(directory, MARKER) as folder:
+        if prediction is not None:
+            summary["prediction"] = solution_summary(prediction, instance_numbers)
+            findings += prediction_sentences(prediction, about)
+            sections += _conflicting(prediction, instance_numbers)
+            prediction.to_xarray().to_netcdf(folder / "prediction.nc", engine="h5netcdf")
+        if verdict is not None:
+            summary["verdict"] = verdict.summary()
+            findings += verdict_sentences(verdict)
+            sections += _verdict_sections(verdict)
+            sections += write_figures(folder, verdict)
+            write_verdict_data(folder, verdict)
+        sections.append(Section("What the words mean", table=GLOSSARY))
+        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+        page = render_page(
+            "Where attention goes",
+            source,
+            findings,
+            sections,
+            figures=folder,
+            footer=footer(),
+        )
+        (folder / MARKER).write_text(page, encoding="utf-8")
+    return summary
+
+
+def write_figures(folder: Path, verdict: Verdict) -> list[Section]:
+    """Draws the figures of a verdict into a folder and returns the sections that show them."""
+    if verdict.trajectory.weights_kept == "last":
+        return [
+            Section(
+                "Training",
+                [
+                    "The matrices of the intermediate steps were not kept, to save memory, so the "
+                    "measures against iterations cannot be drawn."
+                ],
+            )
+        ]
+    runs = {"all trials": verdict.data}
+    with plots.style():
+        plots.save_figure(plots.direction_figure(runs), folder, CURVES.name)
+        plots.save_figure(plots.training_figure(runs), folder, TRAINING.name)
+        plots.save_figure(plots.attention_figure(*first_trial(verdict)), folder, ATTENTION.name)
+    return [
+        Section("Where the matrix points", figure=CURVES),
+        Section("How training went", training_sentences(verdict), figure=TRAINING),
+        Section("What is attended to", figure=ATTENTION),
+    ]
+
+
+def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None:
+    """Writes the numbers of a verdict: a line per trial, every measure, and the run itself."""
+    verdict.to_csv(folder / f"trials{suffix}.csv")
+    verdict.data.to_netcdf(folder / f"measures{suffix}.nc", engine="h5netcdf")
+    verdict.trajectory.save(folder / f"trajectory{suffix}.nc")
+
+
+def footer() -> str:
+    """The last line of a page."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version("attractor")
+    except PackageNotFoundError:
+        number = "from source"
+    return (
+        f"Written by Attractor {number}. The figures lie beside this page as PNG and SVG, the "
+        "numbers as JSON, CSV and NetCDF."
+    )
+
+
+def _conflicting(prediction: Solution, instance_numbers: np.ndarray) -> list[Section]:
+    if not infeasible_count(prediction):
+        return []
+    return [conflict_section(conflicts(prediction, instance_numbers))]
+
+
+def _verdict_sections(verdict: Verdict) -> list[Section]:
+    rows = []
+    for name, words in (
+        ("margin_ratio", "normalized margin ratio"),
+        ("correlation", "correlation with the solution"),
+        ("selected_probability", "attention on selected tokens"),
+        ("norm", "norm of the trained matrix"),
+        ("loss", "training loss"),
+    ):
+        values = verdict.data[name].isel(step=-1).values
+        values = values[np.isfinite(values)]
+        if len(values):
+            numbers = (values.mean(), np.median(values), values.std(), values.min(), values.max())
+            rows.append((words, *(_number(number) for number in numbers)))
+    table = Table(("at the last step", "mean", "median", "std", "smallest", "largest"), rows)
+    error = "; ".join(verdict.errors) or None
+    summary = verdict.summary()
+    counts = [f"Feasible margin problems: {summary['feasible']} of {summary['trials']} trials."]
+    if "locally_optimal" in summary:
+        counts.append(
+            f"Locally optimal selections: {summary['locally_optimal']} of {summary['trials']}."
+        )
+    return [Section("The verdict in numbers", [" ".join(counts)], table=table, warning=error)]
+
+
+def _number(value: float) -> str:
+    return near_one(value) if 0.5 < value < 1.5 else f"{value:.5g}"

@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+
+from attractor.cli.session import ExitCode
+from attractor.files import load
+
+QUICK = ("--steps", 200, "--seeds", 2, "--lr", 1.0)
+
+
+def test_predicts_trains_and_reports(run, file, tmp_path):
+    result = run("check", file, "--out", tmp_path / "report", *QUICK)
+    assert result.exit_code == 0
+    assert "A matrix that selects the tokens with the highest scores exists" in result.stdout
+    assert "margin ratio" in result.stdout
+    assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_json_is_one_object_and_all_there_is_on_standard_output(run_json, file, tmp_path):
+    found, result = run_json("check", file, "--out", tmp_path / "report", *QUICK)
+    assert found["command"] == "check"
+    assert found["exit_code"] == result.exit_code == 0
+    assert found["prediction"]["norm"] == pytest.approx(2.9073738904, rel=1e-6)
+    assert found["verdict"]["trials"] == 2
+    assert found["report"] == str(tmp_path / "report" / "report.html")
+    assert "margin ratio" in result.stderr
+
+
+def test_quiet_prints_nothing(run, file, tmp_path):
+    result = run("check", file, "--out", tmp_path / "report", "--quiet", *QUICK)
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_infeasible_still_writes_a_report(run_json, contradictory, tmp_path):
+    found, result = run_json("check", contradictory, "--out", tmp_path / "report", *QUICK)
+    assert result.exit_code == found["exit_code"] == ExitCode.INFEASIBLE
+    assert {one["sequence"] for one in found["prediction"]["conflicts"]} == {0, 1}
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "Constraints that conflict" in page
+
+
+def test_without_head_says_how_to_add_one(run, file, tmp_path, change):
+    change(file, head=None)
+    result = run("check", file, "--out", tmp_path / "report")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "Add head (10,)" in result.stderr
+    assert "--selection 0,2,1" in result.stderr
+    assert not (tmp_path / "report").exists()
+
+
+def test_without_head_takes_a_selection(run_json, file, tmp_path, change):
+    change(file, head=None)
+    found, result = run_json(
+        "check", file, "--out", tmp_path / "report", "--selection", "7,4,6,1,3,2"
+    )
+    assert result.exit_code == 0
+    assert found["prediction"]["norm"] == pytest.approx(2.9073738904, rel=1e-6)
+    assert "verdict" not in found
+
+
+def test_holds_the_run_against_the_selection_given(run_json, file, tmp_path):
+    found, result = run_json(
+        "check", file, "--out", tmp_path / "report", "--selection", "7,4,6,1,3,1", *QUICK
+    )
+    assert result.exit_code == 0
+    assert found["verdict"]["margin_ratio"]["median"] < 0  # not the tokens training keeps
+
+
+@pytest.mark.parametrize("selection", ["1,2", "a,b,c,d,e,f", "9,0,0,0,0,0", ""])
+def test_refuses_a_selection_that_does_not_fit(run, file, selection):
+    result = run("check", file, "--selection", selection)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "selection" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arrays", "named"),
+    [
+        ({"queries": None}, "queries"),
+        ({"keys": np.full((6, 8, 10), np.nan)}, "keys"),
+        ({"keys": np.ones((6, 8, 10), np.float16)}, "float16"),
+        ({"queries": np.ones((5, 10))}, "queries"),
+        ({"labels": np.array([0, 1, 0, 1, 0, 1])}, "2 * labels - 1"),
+        ({"keys": np.array([{"a": 1}], dtype=object)}, "keys: the array holds Python objects"),
+        ({"head": np.ones(3)}, "head"),
+    ],
+)
+def test_bad_files_end_in_a_message_and_leave_nothing(
+    run, run_json, file, tmp_path, arrays, named, change
+):
+    change(file, **arrays)
+    result = run("check", file, "--out", tmp_path / "report")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert named in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    found, _ = run_json("check", file, "--out", tmp_path / "report")
+    assert found["exit_code"] == ExitCode.BAD_INPUT
+    assert named in found["error"]["message"]
+    assert [path.name for path in tmp_path.iterdir()] == ["tokens.npz"]
+
+
+def test_truncated_file(run, file):
+    file.write_bytes(file.read_bytes()[:-50])
+    result = run("check", file)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "is damaged" in result.stderr
+
+
+def test_missing_file(run):
+    result = run("check", "nowhere.npz")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "attractor example tokens" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--steps", "--seeds"])
+def test_refuses_a_count_of_zero(run, file, option):
+    assert run("check", file, option, 0).exit_code == ExitCode.BAD_INPUT
+
+
+def test_refuses_a_step_of_no_length(run, file):
+    result = run("check", file, "--lr", -1)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "learning_rate" in result.stderr
+
+
+def test_refuses_a_folder_of_somebody_else_before_it_starts(run, file, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    result = run("check", file, "--out", tmp_path / "mine", "--steps", 10**9)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_help_shows_the_layout(run):
+    text = run("check", "--help").stdout
+    for line in ("keys", "(n, T, d)", "queries", "(n, e)", "labels", "head", "mask", "(n, T)"):
+        assert line in text
+
+
+def test_several_data_sets(run_json, file, tmp_path):
+    one = load(file)
+    several = {
+        name: np.stack([getattr(one.tokens, name)] * 2)
+        for name in ("keys", "queries", "labels", "mask")
+    }
+    many = tmp_path / "many.npz"
+    np.savez(many, head=one.head.weight, **several)
+    found, result = run_json("check", many, "--out", tmp_path / "report", *QUICK)
+    assert result.exit_code == 0
+    assert found["prediction"]["status"] == {"optimal": 2}
+    assert found["verdict"]["trials"] == 4

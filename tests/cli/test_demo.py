@@ -1,0 +1,23 @@
+import attractor.cli.demo
+
+
+def test_digits(run_json, tmp_path, monkeypatch):
+    """The smallest and the largest data sets of the demo, at its own settings."""
+    monkeypatch.setattr(attractor.cli.demo, "SIZES", (6, 24))
+    found, result = run_json("demo", "--out", tmp_path / "report")
+    assert result.exit_code == 0
+    small, large = found["sizes"]
+    assert small["feasible"] == small["data_sets"] == large["data_sets"] == 40
+    assert 0 < large["feasible"] < 40
+    for size in (small, large):
+        assert size["kept_as_predicted"] > 3 * size["chance"]
+        assert size["whole_selection_as_predicted"] < 10
+        assert size["largest_gap"] <= 1e-9
+    assert small["correlation_median"] >= 0.999
+    assert "seldom reached" in " ".join(found["findings"])
+    assert "Report:" in result.stderr
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == 5
+    for name in ("sizes", "patches", "frequency", "direction", "training"):
+        assert (tmp_path / "report" / f"{name}.png").is_file()
+        assert (tmp_path / "report" / f"{name}.svg").is_file()

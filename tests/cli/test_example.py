@@ -1,0 +1,26 @@
+import pytest
+
+from attractor.cli.session import ExitCode
+from attractor.files import load
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_writes_a_valid_file(run_json, tmp_path, suffix):
+    found, result = run_json("example", "tokens", f"a{suffix}", "--out", tmp_path / "folder")
+    assert result.exit_code == 0
+    assert found["file"] == str(tmp_path / "folder" / f"a{suffix}")
+    loaded = load(found["file"])
+    assert loaded.tokens.keys.shape == (6, 8, 10)
+    assert loaded.head is not None
+
+
+def test_seeds_differ(run, tmp_path):
+    for seed in (0, 1):
+        run("example", "tokens", tmp_path / f"{seed}.npz", "--seed", seed)
+    assert (load(tmp_path / "0.npz").tokens.keys != load(tmp_path / "1.npz").tokens.keys).all()
+
+
+def test_other_endings(run, tmp_path):
+    result = run("example", "tokens", tmp_path / "a.txt")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert list(tmp_path.iterdir()) == []

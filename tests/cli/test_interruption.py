@@ -1,0 +1,62 @@
+"""Killed or interrupted while it writes, ``attractor check`` leaves nothing half-written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import attractor.cli.check
+from attractor.cli.session import ExitCode
+
+QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "attractor", *map(str, arguments)]
+    paths = [str(Path(attractor.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.Popen(command, text=True, env=environment, **options)
+
+
+def wait_until_it_writes(folder, process):
+    """Waits for the first file of the report in its temporary folder."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if any(folder.glob(".report.partial-*/*")):
+            return
+        time.sleep(0.005)
+    pytest.fail("the command did not begin to write")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_half_written(file, tmp_path, sent):
+    out = tmp_path / "report"
+    process = start("check", file, "--out", out, *QUICK, stderr=subprocess.DEVNULL)
+    wait_until_it_writes(tmp_path, process)
+    process.send_signal(sent)
+    code = process.wait(timeout=60)
+    assert not out.exists()
+    if sent == signal.SIGINT:
+        assert code == ExitCode.INTERRUPTED
+        assert not list(tmp_path.glob(".report*"))
+    again = start("check", file, "--out", out, *QUICK, "--json", stdout=subprocess.PIPE)
+    printed, _ = again.communicate(timeout=120)
+    assert again.returncode == 0
+    assert json.loads(printed)["exit_code"] == 0
+    assert (out / "report.html").is_file()
+
+
+def test_interrupted_in_training(run_json, file, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(attractor.cli.check, "train", interrupted)
+    found, result = run_json("check", file, "--out", tmp_path / "report")
+    assert result.exit_code == found["exit_code"] == ExitCode.INTERRUPTED
+    assert not (tmp_path / "report").exists()

@@ -1,0 +1,33 @@
+import pytest
+
+from attractor.cli.session import ExitCode
+
+
+@pytest.fixture
+def saved(run, file, tmp_path):
+    path = tmp_path / "run.nc"
+    result = run("train", file, "--out", path, "--steps", 300, "--lr", 1.0, "--seeds", 2)
+    assert result.exit_code == 0
+    return path
+
+
+def test_holds_a_run_against_what_it_reached(run_json, saved, tmp_path):
+    found, result = run_json("verify", saved, "--out", tmp_path / "report")
+    assert result.exit_code == 0
+    assert 0.9 < found["verdict"]["margin_ratio"]["median"] <= 1
+    assert (tmp_path / "report" / "report.html").is_file()
+    again, _ = run_json("verify", tmp_path / "report")  # a report holds its run
+    assert again["verdict"] == found["verdict"]
+
+
+def test_writes_nothing_unless_told(run, saved, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    assert run("verify", saved).exit_code == 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_not_a_run(run, file):
+    for path in (file, "nowhere.nc"):
+        result = run("verify", path)
+        assert result.exit_code == ExitCode.BAD_INPUT
+        assert "Traceback" not in result.output

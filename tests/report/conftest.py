@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+import attractor as at
+from attractor.datasets import unit_tokens
+
+
+@pytest.fixture(scope="session")
+def feasible():
+    tokens, heads = unit_tokens(3, 4, 5, seeds=[0])
+    tokens = at.Tokens(tokens.keys[0], tokens.queries[0], tokens.labels[0])
+    return tokens, at.LinearHead(heads.weight[0])
+
+
+@pytest.fixture(scope="session")
+def contradictory():
+    """Sequence 2 asks for the opposite of sequence 1 in the same tokens; sequence 0 is harmless."""
+    keys = np.array([[[0.0, 1], [0, -1]], [[1, 0], [-1, 0]], [[1, 0], [-1, 0]]])
+    queries = np.array([[0.0, 1], [1, 0], [1, 0]])
+    return at.Tokens(keys, queries, [1, 1, -1]), at.LinearHead([1.0, 1.0])
+
+
+@pytest.fixture(scope="session")
+def solved():
+    def solve(tokens, head):
+        problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+        return at.solve(problem, at.Frobenius())
+
+    return solve
+
+
+@pytest.fixture(scope="session")
+def verdict(feasible):
+    optimizer = at.normalized_gradient_descent(1.0)
+    return at.verify(at.train(*feasible, optimizer, steps=300, seeds=3))
