@@ -1,0 +1,28 @@
+"""Runs every benchmark and writes RESULTS.md beside this file."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from attractor.storage import atomic_file
+from benchmarks import margin_solvers, throughput, training
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+def main() -> None:
+    """Measures and writes."""
+    sections = [module.section() for module in (training, margin_solvers, throughput)]
+    head = (
+        "# Benchmark results\n\n"
+        f"Written by `make benchmark` on {datetime.date.today()}. Each section names its machine, "
+        "versions and settings; both sides of a ratio ran in the same session, in turn. Ratios are "
+        "medians, with the smallest and the largest beside them.\n"
+    )
+    with atomic_file(RESULTS) as temporary:
+        temporary.write_text("\n".join([head, *(section.rstrip() + "\n" for section in sections)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""``python -m attractor`` is the command ``attractor``."""
+
+from attractor.cli import main
+
+main()

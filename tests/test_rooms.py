@@ -1,0 +1,63 @@
+"""The house plan: a room knows only the rooms above it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import attractor
+
+SOURCE = Path(attractor.__file__).parent
+ROOMS = [
+    "errors", "precision", "randomness", "storage", "progress", "geometry", "tokens", "attention",
+    "selection", "margin", "training", "analysis", "datasets", "files", "plots", "report", "cli",
+]  # fmt: skip
+
+
+def room_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            modules = [node.module]
+            if node.module == "attractor":
+                modules = [f"attractor.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "attractor" and len(parts) > 1:
+                yield parts[1]
+
+
+def test_every_file_belongs_to_a_room():
+    found = {room_of(path) for path in SOURCE.rglob("*.py")}
+    assert found - {"__init__", "__main__"} == set(ROOMS)
+
+
+def test_a_room_imports_only_from_rooms_above_it():
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {other}"
+        for path in SOURCE.rglob("*.py")
+        if (room := room_of(path)) in ROOMS
+        for other in imported_rooms(path)
+        if other in ROOMS and ROOMS.index(other) > ROOMS.index(room)
+    ]
+    assert wrong == []
+
+
+def test_files_stay_short():
+    long = [path.name for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 300]
+    assert long == []
+
+
+def test_import_loads_nothing_heavy():
+    code = (
+        "import sys, attractor; "
+        "print([m for m in ('torch', 'matplotlib', 'sklearn', 'diffrax') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
