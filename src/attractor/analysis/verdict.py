@@ -6,6 +6,7 @@ import io
 import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,11 +23,14 @@ from attractor.training import Trajectory
 _ROUNDING = 1e-12
 """What rounding may add to a margin ratio beyond the gap of its solution."""
 
+_WIDTH = 80
+"""Columns of a terminal."""
+
 _MEASURES = {
-    "margin_ratio": "normalized margin ratio",
+    "margin_ratio": "margin ratio",
     "correlation": "correlation",
     "kkt_residual": "KKT residual",
-    "selected_probability": "softmax on selected tokens",
+    "selected_probability": "softmax on selected",
     "norm": "norm of W",
     "loss": "loss",
 }
@@ -121,7 +125,7 @@ class Verdict:
         values = curves if measure == "norm" else 1 - curves
         return fit_rate(self.data["step"].values, values)
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> dict[str, Any]:
         """The verdict in plain numbers, as ``to_json`` writes them."""
         trials = self.feasible.size
         statuses = {
@@ -129,7 +133,7 @@ class Verdict:
             for status in TrialStatus
             if (self.status == status).any()
         }
-        summary: dict[str, object] = {
+        summary: dict[str, Any] = {
             "reference": self.reference,
             "geometry": self.solution.geometry.name,
             "trials": trials,
@@ -153,8 +157,8 @@ class Verdict:
         """The verdict as a rich table."""
         summary = self.summary()
         title = f"{summary['trials']} trials after {summary['steps']} steps, {self.reference}"
-        table = Table(title=title, title_justify="left", title_style="bold", min_width=72)
-        table.add_column("at the last step")
+        table = Table(title=title, title_justify="left", title_style="bold")
+        table.add_column("at the last step", no_wrap=True)
         for column in ("mean", "median", "5 %", "95 %"):
             table.add_column(column, justify="right")
         for name, words in _MEASURES.items():
@@ -184,29 +188,29 @@ class Verdict:
 
     def __str__(self) -> str:
         stream = io.StringIO()
-        Console(file=stream, width=88).print(self.table())
+        Console(file=stream, width=_WIDTH).print(self.table())
         return stream.getvalue().rstrip()
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        console = Console(file=io.StringIO(), record=True, width=88)
+        console = Console(file=io.StringIO(), record=True, width=_WIDTH)
         console.print(self.table())
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
-    def _facts(self, summary: dict[str, object]) -> list[tuple[str, str]]:
+    def _facts(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         trials = summary["trials"]
-        facts = [("feasible margin problems", f"{summary['feasible']} of {trials}")]
+        facts = [("feasible problems", f"{summary['feasible']} of {trials}")]
         if "locally_optimal" in summary:
             facts.append(("locally optimal", f"{summary['locally_optimal']} of {trials}"))
         if "selection_as_predicted" in summary:
             facts.append(
-                ("selection as predicted", f"{summary['selection_as_predicted']} of {trials}")
+                ("as predicted, trials", f"{summary['selection_as_predicted']} of {trials}")
             )
-            facts.append(("rows as predicted", f"{100 * summary['rows_as_predicted']:.1f} %"))  # type: ignore[operator]
-        facts.append(("largest certified gap", _shown(summary["largest_gap"])))
-        ended = ", ".join(f"{count} {name}" for name, count in summary["status"].items())  # type: ignore[attr-defined]
+            facts.append(("as predicted, rows", f"{100 * summary['rows_as_predicted']:.1f} %"))
+        facts.append(("worst certified gap", _shown(summary["largest_gap"])))
+        ended = ", ".join(f"{count} {name}" for name, count in summary["status"].items())
         facts.append(("trials", ended))
         facts.extend(("[red]ERROR[/red]", text) for text in self.errors)
         return facts

@@ -53,9 +53,11 @@ def digit_patches(
     holds ``n`` images, half of each digit, drawn without replacement. A patch is 2x2 pixels minus
     the mean brightness, joined with ``(sin, cos)`` of its row and column angle, scaled to unit
     norm: without the code all blank patches would be the same token. The query of a sequence is
-    its own patch near the center. The head is a logistic regression on the mean patch, fitted once
-    to all images of the two digits: fitted to the few images of a data set it would be mostly
-    noise, and data sets of different sizes would be answered by different heads.
+    its own patch near the center; of the four such patches each gives other fractions of feasible
+    data sets and of patches kept, and none is privileged. The head is a logistic regression on
+    the mean patch, fitted once to all images of the two digits: fitted to the few images of a
+    data set it would be mostly noise, and data sets of different sizes would be answered by
+    different heads.
 
     Args:
         n: Images in a data set, an even number.

@@ -176,7 +176,9 @@ def _sections(results: Sequence[SizeResult]) -> list[Section]:
                 f"logistic regression on the mean patch of all images of {low} and {high}, which "
                 f"by itself is right for {100 * drawn.probe_accuracy:.0f} % of them. Only the "
                 f"8 x 8 attention matrix is trained, by {settings['steps']:,} steps of normalized "
-                f"gradient descent of length {rate}, one run for each data set.",
+                f"gradient descent of length {rate}, one run for each data set. The fractions "
+                "below depend on such choices as the query patch, the code of the place, and the "
+                "probe.",
                 "Two questions are kept apart. Which patch does attention keep in each image, and "
                 "is it the predicted one? And given the patches kept, does the matrix point where "
                 "the margin problem for them says? Every margin problem was solved to a certified "

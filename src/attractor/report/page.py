@@ -22,7 +22,7 @@ figcaption { color: #444; font-size: .9rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid #e4e4e4;
          vertical-align: top; }
-th:first-child, td:first-child { text-align: left; } table.words td { text-align: left; }
+th:first-child, td:first-child { text-align: left; } table.words :is(th, td) { text-align: left; }
 thead th { border-bottom: 2px solid #999; font-weight: 600; }
 footer { margin-top: 3rem; color: #666; font-size: .85rem; }
 code { font-size: .92em; }
