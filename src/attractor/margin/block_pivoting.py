@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.margin.methods import Candidates
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.methods import Candidates, Task
 
 _SLACK = 1e-11
 """How far a constraint may be short, in units of the largest bound, and count as met."""
@@ -26,11 +25,12 @@ _CROWDED = 0.75
 _MOST_PIVOTS = 60
 
 
-def solve_by_block_pivoting(scaled: ScaledConstraints, multipliers: np.ndarray) -> Candidates:
+def solve_by_block_pivoting(task: Task) -> Candidates:
     """Candidates for the instances that pivoting suits; NaN for the others.
 
     It does not suit more constraints than the matrix has entries: their Gram matrix is singular.
     """
+    scaled = task.scaled
     count, m, d = scaled.left.shape
     e = scaled.right.shape[-1]
     present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)

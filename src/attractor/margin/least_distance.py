@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from attractor.margin.active_set import Equalities, improve
 from attractor.margin.instance import Instance, triangular_factor
-from attractor.margin.methods import Candidates
+from attractor.margin.methods import Candidates, Task
 from attractor.margin.scaling import ScaledConstraints
 
 _VANISHED = 1e-13
@@ -25,14 +25,14 @@ _TRIFLE = 1e-9
 _FAILURES = (np.linalg.LinAlgError, RuntimeError, ValueError, FloatingPointError)
 
 
-def solve_by_least_distance(scaled: ScaledConstraints, multipliers: np.ndarray) -> Candidates:
+def solve_by_least_distance(task: Task) -> Candidates:
     """Candidates by non-negative least squares, then an accurate solution on the support."""
-    return _one_by_one(scaled, multipliers, pivoted=False)
+    return _one_by_one(task.scaled, task.multipliers, pivoted=False)
 
 
-def solve_by_active_set(scaled: ScaledConstraints, multipliers: np.ndarray) -> Candidates:
+def solve_by_active_set(task: Task) -> Candidates:
     """Candidates by the dual active-set method, from the support of the multipliers so far."""
-    return _one_by_one(scaled, multipliers, pivoted=True)
+    return _one_by_one(task.scaled, task.multipliers, pivoted=True)
 
 
 def _one_by_one(scaled: ScaledConstraints, multipliers: np.ndarray, *, pivoted: bool) -> Candidates:

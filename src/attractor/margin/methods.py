@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
@@ -14,8 +16,39 @@ from attractor.margin.scaling import ScaledConstraints
 Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Matrices ``(instances, d, e)`` and multipliers ``(instances, m)`` of a scaled batch."""
 
-Method: TypeAlias = Callable[[ScaledConstraints, np.ndarray], Candidates]
-"""From a scaled batch and the multipliers found so far (zero at first) to candidates.
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is asked to solve.
+
+    Attributes:
+        scaled: The constraints of a batch.
+        geometry: The norm that is to be smallest.
+        tolerance: Relative duality gap to reach.
+        W: Best matrices so far, in the units of ``scaled``; NaN where there is none. In every
+            geometry but Frobenius, methods are handed the Frobenius solution to start from.
+        multipliers: Best multipliers so far; zero where there are none.
+    """
+
+    scaled: ScaledConstraints
+    geometry: Geometry
+    tolerance: float
+    W: Float[np.ndarray, "instances d e"]
+    multipliers: Float[np.ndarray, "instances m"]
+
+    def choose(self, index: Any) -> Task:
+        """Chooses instances."""
+        return Task(
+            self.scaled.choose(index),
+            self.geometry,
+            self.tolerance,
+            self.W[index],
+            self.multipliers[index],
+        )
+
+
+Method: TypeAlias = Callable[[Task], Candidates]
+"""From a task to candidates.
 
 Where a method finds the constraints contradictory it returns a W of NaN and Farkas multipliers,
 of any scale; elsewhere multipliers are scaled to ``||sum_j lambda_j a_j b_j^T||_dual = 1``.
@@ -23,15 +56,18 @@ Where it has nothing to say it returns a W of NaN and zero multipliers. It says 
 good its answer is: that is for the certificate.
 """
 
-_METHODS: dict[str, tuple[Method, ...]] = {}
+MethodTable: TypeAlias = Callable[[Geometry], tuple[Method, ...]]
+"""From a geometry of one class to its methods, cheapest first."""
+
+_TABLES: dict[type[Geometry], MethodTable] = {}
 
 
-def register_methods(geometry: str, *methods: Method) -> None:
-    """Sets the methods of a geometry, cheapest first.
+def register_methods(geometry: type[Geometry], table: MethodTable) -> None:
+    """Sets the methods of a class of geometries.
 
-    Each later one is tried only on the instances whose certificate is not yet tight enough.
+    Each later method is tried only on the instances whose certificate is not yet tight enough.
     """
-    _METHODS[geometry] = methods
+    _TABLES[geometry] = table
 
 
 def methods_for(geometry: Geometry) -> tuple[Method, ...]:
@@ -40,10 +76,9 @@ def methods_for(geometry: Geometry) -> tuple[Method, ...]:
     Raises:
         InvalidInputError: If margin problems cannot be solved in it.
     """
-    if geometry.name not in _METHODS:
+    if type(geometry) not in _TABLES:
+        known = ", ".join(sorted(kind.__name__ for kind in _TABLES))
         raise InvalidInputError(
-            "geometry",
-            f"no solver is known for {geometry.name!r}",
-            f"Solvers are known for: {', '.join(sorted(_METHODS))}",
+            "geometry", f"no solver is known for {geometry!r}", f"Solvers are known for: {known}"
         )
-    return _METHODS[geometry.name]
+    return _TABLES[type(geometry)](geometry)

@@ -65,6 +65,18 @@ class ScaledConstraints:
         """Chooses instances."""
         return ScaledConstraints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
+    def margins(
+        self, W: Float[np.ndarray, "instances d e"]
+    ) -> Float[np.ndarray, "instances m"]:
+        """``a_j^T W b_j``."""
+        return np.einsum("ime,ime->im", self.left @ W, self.right)
+
+    def combine(
+        self, multipliers: Float[np.ndarray, "instances m"]
+    ) -> Float[np.ndarray, "instances d e"]:
+        """``sum_j lambda_j a_j b_j^T``."""
+        return np.swapaxes(self.left, -1, -2) @ (multipliers[..., None] * self.right)
+
     def scale_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
         """W of the given problem, in the units of the scaled one."""
         return np.ldexp(W, -self.unit[:, None, None])

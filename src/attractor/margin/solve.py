@@ -8,12 +8,12 @@ from typing import overload
 
 import numpy as np
 
-from attractor.errors import InvalidInputError, Status
+from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
-from attractor.margin.block_pivoting import solve_by_block_pivoting
-from attractor.margin.certificate import Certificate, certify, certify_scaled
-from attractor.margin.least_distance import solve_by_active_set, solve_by_least_distance
-from attractor.margin.methods import Method, methods_for, register_methods
+from attractor.margin.algorithms import methods_of
+from attractor.margin.attempts import attempt
+from attractor.margin.certificate import Certificate, certify
+from attractor.margin.methods import Method
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
@@ -22,9 +22,6 @@ from attractor.progress import progress_bar
 
 _BLOCK_ENTRIES = 2**17
 """Entries of the Gram matrices of the instances solved at a time: what caches hold, measured."""
-_EPS = np.finfo(np.float64).eps
-
-register_methods("frobenius", solve_by_block_pivoting, solve_by_least_distance, solve_by_active_set)
 
 
 @overload
@@ -69,7 +66,7 @@ def solve(
     Raises:
         InvalidInputError: If the geometry has no solver or the tolerance is not positive.
     """
-    methods = methods_for(geometry)
+    methods = methods_of(geometry)
     if not tolerance > 0:
         raise InvalidInputError("tolerance", f"it is {tolerance}", "Give a positive number")
     single = isinstance(problem, MarginProblem)
@@ -133,8 +130,9 @@ def _solve(
     for start in range(0, count, size):
         block = np.s_[start : start + size]
         part = whole[block]
-        W[block], multipliers[block], certificate, status = _solve_block(
-            part, geometry, methods, tolerance
+        scaled = ScaledConstraints.of(part)
+        W[block], multipliers[block], certificate, status = attempt(
+            scaled, geometry, methods, tolerance
         )
         certificates.append(certificate)
         states.append(status)
@@ -152,89 +150,3 @@ def _solve(
     if problem.instances is None:
         return Solution(W[0], multipliers[0], status[0], problem, geometry, certificate)
     return Solution(W, multipliers, status, problem, geometry, certificate)
-
-
-def _solve_block(
-    problem: MarginProblem, geometry: Geometry, methods: tuple[Method, ...], tolerance: float
-) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
-    """Tries the methods in turn on what is not yet certified; keeps the best of each instance."""
-    count, m = problem.bounds.shape
-    whole = ScaledConstraints.of(problem)
-    W, multipliers = np.full((count, *problem.shape), np.nan), np.zeros((count, m))
-    status = np.full(count, Status.STOPPED_EARLY, dtype=object)
-    best: Certificate | None = None
-    for method in methods:
-        open_ = np.flatnonzero(status == Status.STOPPED_EARLY)
-        if best is not None and not open_.size:
-            break
-        scaled = whole if open_.size == count else whole.choose(open_)
-        found = _try(method, scaled, multipliers[open_], geometry, tolerance)
-        if best is None:
-            W, multipliers, best, status = found
-            continue
-        new_W, new_multipliers, new, new_status = found
-        better = _better(new, new_status, best[open_])
-        chosen, of = open_[better], np.flatnonzero(better)
-        W[chosen], multipliers[chosen] = new_W[of], new_multipliers[of]
-        status[chosen] = new_status[of]
-        best = best.replaced(chosen, new[of])
-    assert best is not None
-    return W, multipliers, best, status
-
-
-def _try(
-    method: Method,
-    scaled: ScaledConstraints,
-    multipliers: np.ndarray,
-    geometry: Geometry,
-    tolerance: float,
-) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
-    """W, multipliers, what they prove, and the status that follows, by one method."""
-    W, multipliers = _restore(scaled, *method(scaled, scaled.scale_multipliers(multipliers)))
-    certificate = certify_scaled(scaled, W, multipliers, geometry)
-    useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
-    if useless.any():  # no multiple of W satisfies the constraints
-        W[useless] = np.nan
-        certificate = certify_scaled(scaled, W, multipliers, geometry)
-    return W, multipliers, certificate, _judge(scaled, W, certificate, tolerance)
-
-
-def _restore(
-    scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A method's answer in the units of the given problem, Farkas multipliers scaled to one."""
-    multipliers = scaled.restore_multipliers(x)
-    total = np.einsum("ij,ij->i", scaled.bounds, x)
-    farkas = np.isnan(W).any((-1, -2)) & (total > 0)
-    if farkas.any():
-        unit = np.ldexp(x[farkas] / total[farkas, None], -scaled.unit[farkas, None])
-        multipliers[farkas] = np.ldexp(unit, -scaled.shift[farkas])
-    return scaled.restore_matrix(W), multipliers
-
-
-def _judge(
-    scaled: ScaledConstraints, W: np.ndarray, certificate: Certificate, tolerance: float
-) -> np.ndarray:
-    """The status that a certificate proves."""
-    count, rows, columns = W.shape
-    rounding = 32 * (rows + columns) * _EPS
-    constraints = (scaled.inequality | scaled.equality).sum(-1)
-    none = np.isnan(W).any((-1, -2))
-    vanishing = certificate.relative_farkas_residual <= 4 * constraints * _EPS
-    optimal = (
-        ~none
-        & (certificate.gap <= tolerance)
-        & (certificate.violation <= max(rounding, tolerance))
-        & (certificate.loose_violation <= rounding)
-    )
-    status = np.full(count, Status.STOPPED_EARLY, dtype=object)
-    status[none & vanishing & (certificate.dual_value > 0)] = Status.INFEASIBLE
-    status[optimal] = Status.OPTIMAL
-    return status
-
-
-def _better(new: Certificate, status: np.ndarray, old: Certificate) -> np.ndarray:
-    """Where a new answer proves more than the one in hand, which is not tight enough."""
-    settled = status != Status.STOPPED_EARLY
-    tied = new.gap == old.gap
-    return settled | (new.gap < old.gap) | (tied & (new.dual_value > old.dual_value))

@@ -1,0 +1,100 @@
+"""Methods tried in turn on a batch, each answer judged by its certificate alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.errors import Status
+from attractor.geometry import Geometry
+from attractor.margin.certificate import Certificate, certify_scaled
+from attractor.margin.methods import Candidates, Method, Task
+from attractor.margin.scaling import ScaledConstraints
+
+_EPS = np.finfo(np.float64).eps
+
+
+def attempt(
+    scaled: ScaledConstraints,
+    geometry: Geometry,
+    methods: tuple[Method, ...],
+    tolerance: float,
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """Tries methods in turn on what is not yet certified; keeps the best of each instance.
+
+    Returns:
+        W and multipliers in the units of the given problem, what they prove, and the status of
+        each instance.
+    """
+    count, m, d = scaled.left.shape
+    W, multipliers = np.full((count, d, scaled.right.shape[-1]), np.nan), np.zeros((count, m))
+    status = np.full(count, Status.STOPPED_EARLY, dtype=object)
+    best: Certificate | None = None
+    for method in methods:
+        open_ = np.flatnonzero(status == Status.STOPPED_EARLY)
+        if best is not None and not open_.size:
+            break
+        part = scaled if open_.size == count else scaled.choose(open_)
+        start = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
+        found = _try(method, Task(part, geometry, tolerance, *start))
+        if best is None:
+            W, multipliers, best, status = found
+            continue
+        new_W, new_multipliers, new, new_status = found
+        better = _better(new, new_status, best[open_])
+        chosen, of = open_[better], np.flatnonzero(better)
+        W[chosen], multipliers[chosen] = new_W[of], new_multipliers[of]
+        status[chosen] = new_status[of]
+        best = best.replaced(chosen, new[of])
+    assert best is not None
+    return W, multipliers, best, status
+
+
+def _try(method: Method, task: Task) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """W, multipliers, what they prove, and the status that follows, by one method."""
+    scaled, geometry = task.scaled, task.geometry
+    W, multipliers = _restore(scaled, *method(task))
+    certificate = certify_scaled(scaled, W, multipliers, geometry)
+    useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
+    if useless.any():  # no multiple of W satisfies the constraints
+        W[useless] = np.nan
+        certificate = certify_scaled(scaled, W, multipliers, geometry)
+    return W, multipliers, certificate, _judge(scaled, W, certificate, task.tolerance)
+
+
+def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
+    """A method's answer in the units of the given problem, Farkas multipliers scaled to one."""
+    multipliers = scaled.restore_multipliers(x)
+    total = np.einsum("ij,ij->i", scaled.bounds, x)
+    farkas = np.isnan(W).any((-1, -2)) & (total > 0)
+    if farkas.any():
+        unit = np.ldexp(x[farkas] / total[farkas, None], -scaled.unit[farkas, None])
+        multipliers[farkas] = np.ldexp(unit, -scaled.shift[farkas])
+    return scaled.restore_matrix(W), multipliers
+
+
+def _judge(
+    scaled: ScaledConstraints, W: np.ndarray, certificate: Certificate, tolerance: float
+) -> np.ndarray:
+    """The status that a certificate proves."""
+    count, rows, columns = W.shape
+    rounding = 32 * (rows + columns) * _EPS
+    constraints = (scaled.inequality | scaled.equality).sum(-1)
+    none = np.isnan(W).any((-1, -2))
+    vanishing = certificate.relative_farkas_residual <= 4 * constraints * _EPS
+    optimal = (
+        ~none
+        & (certificate.gap <= tolerance)
+        & (certificate.violation <= max(rounding, tolerance))
+        & (certificate.loose_violation <= rounding)
+    )
+    status = np.full(count, Status.STOPPED_EARLY, dtype=object)
+    status[none & vanishing & (certificate.dual_value > 0)] = Status.INFEASIBLE
+    status[optimal] = Status.OPTIMAL
+    return status
+
+
+def _better(new: Certificate, status: np.ndarray, old: Certificate) -> np.ndarray:
+    """Where a new answer proves more than the one in hand, which is not tight enough."""
+    settled = status != Status.STOPPED_EARLY
+    tied = new.gap == old.gap
+    return settled | (new.gap < old.gap) | (tied & (new.dual_value > old.dual_value))
