@@ -6,14 +6,16 @@ import datetime
 from pathlib import Path
 
 from attractor.storage import atomic_file
-from benchmarks import margin_solvers, throughput, training
+from benchmarks import frobenius_methods, geometries, throughput, training
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def main() -> None:
     """Measures and writes."""
-    sections = [module.section() for module in (training, margin_solvers, throughput)]
+    sections = [
+        module.section() for module in (training, geometries, frobenius_methods, throughput)
+    ]
     head = (
         "# Benchmark results\n\n"
         f"Written by `make benchmark` on {datetime.date.today()}. Each section names its machine, "

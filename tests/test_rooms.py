@@ -9,7 +9,7 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "errors", "precision", "randomness", "storage", "progress", "geometry", "tokens", "attention",
+    "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens", "attention",
     "selection", "margin", "training", "analysis", "datasets", "files", "plots", "report", "cli",
 ]  # fmt: skip
 

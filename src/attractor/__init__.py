@@ -33,7 +33,7 @@ from attractor.errors import (
     TrialStatus,
 )
 from attractor.files import load
-from attractor.geometry import Frobenius, Geometry
+from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, Solution, check_local_optimality, solve
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
@@ -59,10 +59,14 @@ __all__ = [
     "Linear",
     "LinearHead",
     "Logistic",
+    "Lp",
     "MarginProblem",
+    "Nuclear",
     "Optimizer",
+    "Schatten",
     "Selection",
     "Solution",
+    "Spectral",
     "Status",
     "Tokens",
     "Trajectory",

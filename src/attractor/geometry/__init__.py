@@ -1,7 +1,19 @@
 """Geometries: a norm, its dual, and what an optimizer that descends in it does."""
 
 from attractor.geometry.contract import Geometry
+from attractor.geometry.entrywise import Lp
 from attractor.geometry.frobenius import Frobenius
-from attractor.geometry.registry import get_geometry, register_geometry
+from attractor.geometry.registry import get_geometry, register_geometry, registered_geometries
+from attractor.geometry.schatten import Nuclear, Schatten, Spectral
 
-__all__ = ["Frobenius", "Geometry", "get_geometry", "register_geometry"]
+__all__ = [
+    "Frobenius",
+    "Geometry",
+    "Lp",
+    "Nuclear",
+    "Schatten",
+    "Spectral",
+    "get_geometry",
+    "register_geometry",
+    "registered_geometries",
+]

@@ -22,6 +22,17 @@ class Frobenius(Geometry):
     name = "frobenius"
     unique = True
     unitarily_invariant = True
+    spelling = "frobenius"
+
+    @classmethod
+    def from_name(cls, name: str) -> Frobenius | None:
+        """The geometry, if it is called so."""
+        return cls() if name == cls.name else None
+
+    @classmethod
+    def examples(cls) -> tuple[Frobenius, ...]:
+        """There is only one."""
+        return (cls(),)
 
     def norm(self, W: Float[Any, "*batch d e"]) -> Float[Any, "*batch"]:
         """The norm ``sqrt(sum W_ij^2)``, without overflow on the way."""
@@ -43,6 +54,10 @@ class Frobenius(Geometry):
     def dual_norm_constant(self, rows: int, columns: int) -> float:
         """One, for any shape."""
         return 1.0
+
+    def norm_rounding(self, rows: int, columns: int) -> float:
+        """Squares are summed pairwise: far fewer roundings than a row and a column have entries."""
+        return (rows + columns + 16) * 2.0**-53
 
     def distance_to_solution(self, value: float, gap: float) -> float:
         """``value sqrt(2 gap)``.

@@ -7,15 +7,20 @@ from typing import TypeVar
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 
-_GEOMETRIES: dict[str, type[Geometry]] = {}
+_CLASSES: list[type[Geometry]] = []
 
 _Class = TypeVar("_Class", bound=type[Geometry])
 
 
 def register_geometry(geometry: _Class) -> _Class:
-    """Makes a geometry known by its name; used as a class decorator."""
-    _GEOMETRIES[geometry.name] = geometry
+    """Makes the geometries of a class known by their names; used as a class decorator."""
+    _CLASSES.append(geometry)
     return geometry
+
+
+def registered_geometries() -> tuple[type[Geometry], ...]:
+    """The classes whose geometries are known by name."""
+    return tuple(_CLASSES)
 
 
 def get_geometry(name: str | Geometry) -> Geometry:
@@ -26,8 +31,10 @@ def get_geometry(name: str | Geometry) -> Geometry:
     """
     if isinstance(name, Geometry):
         return name
-    if name not in _GEOMETRIES:
-        raise InvalidInputError(
-            "geometry", f"none is called {name!r}", f"Known: {', '.join(sorted(_GEOMETRIES))}"
-        )
-    return _GEOMETRIES[name]()
+    if isinstance(name, str):
+        for kind in _CLASSES:
+            geometry = kind.from_name(name)
+            if geometry is not None:
+                return geometry
+    known = ", ".join(kind.spelling for kind in _CLASSES)
+    raise InvalidInputError("geometry", f"none is called {name!r}", f"Known: {known}")

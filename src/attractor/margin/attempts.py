@@ -52,13 +52,28 @@ def attempt(
 def _try(method: Method, task: Task) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
     """W, multipliers, what they prove, and the status that follows, by one method."""
     scaled, geometry = task.scaled, task.geometry
-    W, multipliers = _restore(scaled, *method(task))
+    W, multipliers = _restore(scaled, *_ask(method, task))
     certificate = certify_scaled(scaled, W, multipliers, geometry)
     useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
     if useless.any():  # no multiple of W satisfies the constraints
         W[useless] = np.nan
         certificate = certify_scaled(scaled, W, multipliers, geometry)
-    return W, multipliers, certificate, _judge(scaled, W, certificate, task.tolerance)
+    return W, multipliers, certificate, _judge(task, W, certificate)
+
+
+def _ask(method: Method, task: Task) -> Candidates:
+    """A method's answer; an instance it fails on gets none, and harms no other."""
+    try:
+        return method(task)
+    except np.linalg.LinAlgError:
+        count = len(task.W)
+        if count == 1:
+            return np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
+        halves = [
+            _ask(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
+        ]
+        W, multipliers = (np.concatenate(parts) for parts in zip(*halves, strict=True))
+        return W, multipliers
 
 
 def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
@@ -72,15 +87,15 @@ def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candida
     return scaled.restore_matrix(W), multipliers
 
 
-def _judge(
-    scaled: ScaledConstraints, W: np.ndarray, certificate: Certificate, tolerance: float
-) -> np.ndarray:
+def _judge(task: Task, W: np.ndarray, certificate: Certificate) -> np.ndarray:
     """The status that a certificate proves."""
     count, rows, columns = W.shape
-    rounding = 32 * (rows + columns) * _EPS
-    constraints = (scaled.inequality | scaled.equality).sum(-1)
+    tolerance, rounding = task.tolerance, 32 * (rows + columns) * _EPS
+    constraints = (task.scaled.inequality | task.scaled.equality).sum(-1)
+    # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
+    vanished = 4 * constraints * _EPS * task.geometry.dual_norm_constant(rows, columns)
     none = np.isnan(W).any((-1, -2))
-    vanishing = certificate.relative_farkas_residual <= 4 * constraints * _EPS
+    vanishing = certificate.relative_farkas_residual <= vanished
     optimal = (
         ~none
         & (certificate.gap <= tolerance)

@@ -43,16 +43,10 @@ def solve_by_block_pivoting(task: Task) -> Candidates:
     left, right = np.pad(scaled.left[suited], border), np.pad(scaled.right[suited], border)
     gram = left @ np.swapaxes(left, -1, -2)
     gram *= right @ np.swapaxes(right, -1, -2)
-    try:
-        found, ended = pivot(
-            gram,
-            *(
-                np.pad(array[suited], border[:2])
-                for array in (scaled.bounds, present, scaled.inequality)
-            ),
-        )
-    except np.linalg.LinAlgError:  # one instance is exactly singular; all go to the next method
-        return W, x
+    padded = (
+        np.pad(array[suited], border[:2]) for array in (scaled.bounds, present, scaled.inequality)
+    )
+    found, ended = pivot(gram, *padded)
     ended &= np.abs(found).max(axis=-1, initial=0.0) < _LARGEST
     suited, found = suited[ended], found[ended, :m]
     left, right = scaled.left[suited], scaled.right[suited]

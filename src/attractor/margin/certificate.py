@@ -50,7 +50,8 @@ class Certificate:
         farkas_residual: ``||sum lambda a b^T||_dual / sum c lambda``; zero proves infeasibility.
         relative_farkas_residual: ``||sum lambda a b^T||_dual / sum |lambda| ||a|| ||b||``;
             zero where only constraints with ``a b^T = 0``, or none, carry a multiplier.
-        support: Constraints that hold with equality or carry a multiplier.
+        support: Constraints whose margin exceeds its bound by no more than 1e-6, relative to it,
+            or than their share ``lambda_j c_j / ||W||`` of the norm.
     """
 
     norm: Float[np.ndarray, "instances"]
@@ -134,7 +135,7 @@ def _certify(
     scalable = ~((held | scaled.equality) & (c != 0)).any(-1)
     stretch = np.where(scalable, np.minimum(least, 1.0), 1.0)
     stretch = np.where(np.isnan(least), np.nan, stretch)
-    upper = norm * (1 + _norm_rounding(W)) / np.maximum(stretch, 0.0)
+    upper = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) / np.maximum(stretch, 0.0)
     upper = np.where(norm == 0, np.where(stretch > 0, 0.0, np.inf), upper)
     upper = np.where(np.isnan(upper), np.inf, upper)
 
@@ -167,8 +168,12 @@ def _certify(
     kkt = np.where(optimal_zero, violation, np.where(np.isfinite(kkt), kkt, np.inf))
     equality = np.where(scaled.equality & (unmet > 0), unmet / reach, 0.0)
 
-    near = _SUPPORT_TOLERANCE * np.where(c != 0, np.abs(c), reach)
-    support = (scaled.inequality & ((margins - c <= near) | (weights > 0))) | scaled.equality
+    # Shares of the norm times relative slacks add up to less than the gap: a constraint whose
+    # share is the larger of the two has a slack below the square root of the gap.
+    size = np.where(c != 0, np.abs(c), reach)
+    share = np.where(upper[:, None] > 0, weights * size / (dual_norm * upper)[:, None], 0.0)
+    near = np.fmax(share, _SUPPORT_TOLERANCE) * size
+    support = (scaled.inequality & (margins - c <= near)) | scaled.equality
     weight = np.abs(weights * scaled.norms).sum(-1)
     lower_bound = np.where(lower > 0, np.ldexp(lower, scaled.unit), 0.0)
     solved = np.isfinite(norm)
@@ -234,13 +239,8 @@ def _dual(
         exact, rest = extended.inner_product(scaled.bounds[i], unit)
         total[i] = np.ldexp(exact, shift)
         total_doubt[i] = np.ldexp(np.abs(rest) + 2 * extended.relative_error(m), shift)
-    doubt = doubt + _norm_rounding(combined) * dual_norm
+    doubt = doubt + geometry.norm_rounding(d, e) * dual_norm
     return combined, total, dual_norm, doubt, total_doubt
-
-
-def _norm_rounding(matrices: Float[np.ndarray, "instances d e"]) -> float:
-    """Relative rounding of a norm."""
-    return (sum(matrices.shape[-2:]) + 16) * _ROUNDING
 
 
 def rank_of(
@@ -251,7 +251,7 @@ def rank_of(
 ) -> Int[np.ndarray, "instances"]:
     """Number of singular values of W that the exact solution is proved to have; -1 if unknown.
 
-    A singular value counts when it exceeds the distance ``||W - W*||_F`` that the gap allows.
+    A singular value counts when it exceeds the largest one of ``W - W*`` that the gap allows.
     """
     rank = np.full(len(W), -1)
     for i in np.flatnonzero(np.isfinite(value) & np.isfinite(gap)):

@@ -19,6 +19,7 @@ from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.precision import single_blas_thread
 from attractor.progress import progress_bar
+from attractor.threads import in_threads
 
 _BLOCK_ENTRIES = 2**17
 """Entries of the Gram matrices of the instances solved at a time: what caches hold, measured."""
@@ -125,21 +126,24 @@ def _solve(
     count, m = whole.bounds.shape
     W = np.full((count, *whole.shape), np.nan)
     multipliers = np.zeros((count, m))
-    certificates, states = [], []
     size = max(1, _BLOCK_ENTRIES // max(m * m, 1))
-    for start in range(0, count, size):
-        block = np.s_[start : start + size]
-        part = whole[block]
-        scaled = ScaledConstraints.of(part)
-        W[block], multipliers[block], certificate, status = attempt(
-            scaled, geometry, methods, tolerance
+    blocks = [range(i, min(i + size, count)) for i in range(0, count, size)]
+
+    def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
+        part = np.s_[block.start : block.stop]
+        W[part], multipliers[part], certificate, status = attempt(
+            ScaledConstraints.of(whole[part]), geometry, methods, tolerance
         )
-        certificates.append(certificate)
-        states.append(status)
-        advance(len(part))
-    if not certificates:
-        certificates = [certify(whole, W, multipliers, geometry)]
-        states = [np.zeros(0, dtype=object)]
+        return certificate, status
+
+    found: dict[int, tuple[Certificate, np.ndarray]] = {}
+    for block, answer in in_threads(solve_block, blocks):
+        found[block.start] = answer
+        advance(len(block))
+    if not found:
+        none = certify(whole, W, multipliers, geometry), np.zeros(0, dtype=object)
+        found = {0: none}
+    certificates, states = zip(*(found[start] for start in sorted(found)), strict=True)
     certificate = Certificate(
         **{
             f.name: np.concatenate([getattr(c, f.name) for c in certificates])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,6 +22,7 @@ from jaxtyping import Array, Int, PyTree
 
 from attractor.errors import TrialStatus
 from attractor.precision import double_precision
+from attractor.threads import processors
 
 _LARGEST_BLOCK = 25
 _BLOCK_BYTES = 256 * 2**20
@@ -88,7 +88,7 @@ def run(
     )
     with double_precision():  # compiles in this thread, so that the others find it compiled
         _advance(objective, *_start(gather, blocks[0], size), np.int64(0))
-    pool = ThreadPoolExecutor(min(len(blocks), _processors()))
+    pool = ThreadPoolExecutor(min(len(blocks), processors()))
     try:
         for done in as_completed([pool.submit(train, block) for block in blocks]):
             done.result()
@@ -200,9 +200,3 @@ def _block_size(gather: Callable[..., tuple[PyTree, PyTree]]) -> int:
     one_trial = jax.tree.leaves(gather(np.zeros(1, dtype=np.int64)))
     size = sum(leaf.nbytes for leaf in one_trial)
     return int(np.clip(_BLOCK_BYTES // max(size, 1), 1, _LARGEST_BLOCK))
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

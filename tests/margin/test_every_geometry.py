@@ -1,0 +1,80 @@
+"""Solutions in every geometry against an independent solver of cone programs."""
+
+import numpy as np
+import pytest
+from conic_oracle import (
+    conic_value,
+    entrywise,
+    frobenius,
+    nuclear,
+    random_small_problem,
+    spectral,
+    squared_schatten_4,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attractor.errors import Status
+from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
+from attractor.margin import solve
+from attractor.margin.certificate import certify
+
+PROBLEMS = 200
+ORACLES = {
+    Frobenius(): frobenius,
+    Nuclear(): nuclear,
+    Spectral(): spectral,
+    Schatten(4): squared_schatten_4,
+    **{Lp(p): entrywise(p) for p in (1, 1.01, 1.1, 1.5, 1.75, 3, 4, 8, np.inf)},
+}
+GEOMETRIES = [*ORACLES, *(Schatten(p) for p in (1.01, 1.1, 1.5, 1.75, 3, 8))]
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return [random_small_problem(seed) for seed in range(PROBLEMS)]
+
+
+@pytest.mark.parametrize("geometry", ORACLES, ids=lambda g: g.name)
+def test_values_agree_with_an_interior_point_solver(geometry, problems):
+    for seed, (problem, solution) in enumerate(
+        zip(problems, solve(problems, geometry), strict=True)
+    ):
+        assert solution.status is Status.OPTIMAL, seed
+        power = 2 if geometry == Schatten(4) else 1
+        expected = conic_value(problem, ORACLES[geometry])
+        assert solution.value**power == pytest.approx(expected, rel=power * 1e-7, abs=1e-8), seed
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+def test_small_problems_are_certified(geometry, problems):
+    solutions = solve(problems, geometry)
+    assert [s for s, one in enumerate(solutions) if one.status is not Status.OPTIMAL] == []
+    assert max(solution.gap for solution in solutions) <= 1e-8
+
+
+@given(st.integers(0, 10**6), st.sampled_from(GEOMETRIES))
+def test_no_feasible_matrix_is_smaller_than_any_lower_bound(seed, geometry):
+    # Weak duality, whatever W and the multipliers are: a solver has no way around it.
+    problem = random_small_problem(seed)
+    rng = np.random.default_rng(seed)
+    size = len(problem.bounds)
+    multipliers = rng.exponential(size=size) * np.where(
+        problem.equality & (rng.random(size) < 0.5), -1, 1
+    )
+    W = rng.normal(size=problem.shape)
+    found = certify(problem.batched(), W[None], multipliers[None], geometry)
+    optimum = solve(problem, geometry)
+    assert found.dual_value[0] <= optimum.value * (1 + 1e-12)
+    if np.isfinite(found.gap[0]) and found.value[0] > 0:
+        true_gap = (found.value[0] - optimum.value) / found.value[0]
+        assert found.gap[0] >= true_gap - 1e-12
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+def test_the_norm_that_is_minimized_is_smaller_than_that_of_any_other_solution(geometry, problems):
+    plain = problems[0::8][:12]
+    own = solve(plain, geometry)
+    for other in (Frobenius(), Lp(1.5), Nuclear()):
+        for one, theirs in zip(own, solve(plain, other), strict=True):
+            assert one.value <= geometry.norm(theirs.W) * (1 + 1e-8)
