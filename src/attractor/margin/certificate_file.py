@@ -1,0 +1,147 @@
+"""Certificate files: all that anyone needs to check a solution without this library.
+
+A file is JSON. Its numbers are float64 written so that reading gives the same bits, and
+``tools/verify_certificate.py`` says what they prove, in exact arithmetic, with nothing but the
+standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attractor.errors import InvalidInputError, Status
+from attractor.geometry import Frobenius, Geometry, Lp, Schatten
+from attractor.margin import extended
+from attractor.margin.contradiction import exact_multipliers
+from attractor.margin.problem import MarginProblem
+from attractor.margin.scaling import ScaledConstraints
+from attractor.storage import atomic_file
+
+if TYPE_CHECKING:
+    from attractor.margin.solution import Solution
+
+FORMAT = "margin certificate 1"
+
+
+def save_certificate(solution: Solution, path: str | os.PathLike[str]) -> None:
+    """Writes the strongest claim that a solution proves, with its proof.
+
+    The claim is *optimal* with a relative gap; or *infeasible*, if integers near the multipliers
+    combine the constraints into an exact contradiction; or a *lower bound* on the norm of every
+    matrix that meets the constraints. The last is also what multipliers prove whose contradiction
+    holds to working precision alone, as for constraints that were rounded.
+
+    Args:
+        solution: Of one problem, not of a batch.
+        path: Where to write; the file appears whole or not at all.
+
+    Raises:
+        InvalidInputError: If the solution is of a batch, or proves nothing.
+    """
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(contents(solution), allow_nan=False) + "\n", "utf-8")
+
+
+def contents(solution: Solution) -> dict[str, Any]:
+    """What ``save_certificate`` writes.
+
+    Raises:
+        InvalidInputError: If the solution is of a batch, or proves nothing.
+    """
+    if solution.problem.instances is not None:
+        raise InvalidInputError(
+            "solution",
+            f"it holds {len(solution)} instances, and a certificate is of one",
+            "Save solution[i] for each i",
+        )
+    present = solution.problem.present
+    p = solution.problem
+    problem = MarginProblem(
+        p.left[present], p.right[present], p.bounds[present], p.equality[present]
+    )
+    if not present.any():
+        raise InvalidInputError(
+            "solution", "its problem has no constraints", "There is nothing to certify: W is zero"
+        )
+    x = solution.multipliers[present]
+    x = np.where(problem.equality, x, np.maximum(x, 0.0))
+    claim, exact = _claim(solution, problem, x)
+    optimal = claim["kind"] == "optimal"
+    factors = {} if exact or _entries_tell(solution.geometry) else {"M": _factors(_sum(problem, x))}
+    if factors and optimal:
+        factors["W"] = _factors(solution.W)
+    return {
+        "format": FORMAT,
+        "claim": claim,
+        "norm": _norm(solution.geometry),
+        "left": problem.left.tolist(),
+        "right": problem.right.tolist(),
+        "bounds": problem.bounds.tolist(),
+        "equality": problem.equality.tolist(),
+        "W": solution.W.tolist() if optimal else None,
+        "multipliers": [hex(value) for value in exact] if exact else x.tolist(),
+        "factors": factors,
+    }
+
+
+def _claim(
+    solution: Solution, problem: MarginProblem, x: np.ndarray
+) -> tuple[dict[str, Any], list[int] | None]:
+    """The claim, and the integers that prove it if it is infeasibility."""
+    if solution.status is Status.INFEASIBLE:
+        exact = exact_multipliers(problem, x)
+        if exact is not None:
+            return {"kind": "infeasible"}, exact
+    # What is proved exactly differs from what the certificate proves by the rounding in both.
+    rounding = sum(problem.shape) * 2.0**-46
+    met = solution.certificate.loose_violation[0] <= rounding / 2
+    gap = solution.gap + rounding
+    if np.isfinite(solution.W).all() and met and gap < 1:
+        return {"kind": "optimal", "gap": gap}, None
+    least = min(solution.dual_value * (1 - rounding), np.finfo(np.float64).max)
+    if not least > 0:
+        raise InvalidInputError(
+            "solution",
+            "it proves nothing about the problem",
+            "Save solutions that are optimal, infeasible, or have a lower bound above zero",
+        )
+    return {"kind": "lower bound", "norm_at_least": float(least)}, None
+
+
+def _norm(geometry: Geometry) -> dict[str, Any]:
+    """The norm in words that name no class."""
+    if isinstance(geometry, Frobenius):
+        return {"family": "entrywise", "p": 2.0}
+    if isinstance(geometry, (Lp, Schatten)):
+        family = "entrywise" if isinstance(geometry, Lp) else "schatten"
+        return {"family": family, "p": "inf" if math.isinf(geometry.p) else float(geometry.p)}
+    raise InvalidInputError(
+        "solution",
+        f"no certificate is defined in the geometry {geometry!r}",
+        "Solve in an entrywise or a Schatten norm",
+    )
+
+
+def _entries_tell(geometry: Geometry) -> bool:
+    """Whether the norm follows from the entries without singular values."""
+    return not isinstance(geometry, Schatten) or geometry.p == 2
+
+
+def _sum(problem: MarginProblem, x: np.ndarray) -> np.ndarray:
+    """``sum_j x_j a_j b_j^T``, rounded once: cancellation would spoil a plain sum."""
+    scaled = ScaledConstraints.of(problem.batched())
+    weights = scaled.scale_multipliers(x[None])
+    shift = int(np.frexp(np.abs(weights).max())[1])
+    pair = extended.weighted_outer_sum(scaled.left, np.ldexp(weights, -shift), scaled.right)
+    return np.ldexp(pair[0] + pair[1], shift)[0]
+
+
+def _factors(matrix: np.ndarray) -> list[Any]:
+    """Singular vectors as rows, singular values, singular vectors as rows."""
+    U, s, V = np.linalg.svd(matrix, full_matrices=False)
+    return [U.T.tolist(), s.tolist(), V.tolist()]
