@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution, solve
+from attractor.margin.local_optimality import score_advantage, worst_advantage
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -49,11 +50,9 @@ class Reference:
         Infeasible references are not locally optimal. Source: *Transformers as Support Vector
         Machines*, definition of locally optimal tokens.
         """
-        own = scores[self.instance]
-        chosen = np.where(self.selection.mask, own, np.inf).min(-1, keepdims=True)
         support = np.stack([solution.support_tokens for solution in self.solutions])
-        beaten = ~(support & ~self.selection.mask & (own >= chosen)).any((-1, -2, -3))
-        return beaten & self.feasible
+        advantage = score_advantage(scores[self.instance], self.selection.mask)
+        return (worst_advantage(advantage, support) > 0) & self.feasible
 
     @property
     def feasible(self) -> Bool[np.ndarray, "reference"]:

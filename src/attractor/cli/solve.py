@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,20 +14,28 @@ from attractor.cli.inputs import layout_help, problem_for, read_tokens, select
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
-from attractor.geometry import get_geometry
+from attractor.geometry import get_geometry, registered_geometries
 from attractor.margin import Solution
 from attractor.margin import solve as solve_problem
 from attractor.storage import atomic_file
+
+_NORM_HELP = "The norm to minimize: " + ", ".join(kind.spelling for kind in registered_geometries())
+_MOST_PAIRS = 20
+"""Support tokens printed; all of them are in the JSON object and the NetCDF file."""
 
 HELP = layout_help("Solve the margin problem for the direction training must take; certify it.")
 
 
 def solve(
     file: TokenFile,
-    norm: Annotated[str, typer.Option(help="The norm that is to be smallest.")] = "frobenius",
+    norm: Annotated[str, typer.Option(help=_NORM_HELP)] = "frobenius",
     selection: SelectedTokens = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="NetCDF file for the solution, such as W.nc.")
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="File for the certificate, which tools/verify_certificate.py checks."),
     ] = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
@@ -36,20 +45,39 @@ def solve(
     with session("solve", as_json=as_json, quiet=quiet) as current:
         from attractor.report.conflicts import conflicts
         from attractor.report.summary import infeasible_count, solution_summary
+        from attractor.report.support import support_pairs, support_table
         from attractor.report.words import prediction_sentences
 
         geometry = get_geometry(norm)
-        if out is not None and out.is_dir():
-            raise InvalidInputError("out", f"{out} is a folder", "Give the name of a file")
+        for name, path in (("out", out), ("certificate", certificate)):
+            if path is not None and path.is_dir():
+                raise InvalidInputError(name, f"{path} is a folder", "Give the name of a file")
         loaded = read_tokens(file)
+        if certificate is not None and loaded.tokens.instances is not None:
+            raise InvalidInputError(
+                "certificate",
+                f"{file.name} holds {loaded.tokens.instances} data sets",
+                "A certificate is of one; leave the axis of instances out of the file",
+            )
         chosen, about = select(loaded, file, selection)
         solution = solve_problem(problem_for(loaded, chosen), geometry, progress=current.progress)
         assert isinstance(solution, Solution)
         numbers = loaded.tokens.instance_numbers
-        current.say(repr(solution), *prediction_sentences(solution, about))
+        pairs = support_pairs(solution, numbers)
+        values = _singular_values(solution)
+        current.say(repr(solution))
+        if values and solution.problem.instances is None:
+            current.say("Singular values: " + ", ".join(f"{value:.6g}" for value in values))
+        if pairs:
+            current.say(support_table(pairs, _MOST_PAIRS))
+        current.say(*prediction_sentences(solution, about))
         current.result(
             selection=chosen.index.tolist(),
             W=_matrices(solution.W),
+            singular_values=values,
+            rank=np.asarray(solution.rank).tolist(),
+            uniqueness=np.asarray(solution.uniqueness).tolist(),
+            support=[asdict(pair) for pair in pairs],
             **solution_summary(solution, numbers),
         )
         if infeasible_count(solution):
@@ -64,6 +92,10 @@ def solve(
                 solution.to_xarray().to_netcdf(temporary, engine="h5netcdf")
             current.result(solution=str(out.absolute()))
             current.say(f"Solution: {out.absolute()}")
+        if certificate is not None:
+            solution.save_certificate(certificate)
+            current.result(certificate=str(certificate.absolute()))
+            current.say(f"Certificate: {certificate.absolute()}")
 
 
 def _matrices(W: Float[np.ndarray, "*instances d e"]) -> Any:
@@ -71,3 +103,12 @@ def _matrices(W: Float[np.ndarray, "*instances d e"]) -> Any:
     if W.ndim > 2:
         return [_matrices(one) for one in W]
     return W.tolist() if np.isfinite(W).all() else None
+
+
+def _singular_values(solution: Solution) -> Any:
+    """Singular values of each W; None where there is none."""
+    if solution.W.ndim > 2:
+        return [_singular_values(solution[i]) for i in range(len(solution))]
+    if not np.isfinite(solution.W).all():
+        return None
+    return np.linalg.svd(solution.W, compute_uv=False).tolist()

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError, Status
+from attractor.geometry import Frobenius, Geometry
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
@@ -83,12 +84,14 @@ class LocalOptimality:
             feasible = int(sum(s is not Status.INFEASIBLE for s in self.solution.status))
             rows = [
                 ("selections", str(self.holds.size)),
+                ("geometry", self.solution.geometry.name),
                 ("feasible", str(feasible)),
                 ("locally optimal", str(int(self.holds.sum()))),
             ]
             return "Local optimality", rows
         rows = [
             ("locally optimal", "yes" if self.holds else "no"),
+            ("geometry", self.solution.geometry.name),
             ("margin problem", str(self.solution.status)),
             ("support tokens", str(int(self.support_tokens.sum()))),
         ]
@@ -104,44 +107,80 @@ def check_local_optimality(
     head: Callable[[Any], Any],
     selection: Selection,
     solution: Solution | None = None,
+    *,
+    geometry: Geometry | None = None,
 ) -> LocalOptimality:
     """Checks whether a selection is locally optimal.
 
-    Support tokens are those with margin at most ``1 + 1e-6`` or a positive multiplier. Where the
-    margin problem is infeasible, or no solution of it was found, the answer is no.
+    Support tokens are those of ``Solution.support``. Where the margin problem is infeasible, or
+    no solution of it was found, the answer is no. In a norm that is not strictly convex they are
+    those of the solution found, and another solution may have others.
 
     Args:
         tokens: The data set, with labels.
         head: Maps outputs to predictions.
         selection: The selection to check.
-        solution: The solution of its margin problem; solved for in the Frobenius norm if None.
+        solution: The solution of its margin problem; solved for if None.
+        geometry: The norm to solve in; that of the solution, or Frobenius without one.
 
     Raises:
-        InvalidInputError: If the solution belongs to another selection, or inputs do not fit.
+        InvalidInputError: If the solution belongs to another selection or geometry, or inputs do
+            not fit.
     """
     scores = token_scores(tokens, head)
     if solution is None:
-        solution = solve(MarginProblem.from_selection(tokens, selection, ties="equal"))
+        problem = MarginProblem.from_selection(tokens, selection, ties="equal")
+        solution = solve(problem, Frobenius() if geometry is None else geometry)
     elif solution.problem.selection is None or solution.problem.selection != selection:
         raise InvalidInputError(
             "solution",
             "it does not belong to this selection",
             "Solve MarginProblem.from_selection(tokens, selection), or leave the argument out",
         )
-    support = solution.support_tokens
-    kept = np.where(selection.mask, scores, np.inf).min(-1, keepdims=True)
-    others = tokens.mask & ~selection.mask
-    advantage = np.where(others, kept - np.where(others, scores, 0.0), np.nan)
-    worst = np.where(support, advantage, np.inf).min((-1, -2, -3))
+    elif geometry is not None and solution.geometry != geometry:
+        raise InvalidInputError(
+            "geometry",
+            f"it is {geometry!r}, but the solution is one in {solution.geometry!r}",
+            "Give one of the two and leave the other out",
+        )
+    advantage = score_advantage(scores, selection.mask)
     solved = np.isfinite(solution.value)
-    holds = solved & (worst > 0)
+    worst = worst_advantage(advantage, solution.support_tokens)
     return LocalOptimality(
-        np.asarray(holds),
-        support & np.asarray(solved)[..., None, None, None],
+        np.asarray(solved & (worst > 0)),
+        solution.support_tokens & np.asarray(solved)[..., None, None, None],
         advantage,
         np.asarray(np.where(solved, worst, np.nan)),
         solution,
     )
+
+
+def score_advantage(
+    scores: Float[np.ndarray, "*instances sequence query token"],
+    selected: Bool[np.ndarray, "*batch sequence query token"],
+) -> Float[np.ndarray, "*batch sequence query token"]:
+    """Score of the selected token less that of each other; NaN where masked or selected.
+
+    With several selected tokens the lowest of their scores counts.
+
+    Args:
+        scores: Token scores, minus infinity where masked; leading axes broadcast.
+        selected: True for selected tokens.
+    """
+    kept = np.where(selected, scores, np.inf).min(-1, keepdims=True)
+    others = ~selected & (scores > -np.inf)
+    return np.where(others, kept - np.where(others, scores, 0.0), np.nan)
+
+
+def worst_advantage(
+    advantage: Float[np.ndarray, "*batch sequence query token"],
+    support: Bool[np.ndarray, "*batch sequence query token"],
+) -> Float[np.ndarray, "*batch"]:
+    """The smallest score advantage over a support token; infinite without support tokens.
+
+    A feasible selection is locally optimal where this is positive.
+    """
+    return np.asarray(np.where(support, advantage, np.inf).min((-1, -2, -3)))
 
 
 def _place(values: Float[np.ndarray, "sequence query token"]) -> tuple[int, ...] | None:

@@ -24,6 +24,7 @@ from attractor.plots.figures import (
     training_figure,
 )
 from attractor.plots.patches import image_with_patches, patch_frequency
+from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
 from attractor.plots.sizes import fraction_bars
 from attractor.plots.style import COLORS, save_figure, style
 
@@ -46,6 +47,8 @@ __all__ = [
     "patches_figure",
     "save_figure",
     "selected_probability",
+    "sensitivity_figure",
+    "sensitivity_map",
     "sizes_figure",
     "style",
     "training_figure",

@@ -31,21 +31,22 @@ def attention_map(
     if predicted is not None:
         positions = predicted.values[:rows]
         known = np.flatnonzero(positions >= 0)
-        axes.plot(positions[known], known, **_ring(rows))
+        axes.plot(positions[known], known, **ring(rows))
     axes.set_xlabel("token")
     axes.set_ylabel("sequence")
-    axes.set_xticks(_ticks(columns))
-    axes.set_yticks(_ticks(rows))
+    axes.set_xticks(ticks(columns))
+    axes.set_yticks(ticks(rows))
     axes.grid(False)
     return image
 
 
 def predicted_legend() -> list[Line2D]:
     """The legend of an attention map."""
-    return [Line2D([], [], label="token predicted", **_ring(1))]
+    return [Line2D([], [], label="token predicted", **ring(1))]
 
 
-def _ring(rows: int) -> dict:
+def ring(rows: int) -> dict:
+    """The marker put round a token, small where there are many rows."""
     return {
         "linestyle": "none",
         "marker": "o",
@@ -56,7 +57,7 @@ def _ring(rows: int) -> dict:
     }
 
 
-def _ticks(count: int) -> np.ndarray:
+def ticks(count: int) -> np.ndarray:
     """Every position while there are few, else about ten of them."""
     return np.arange(0, count, max(1, int(np.ceil(count / 10))))
 

@@ -28,7 +28,7 @@ def solution_summary(solution: Solution, instance_numbers: np.ndarray) -> dict[s
         "problems": len(statuses),
         "status": dict(Counter(statuses)) if several else statuses[0],
     }
-    for name in ("norm", "margin", "gap", "kkt_residual", "norm_lower_bound"):
+    for name in ("norm", "value", "margin", "gap", "kkt_residual", "norm_lower_bound"):
         values = getattr(solution, name)
         summary[name] = [plain(value) for value in values] if several else plain(values)
     found = conflicts(solution, instance_numbers)

@@ -8,6 +8,7 @@ import numpy as np
 
 from attractor.analysis import Verdict
 from attractor.errors import Status
+from attractor.geometry import Geometry
 from attractor.margin import Solution
 from attractor.report.page import Table
 
@@ -67,7 +68,7 @@ def prediction_sentences(solution: Solution, about: str) -> list[str]:
         solution: Solution of the margin problem, for one data set or several.
         about: Which tokens it selects, such as "the tokens with the highest scores".
     """
-    kind = solution.geometry.name.capitalize()
+    kind = norm_in_words(solution.geometry)
     if solution.problem.instances is None:
         return [_one_prediction(solution, about, kind)]
     counts = Counter(str(status) for status in solution.status)
@@ -86,6 +87,11 @@ def prediction_sentences(solution: Solution, about: str) -> list[str]:
             f"{solution.gap[solved].max():.1e} or better."
         )
     return sentences
+
+
+def norm_in_words(geometry: Geometry) -> str:
+    """What a norm is called in a sentence: Frobenius, nuclear, l_1.5, Schatten-1.5."""
+    return geometry.name.replace("frobenius", "Frobenius").replace("schatten_", "Schatten-")
 
 
 def _one_prediction(solution: Solution, about: str, kind: str) -> str:

@@ -1,0 +1,196 @@
+"""Attention that keeps several tokens a row: a finite part and a direction to infinity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius
+from attractor.margin.solution import Solution
+from attractor.margin.tables import Rows, html_table, text_table
+from attractor.selection import Selection
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_SAME_WEIGHTS = 1e-8
+"""Largest difference of log ratios, relative to their size, of a matrix that has the weights."""
+_ROUNDING = 1e-14
+"""Rounding of a difference of scores, relative to the norms that make a score."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition:
+    """The finite part and the directional part of attention that keeps several tokens a row.
+
+    With O_i the tokens that keep their weight in row i, training is predicted to follow
+
+        W(k) ~ W_fin + ||W(k)|| W_dir / ||W_dir||
+
+    where W_dir keeps the tokens of each O_i equal and all others below them by a margin of one,
+    and W_fin is the smallest matrix that gives the tokens of each O_i the ratios of their final
+    weights (*Transformers as Support Vector Machines*, the generalization to several tokens).
+
+    Attributes:
+        selection: The tokens kept.
+        ambiguous: Rows where a token that is not kept has more than a negligible weight,
+            ``(*instances, n, K)``: what such a row keeps is a matter of the threshold.
+        directional: Solution for W_dir.
+        finite: Solution for W_fin; infeasible where no matrix gives all ratios of the weights.
+    """
+
+    selection: Selection
+    ambiguous: Bool[np.ndarray, "*instances sequence query"]
+    directional: Solution
+    finite: Solution
+
+    @property
+    def all_kept(self) -> Bool[np.ndarray, "*instances"]:
+        """Whether every row keeps all its tokens, so that there is no direction to infinity."""
+        problem = self.directional.problem
+        return np.asarray(~(problem.present & ~problem.equality).any(-1))
+
+    def predict(self, norm: float | Float[np.ndarray, "*batch"]) -> Float[np.ndarray, "..."]:
+        """``W_fin + norm W_dir / ||W_dir||``; W_fin alone where all tokens are kept.
+
+        Args:
+            norm: Norm of the trained matrix; leading axes broadcast against the instances.
+        """
+        W = self.directional.W
+        size = np.asarray(self.directional.geometry.norm(W))
+        scale = np.asarray(norm, dtype=np.float64) / np.where(size > 0, size, 1.0)
+        return self.finite.W + scale[..., None, None] * W
+
+    def multiplier(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
+        """The R for which ``W_fin + R W_dir`` is nearest to W in the Frobenius norm.
+
+        Zero where all tokens are kept.
+
+        Args:
+            W: Matrices; leading axes broadcast against the instances.
+        """
+        direction = self.directional.W
+        square = _inner(direction, direction)
+        product = _inner(np.asarray(W) - self.finite.W, direction)
+        return np.where(square > 0, product / np.where(square > 0, square, 1.0), product * 0)
+
+    def nearest(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch d e"]:
+        """``W_fin + R W_dir`` with the multiplier R nearest to W.
+
+        Args:
+            W: Matrices; leading axes broadcast against the instances.
+        """
+        return self.finite.W + self.multiplier(W)[..., None, None] * self.directional.W
+
+    def correlation(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
+        """Correlation of W with ``nearest(W)``; NaN where a part has no solution.
+
+        Args:
+            W: Matrices; leading axes broadcast against the instances.
+        """
+        W, nearest = np.asarray(W, dtype=np.float64), self.nearest(W)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cosine = _inner(W, nearest) / np.sqrt(_inner(W, W) * _inner(nearest, nearest))
+        return np.asarray(cosine)
+
+    def closed_form_correlation(
+        self, W: Float[np.ndarray, "*batch d e"]
+    ) -> Float[np.ndarray, "*batch"]:
+        """The correlation from inner products alone, for a W that has the weights itself.
+
+        In the Frobenius norm W_fin is then the projection of W on the span of the ties, and W_dir
+        is orthogonal to it, so that
+
+            corr(W, W_fin + R W_dir)^2 = (||W_fin||^2 + <W, W_dir>^2 / ||W_dir||^2) / ||W||^2.
+
+        Args:
+            W: Matrices; leading axes broadcast against the instances.
+
+        Raises:
+            InvalidInputError: If the geometry is another, or W gives the kept tokens other ratios
+                of weights.
+        """
+        if self.directional.geometry != Frobenius():
+            raise InvalidInputError(
+                "geometry",
+                f"it is {self.directional.geometry!r}",
+                "The closed form holds in the Frobenius norm; use correlation(W)",
+            )
+        W = np.asarray(W, dtype=np.float64)
+        problem = self.finite.problem
+        margins = np.where(problem.present, problem.margins(W), 0.0)
+        ratios = np.where(problem.present, problem.bounds, 0.0)
+        allowed = _SAME_WEIGHTS * np.abs(ratios).max(-1, initial=1.0) + _ROUNDING * self._reach(W)
+        if (np.abs(margins - ratios).max(-1, initial=0.0) > allowed).any():
+            raise InvalidInputError(
+                "W",
+                "it gives the kept tokens other ratios of weights than those decomposed",
+                "Take the weights from the same matrix, or use correlation(W)",
+            )
+        finite, direction = self.finite.W, self.directional.W
+        square, product = _inner(direction, direction), _inner(W, direction)
+        along = product**2 / np.where(square > 0, square, 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cosine = np.sqrt((_inner(finite, finite) + along) / _inner(W, W))
+        return np.asarray(cosine)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Both parts and what was kept, as labeled arrays."""
+        import xarray as xr
+
+        lead = self._lead
+        rows, matrix = (*lead, "sequence", "query"), (*lead, "row", "column")
+        data: dict[str, Any] = {
+            "directional": (matrix, self.directional.W),
+            "finite": (matrix, self.finite.W),
+            "selected": ((*rows, "token"), self.selection.mask),
+            "ambiguous": (rows, self.ambiguous),
+            "all_kept": (lead, self.all_kept),
+        }
+        for name, part in (("directional", self.directional), ("finite", self.finite)):
+            status = np.asarray(part.status, dtype=object)
+            data[f"{name}_status"] = (lead, np.vectorize(str, otypes=[str])(status)[()])
+        return xr.Dataset(data, attrs={"geometry": self.directional.geometry.name})
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+    def _reach(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
+        """Largest product of norms that bounds a difference of scores."""
+        problem = self.finite.problem
+        sizes = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
+        return np.asarray(sizes.max(-1, initial=0.0) * np.linalg.norm(W, axis=(-1, -2)))
+
+    @property
+    def _lead(self) -> tuple[str, ...]:
+        return () if self.directional.problem.instances is None else ("instance",)
+
+    def _table(self) -> tuple[str, Rows]:
+        kept = self.selection.mask.sum(-1)
+        rows = [
+            ("geometry", self.directional.geometry.name),
+            ("tokens kept a row", f"{kept.min()} to {kept.max()}, mean {kept.mean():.3g}"),
+            ("ambiguous rows", f"{int(self.ambiguous.sum())} of {self.ambiguous.size}"),
+        ]
+        if self.all_kept.any():
+            rows.append(("all tokens kept", f"{int(self.all_kept.sum())} of {self.all_kept.size}"))
+        for name, part in (("directional part", self.directional), ("finite part", self.finite)):
+            if self._lead:
+                solved = np.isfinite(part.value)
+                text = f"solved in {int(solved.sum())} of {solved.size}"
+            else:
+                text = f"{part.status}, norm {part.norm:.6g}"
+            rows.append((name, text))
+        return "Decomposition", rows
+
+
+def _inner(a: Any, b: Any) -> Float[np.ndarray, "*batch"]:
+    """``<A, B>`` of matrices."""
+    return np.asarray((np.asarray(a) * np.asarray(b)).sum((-1, -2)))

@@ -1,0 +1,187 @@
+"""Every selection of a small data set, or a list of them, tested for local optimality."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from attractor.errors import DuplicateTokensWarning, InvalidInputError, Status
+from attractor.geometry import Frobenius, Geometry
+from attractor.margin.census import SelectionCensus
+from attractor.margin.local_optimality import score_advantage, worst_advantage
+from attractor.margin.problem import MarginProblem
+from attractor.margin.solution import Solution
+from attractor.margin.solve import solve
+from attractor.progress import progress_bar
+from attractor.selection import Selection, token_scores
+from attractor.tokens import Tokens
+
+_BLOCK_ENTRIES = 2**22
+"""Entries of the constraints of the selections built at a time: some 100 MB with all copies."""
+
+
+def enumerate_selections(tokens: Tokens, *, most: int = 100_000) -> Selection:
+    """Every combination of one admissible token a row.
+
+    Args:
+        tokens: A single data set.
+        most: Largest number of selections to return.
+
+    Returns:
+        A Selection with a leading axis; the token of the last row changes fastest.
+
+    Raises:
+        InvalidInputError: If there are more selections than that, or the tokens have an axis of
+            instances.
+    """
+    _refuse_instances(tokens)
+    rows = tokens.mask.reshape(-1, tokens.length)
+    admissible = [np.flatnonzero(row) for row in rows]
+    counts = tuple(len(choices) for choices in admissible)
+    total = math.prod(counts)
+    if total > most:
+        raise InvalidInputError(
+            "tokens",
+            f"they have {total:,} selections, more than {most:,}",
+            "Raise most=, or give the selections to test as a list of your own",
+        )
+    numbers = np.unravel_index(np.arange(total), counts)
+    chosen = [choices[number] for choices, number in zip(admissible, numbers, strict=True)]
+    index = np.stack(chosen, axis=-1).reshape(total, *tokens.mask.shape[:-1])
+    mask = index[..., None] == np.arange(tokens.length)
+    return Selection(mask, np.zeros(index.shape, dtype=bool))
+
+
+def locally_optimal_selections(
+    tokens: Tokens,
+    head: Callable[[Any], Any],
+    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    *,
+    selections: Selection | None = None,
+    tolerance: float = 1e-9,
+    progress: bool = False,
+) -> SelectionCensus:
+    """Tests which selections are feasible and locally optimal: where training can end.
+
+    The margin problems of all selections are solved as one batch; a selection listed twice is
+    solved once. Which tokens stand at the margin depends on the norm, and so does which
+    selections are locally optimal (*Transformers as Support Vector Machines*, definition of
+    locally optimal directions; for mirror descent the same in the l_p norm).
+
+    Args:
+        tokens: A single data set, with labels.
+        head: Maps outputs to predictions.
+        geometry: The norm.
+        selections: Selections to test, with a leading axis; every one there is if None.
+        tolerance: Relative duality gap to solve to.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InvalidInputError: If the tokens have an axis of instances, carry no labels, have too many
+            selections to test all, or the selections do not fit them.
+    """
+    _refuse_instances(tokens)
+    scores = token_scores(tokens, head)
+    if selections is None:
+        selections = enumerate_selections(tokens)
+    masks = _checked(selections.mask, tokens)
+    flat, copies = np.unique(masks.reshape(len(masks), -1), axis=0, return_inverse=True)
+    distinct = flat.reshape(-1, *masks.shape[1:])
+    found = _Findings(len(distinct))
+    entries = tokens.mask.sum() * (tokens.key_dimension + tokens.query_dimension)
+    size = max(1, _BLOCK_ENTRIES // int(entries))
+    with progress_bar("Testing selections", len(distinct), enabled=progress) as advance:
+        for start in range(0, len(distinct), size):
+            block = np.s_[start : start + size]
+            solution = _solve_block(tokens, distinct[block], geometry, tolerance)
+            found.fill(block, solution, score_advantage(scores, distinct[block]))
+            advance(len(solution))
+    return found.census(selections, copies.ravel(), geometry)
+
+
+class _Findings:
+    """What is known of every distinct selection; filled block by block."""
+
+    def __init__(self, count: int) -> None:
+        self.feasible = np.zeros(count, dtype=bool)
+        self.worst = np.full(count, np.nan)
+        self.token = np.full((count, 3), -1)
+        self.norm = np.full(count, np.nan)
+        self.gap = np.full(count, np.inf)
+        self.status = np.full(count, Status.STOPPED_EARLY, dtype=object)
+
+    def fill(self, block: slice, solution: Solution, advantage: np.ndarray) -> None:
+        support = solution.support_tokens
+        solved = np.isfinite(solution.value)
+        worst = worst_advantage(advantage, support)
+        at_support = np.where(support, advantage, np.inf).reshape(len(solution), -1)
+        places = np.unravel_index(at_support.argmin(-1), support.shape[1:])
+        known = solved & np.isfinite(worst)
+        self.feasible[block] = solved
+        self.worst[block] = np.where(solved, worst, np.nan)
+        self.token[block] = np.where(known[:, None], np.stack(places, axis=-1), -1)
+        self.norm[block], self.gap[block] = solution.norm, solution.gap
+        self.status[block] = solution.status
+
+    def census(
+        self, selections: Selection, copies: np.ndarray, geometry: Geometry
+    ) -> SelectionCensus:
+        """The findings, in the order of the selections asked about."""
+        if selections.mask.ndim == 3:
+            selections = Selection(selections.mask[None], selections.tied[None])
+        return SelectionCensus(
+            selections=selections,
+            feasible=self.feasible[copies],
+            locally_optimal=(self.feasible & (self.worst > 0))[copies],
+            worst_advantage=self.worst[copies],
+            worst_token=self.token[copies],
+            norms=self.norm[copies],
+            gaps=self.gap[copies],
+            statuses=self.status[copies],
+            geometry=geometry,
+        )
+
+
+def _solve_block(
+    tokens: Tokens,
+    masks: Bool[np.ndarray, "selection sequence query token"],
+    geometry: Geometry,
+    tolerance: float,
+) -> Solution:
+    """Solutions of the margin problems of several selections of one data set."""
+    count = len(masks)
+    repeated = Tokens(
+        *(np.broadcast_to(a, (count, *a.shape)) for a in (tokens.keys, tokens.queries)),
+        mask=np.broadcast_to(tokens.mask, (count, *tokens.mask.shape)),
+    )
+    with warnings.catch_warnings():  # copies of tokens are found infeasible, which is the answer
+        warnings.simplefilter("ignore", DuplicateTokensWarning)
+        problem = MarginProblem.from_selection(
+            repeated, Selection(masks, masks.sum(-1) > 1), ties="equal"
+        )
+    return solve(problem, geometry, tolerance=tolerance)
+
+
+def _checked(
+    masks: Bool[np.ndarray, "*selection sequence query token"], tokens: Tokens
+) -> Bool[np.ndarray, "selection sequence query token"]:
+    """Masks of selections with their leading axis."""
+    if masks.ndim not in (3, 4) or masks.shape[-3:] != tokens.mask.shape or not len(masks):
+        raise InvalidInputError(
+            "selections",
+            f"their mask has shape {masks.shape}",
+            f"Give (selections, {', '.join(map(str, tokens.mask.shape))}), one or more",
+        )
+    return masks.reshape(-1, *tokens.mask.shape)
+
+
+def _refuse_instances(tokens: Tokens) -> None:
+    if tokens.instances is not None:
+        raise InvalidInputError(
+            "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
+        )
