@@ -34,7 +34,18 @@ from attractor.errors import (
 )
 from attractor.files import load
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
-from attractor.margin import MarginProblem, Solution, check_local_optimality, solve
+from attractor.margin import (
+    Decomposition,
+    MarginProblem,
+    SelectionCensus,
+    Sensitivity,
+    Solution,
+    check_local_optimality,
+    decompose,
+    enumerate_selections,
+    locally_optimal_selections,
+    solve,
+)
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import (
@@ -51,6 +62,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AttractorError",
     "AttractorWarning",
+    "Decomposition",
     "Exponential",
     "FileFormatError",
     "Frobenius",
@@ -65,6 +77,8 @@ __all__ = [
     "Optimizer",
     "Schatten",
     "Selection",
+    "SelectionCensus",
+    "Sensitivity",
     "Solution",
     "Spectral",
     "Status",
@@ -75,9 +89,12 @@ __all__ = [
     "attended_tokens",
     "check_local_optimality",
     "declare",
+    "decompose",
+    "enumerate_selections",
     "fit_rate",
     "gradient_descent",
     "load",
+    "locally_optimal_selections",
     "normalized_gradient_descent",
     "optimal_tokens",
     "softmax_attention",

@@ -23,6 +23,12 @@ from attractor.plots.figures import (
     sizes_figure,
     training_figure,
 )
+from attractor.plots.geometries import (
+    geometries_figure,
+    geometry_label,
+    margin_ratio_matrix,
+    solution_map,
+)
 from attractor.plots.patches import image_with_patches, patch_frequency
 from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
 from attractor.plots.sizes import fraction_bars
@@ -38,9 +44,12 @@ __all__ = [
     "direction_figure",
     "fraction_bars",
     "frequency_figure",
+    "geometries_figure",
+    "geometry_label",
     "image_with_patches",
     "loss",
     "margin_ratio",
+    "margin_ratio_matrix",
     "margin_ratio_shortfall",
     "norm_growth",
     "patch_frequency",
@@ -50,6 +59,7 @@ __all__ = [
     "sensitivity_figure",
     "sensitivity_map",
     "sizes_figure",
+    "solution_map",
     "style",
     "training_figure",
     "unselected_probability",

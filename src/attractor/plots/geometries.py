@@ -1,0 +1,79 @@
+"""One margin problem in several geometries: its solutions, and each measured in every norm."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from attractor.plots.style import COLORS
+
+_MATHEMATICAL = {"frobenius": "Frobenius", "nuclear": "nuclear", "spectral": "spectral"}
+
+
+def geometry_label(name: str) -> str:
+    """The name of a geometry as a paper prints it."""
+    if name in _MATHEMATICAL:
+        return _MATHEMATICAL[name]
+    family, _, p = name.partition("_")
+    exponent = p.replace("inf", r"\infty")
+    return rf"$\ell_{{{exponent}}}$" if family == "l" else rf"Schatten-${exponent}$"
+
+
+def solution_map(axes: Axes, W: xr.DataArray) -> AxesImage:
+    """Draws a matrix, zero in white, each on a scale of its own.
+
+    Args:
+        axes: Where to draw.
+        W: Dimensions ``row, column``.
+    """
+    entries = W.transpose("row", "column").values
+    largest = np.abs(entries).max(initial=0) or 1.0
+    image = axes.imshow(entries, cmap="RdBu_r", vmin=-largest, vmax=largest)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+    axes.grid(False)
+    return image
+
+
+def margin_ratio_matrix(axes: Axes, ratios: xr.DataArray) -> AxesImage:
+    """Draws margin ratios as a table of numbers on colors.
+
+    Args:
+        axes: Where to draw.
+        ratios: Dimensions ``geometry, measured_in``.
+    """
+    values = ratios.transpose("geometry", "measured_in").values
+    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for i, j in np.ndindex(values.shape):
+        color = "white" if values[i, j] > 0.6 else COLORS["black"]
+        axes.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", color=color, fontsize=7)
+    places = np.arange(len(values))
+    axes.set_xticks(places, [geometry_label(str(n)) for n in ratios["measured_in"].values])
+    axes.set_yticks(places, [geometry_label(str(n)) for n in ratios["geometry"].values])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("measured in the norm")
+    axes.set_ylabel("solution in the norm")
+    axes.grid(False)
+    return image
+
+
+def geometries_figure(data: xr.Dataset) -> Figure:
+    """The solution of one problem in each geometry above their margin ratios.
+
+    Args:
+        data: What ``attractor.analysis.compare_geometries`` returns.
+    """
+    names = [str(name) for name in data["geometry"].values]
+    figure = Figure(figsize=(max(6.4, 0.95 * len(names)), 1.6 + 0.34 * len(names)))
+    top, bottom = figure.subfigures(2, 1, height_ratios=[1.25, 0.6 + 0.34 * len(names)])
+    for axes, name in zip(np.ravel(top.subplots(1, len(names))), names, strict=True):
+        solution_map(axes, data["W"].sel(geometry=name))
+        axes.set_title(geometry_label(name), fontsize=8, fontweight="normal", loc="center")
+    image = margin_ratio_matrix(panel := bottom.subplots(), data["margin_ratio"])
+    bottom.colorbar(image, ax=panel, pad=0.02).set_label("margin ratio")
+    return figure
