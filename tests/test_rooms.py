@@ -9,8 +9,9 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens", "attention",
-    "selection", "margin", "training", "analysis", "datasets", "files", "plots", "report", "cli",
+    "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
+    "attention", "selection", "margin", "training", "analysis", "datasets", "files", "plots",
+    "report", "cli",
 ]  # fmt: skip
 
 

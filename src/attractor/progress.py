@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import (
@@ -12,6 +12,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -26,10 +27,26 @@ class _RateColumn(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.3g}/s", style="progress.data.speed")
 
 
+class ProgressBar:
+    """Takes the amount of work just done, and words on what is going on."""
+
+    def __init__(self, description: str, bar: Progress | None, task: TaskID | None) -> None:
+        """Without a bar nothing is shown."""
+        self._description, self._bar, self._task = description, bar, task
+
+    def __call__(self, amount: float) -> None:
+        """Moves the bar on."""
+        if self._bar is not None and self._task is not None:
+            self._bar.advance(self._task, amount)
+
+    def note(self, text: str) -> None:
+        """Shows words beside the description, in place of those before."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=f"{self._description}: {text}")
+
+
 @contextlib.contextmanager
-def progress_bar(
-    description: str, total: float, *, enabled: bool = True
-) -> Iterator[Callable[[float], None]]:
+def progress_bar(description: str, total: float, *, enabled: bool = True) -> Iterator[ProgressBar]:
     """Shows a bar on standard error, with a rate and the remaining time.
 
     Args:
@@ -38,10 +55,10 @@ def progress_bar(
         enabled: Whether to show anything.
 
     Yields:
-        A function that takes the amount of work just done.
+        What takes the amount of work just done.
     """
     if not enabled:
-        yield lambda amount: None
+        yield ProgressBar(description, None, None)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -51,5 +68,4 @@ def progress_bar(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda amount: bar.advance(task, amount)
+        yield ProgressBar(description, bar, bar.add_task(description, total=total))

@@ -31,7 +31,8 @@ def random_small_problem(seed):
     if kind == 6:  # the target meets the equalities
         images = b @ target.T
         off = (a * images).sum(-1, keepdims=True) / (images**2).sum(-1, keepdims=True)
-        a = np.where(equality[:, None], a - off * images, a)
+        a = np.where(equality[:, None] & (d > 1), a - off * images, a)
+        a[equality & (d == 1)] = 0  # and not the rounding of zero
     margins = np.einsum("jd,de,je->j", a, target, b)
     if kind in (4, 5):
         bounds = margins - np.where(equality, 0, rng.exponential(size=m))

@@ -14,7 +14,8 @@ from margin_examples import (
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius
-from attractor.margin import MarginProblem, block_pivoting, least_distance, solve
+from attractor.margin import MarginProblem, solve
+from attractor.margin.frobenius import block_pivoting, least_distance
 
 seeds = st.integers(0, 2**20)
 

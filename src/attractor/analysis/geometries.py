@@ -22,7 +22,7 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry]) -
     Returns:
         ``W`` and ``value`` over ``geometry``, and over ``geometry, measured_in`` the
         ``margin_ratio``: the smallest norm there is in the second over that of the solution of
-        the first, in the second. It is at most 1, and 1 on the diagonal; NaN where zero is a solution.
+        the first, in the second. It is at most 1, and 1 on the diagonal; NaN where zero solves.
 
     Raises:
         InvalidInputError: If there are several problems, or this one has no solution.

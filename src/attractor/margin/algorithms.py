@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from attractor.geometry import Frobenius, Geometry
+import math
+
+from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
 from attractor.margin.attempts import attempt
-from attractor.margin.block_pivoting import solve_by_block_pivoting
-from attractor.margin.least_distance import solve_by_active_set, solve_by_least_distance
+from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
+from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
+from attractor.margin.linear.methods import (
+    solve_by_careful_linear_programming,
+    solve_by_linear_programming,
+)
+from attractor.margin.linear.simplex import solve_by_simplex
 from attractor.margin.methods import Candidates, Method, Task, methods_for, register_methods
+from attractor.margin.semidefinite.methods import solve_by_semidefinite_programming
+from attractor.margin.smooth.methods import solve_by_bold_newton, solve_by_careful_newton
 
 _FROBENIUS = (solve_by_block_pivoting, solve_by_least_distance, solve_by_active_set)
+_LINEAR_PROGRAMS = (
+    solve_by_linear_programming,
+    solve_by_careful_linear_programming,
+    solve_by_simplex,
+)
+_POWER_NORMS = (solve_by_bold_newton, solve_by_careful_newton)
 
 register_methods(Frobenius, lambda _: _FROBENIUS)
+register_methods(Lp, lambda geometry: _by_exponent(geometry, _LINEAR_PROGRAMS))
+register_methods(
+    Schatten, lambda geometry: _by_exponent(geometry, (solve_by_semidefinite_programming,))
+)
+for _kind in (Nuclear, Spectral):
+    register_methods(_kind, lambda _: (solve_by_semidefinite_programming,))
+
+
+def _by_exponent(geometry: Geometry, at_the_ends: tuple[Method, ...]) -> tuple[Method, ...]:
+    """The methods of an ``Lp`` or ``Schatten`` geometry, given those for p = 1 and p = inf."""
+    assert isinstance(geometry, (Lp, Schatten))
+    if geometry.p == 2:
+        return _FROBENIUS
+    return at_the_ends if geometry.p in (1, math.inf) else _POWER_NORMS
 
 
 def methods_of(geometry: Geometry) -> tuple[Method, ...]:

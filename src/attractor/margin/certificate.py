@@ -27,6 +27,11 @@ from attractor.margin.scaling import ScaledConstraints
 _ROUNDING = np.finfo(np.float64).eps / 2
 _NEGLIGIBLE = 1e-12
 """Relative rounding above which an evaluation is repeated in extended precision."""
+_NEGLIGIBLE_AT_LARGE = 1e-10
+"""The same for instances of more numbers than the next."""
+_MOST_EXTENDED = 2**22
+_PORTION = 1024
+"""Constraints evaluated at a time in extended precision."""
 _SUPPORT_TOLERANCE = 1e-6
 
 
@@ -199,18 +204,21 @@ def _margins(
 ) -> tuple[Float[np.ndarray, "instances m"], Float[np.ndarray, "instances m"]]:
     """``a_j^T W b_j`` and a bound on its error."""
     d, e = W.shape[-2:]
-    margins = np.einsum("ime,ime->im", scaled.left @ W, scaled.right)
+    margins = scaled.margins(W)
     reach = scaled.norms * frobenius[:, None]
     doubt = 1.1 * (d + e + 4) * _ROUNDING * reach
     positive = scaled.inequality & (scaled.bounds > 0)
-    blurred = (positive & (doubt > _NEGLIGIBLE * scaled.bounds)).any(-1)
-    again = np.flatnonzero(blurred & np.isfinite(frobenius))
-    for i in again:
-        exact, rest = extended.bilinear(
-            scaled.left[i], (W[i], np.zeros_like(W[i])), scaled.right[i]
-        )
-        margins[i] = exact
-        doubt[i] = np.abs(rest) + 2 * extended.relative_error(max(d, e)) * reach[i]
+    small = _is_small(scaled)
+    blurred = positive & (doubt > (_NEGLIGIBLE if small else _NEGLIGIBLE_AT_LARGE) * scaled.bounds)
+    for i in np.flatnonzero(blurred.any(-1) & np.isfinite(frobenius)):
+        # At large, only what may fall short is worth the time.
+        short = small | (blurred[i] & (margins[i] - doubt[i] < scaled.bounds[i]))
+        for rows in np.array_split(np.flatnonzero(short), -(-len(short) // _PORTION)):
+            exact, rest = extended.bilinear(
+                scaled.left[i, rows], (W[i], np.zeros_like(W[i])), scaled.right[i, rows]
+            )
+            margins[i, rows] = exact
+            doubt[i, rows] = np.abs(rest) + 2 * extended.relative_error(max(d, e)) * reach[i, rows]
     return margins, doubt
 
 
@@ -220,14 +228,14 @@ def _dual(
     """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds."""
     m, d, e = scaled.left.shape[-2], scaled.left.shape[-1], scaled.right.shape[-1]
     constant = geometry.dual_norm_constant(d, e)
-    combined = np.swapaxes(scaled.left, -1, -2) @ (weights[..., None] * scaled.right)
+    combined = scaled.combine(weights)
     total = (scaled.bounds * weights).sum(-1)
     sizes = np.abs(weights)
     dual_norm = geometry.dual_norm(combined)
-    doubt = 1.1 * constant * (m + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
+    doubt = 1.1 * constant * (scaled.depth + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
     total_doubt = 1.1 * (m + 2) * _ROUNDING * (sizes * np.abs(scaled.bounds)).sum(-1)
     blurred = (doubt > _NEGLIGIBLE * dual_norm) | (total_doubt > _NEGLIGIBLE * total)
-    finite = np.isfinite(doubt) & np.isfinite(total_doubt)
+    finite = np.isfinite(doubt) & np.isfinite(total_doubt) & _is_small(scaled)
     for i in np.flatnonzero(blurred & finite & (sizes > 0).any(-1)):
         _, shift = np.frexp(sizes[i].max())
         unit = np.ldexp(weights[i], -shift)
@@ -241,6 +249,12 @@ def _dual(
         total_doubt[i] = np.ldexp(np.abs(rest) + 2 * extended.relative_error(m), shift)
     doubt = doubt + geometry.norm_rounding(d, e) * dual_norm
     return combined, total, dual_norm, doubt, total_doubt
+
+
+def _is_small(scaled: ScaledConstraints) -> bool:
+    """Whether extended precision everywhere takes less time and memory than solving does."""
+    width = max(scaled.left.shape[-1], scaled.right.shape[-1])
+    return scaled.bounds.shape[-1] * width <= _MOST_EXTENDED
 
 
 def rank_of(

@@ -6,12 +6,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
+from attractor.margin.memory import require_memory
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
+_PORTION = 4096
+"""Constraints written at a time, so that temporary arrays stay small."""
 _NAMED = 5
 """How many offending rows a message names before it counts the rest."""
 
@@ -41,15 +44,37 @@ def constraints_of(tokens: Tokens, selection: Selection, ties: str) -> dict[str,
     place = (instance, np.arange(instance.size) - starts[instance])
 
     chosen = representative[instance, sequence, query]
-    a = keys[instance, sequence, chosen] - keys[instance, sequence, token]
-    b = queries[instance, sequence, query]
     equal = selected[instance, sequence, query, token]
-    _warn_of_impossible(a, b, ~equal, (instance, sequence, query, token), batched)
-
     shape = (len(counts), slots)
+    width = keys.shape[-1] + queries.shape[-1]
+
+    def remedy(available: float) -> str:
+        fitting = int(available // (8 * width * len(counts)))
+        return f"About {fitting:,} constraints an instance would fit; give fewer tokens"
+
+    require_memory(
+        "tokens",
+        f"{slots:,} constraints for each of {len(counts)} instances",
+        needed=8 * counts.size * slots * width,
+        remedy=remedy,
+    )
+    left = np.zeros((*shape, keys.shape[-1]))
+    right = np.zeros((*shape, queries.shape[-1]))
+    for start in range(0, instance.size, _PORTION):
+        j = np.s_[start : start + _PORTION]
+        i, n, slot = instance[j], sequence[j], (place[0][j], place[1][j])
+        left[slot] = keys[i, n, chosen[j]] - keys[i, n, token[j]]
+        right[slot] = queries[i, n, query[j]]
+    if not np.isfinite(left).all():
+        raise InvalidInputError(
+            "tokens", "the difference of two keys is not finite", "Scale the keys down"
+        )
+    apart, asked = (np.asarray(rows.any(-1))[place] for rows in (left, right))
+    _warn_of_impossible(apart, asked, ~equal, (instance, sequence, query, token), batched)
+
     result: dict[str, Any] = {
-        "left": _scatter(a, place, (*shape, a.shape[-1]), 0.0),
-        "right": _scatter(b, place, (*shape, b.shape[-1]), 0.0),
+        "left": left,
+        "right": right,
         "bounds": _scatter(np.where(equal, 0.0, 1.0), place, shape, 0.0),
         "equality": _scatter(equal, place, shape, False),
         "present": _scatter(np.ones_like(equal), place, shape, False),
@@ -84,15 +109,23 @@ def _check(
 
 
 def _warn_of_impossible(
-    a: Float[np.ndarray, "constraints d"],
-    b: Float[np.ndarray, "constraints e"],
+    apart: Bool[np.ndarray, "constraints"],
+    asked: Bool[np.ndarray, "constraints"],
     inequality: Bool[np.ndarray, "constraints"],
     places: tuple[np.ndarray, ...],
     batched: bool,
 ) -> None:
-    """Warns of constraints ``0 >= 1``: copies of the selected token, and queries that are zero."""
-    no_query = inequality & ~b.any(-1)
-    copies = inequality & ~a.any(-1) & ~no_query
+    """Warns of constraints ``0 >= 1``: copies of the selected token, and queries that are zero.
+
+    Args:
+        apart: Whether the token differs from the selected one.
+        asked: Whether the query is not zero.
+        inequality: Whether the constraint is an inequality.
+        places: Instance, sequence, query and token of each constraint.
+        batched: Whether the data have an axis of instances.
+    """
+    no_query = inequality & ~asked
+    copies = inequality & ~apart & ~no_query
     instance, sequence, query, token = places
     for impossible, what in (
         (copies, "tokens equal to the selected one, which no matrix can tell apart"),

@@ -106,12 +106,7 @@ class MarginProblem:
         }
         for name, numbers in (("sequence", sequence), ("query", query), ("token", token)):
             fields[name] = None if numbers is None else _spread(name, np.asarray(numbers), rows)
-        for name, array in fields.items():
-            if array is not None:
-                array.setflags(write=False)
-            object.__setattr__(self, name, array)
-        object.__setattr__(self, "selection", selection)
-        object.__setattr__(self, "matrix", matrix)
+        self._keep(**fields, selection=selection, matrix=matrix)
 
     @classmethod
     def from_selection(
@@ -132,7 +127,11 @@ class MarginProblem:
         Raises:
             InvalidInputError: If the selection does not fit, or holds ties that are refused.
         """
-        return cls(**constraints_of(tokens, selection, ties), selection=selection)
+        problem = object.__new__(cls)  # the arrays are its own already, and need no copy
+        problem._keep(
+            **constraints_of(tokens, selection, ties), selection=selection, matrix="attention"
+        )
+        return problem
 
     @property
     def instances(self) -> int | None:
@@ -218,16 +217,18 @@ class MarginProblem:
         if selection is not None:
             instance = index[0] if isinstance(index, tuple) else index
             selection = Selection(selection.mask[instance], selection.tied[instance])
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        views = {name: None if array is None else array[index] for name, array in arrays.items()}
         chosen = object.__new__(MarginProblem)  # checked already, and views will do
-        object.__setattr__(chosen, "selection", selection)
-        object.__setattr__(chosen, "matrix", self.matrix)
-        for name in _ARRAYS:
-            array = getattr(self, name)
-            if array is not None:
-                array = array[index]
-                array.setflags(write=False)
-            object.__setattr__(chosen, name, array)
+        chosen._keep(**views, selection=selection, matrix=self.matrix)
         return chosen
+
+    def _keep(self, **fields: Any) -> None:
+        """Stores every attribute, arrays read-only."""
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
 
 
 def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:

@@ -10,6 +10,9 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.margin.problem import MarginProblem
 
+_PORTION = 1024
+"""Constraints multiplied at a time."""
+
 
 @dataclass(frozen=True)
 class ScaledConstraints:
@@ -42,8 +45,12 @@ class ScaledConstraints:
     @classmethod
     def of(cls, problem: MarginProblem) -> ScaledConstraints:
         """Scales a batched problem."""
-        left, left_norm, left_shift = _unit_rows(problem.left)
-        right, right_norm, right_shift = _unit_rows(problem.right)
+        left, right = problem.left, problem.right
+        if not problem.present.all():  # absent slots may hold anything
+            held = problem.present[..., None]
+            left, right = np.where(held, left, 0.0), np.where(held, right, 0.0)
+        left, left_norm, left_shift = _unit_rows(left)
+        right, right_norm, right_shift = _unit_rows(right)
         shift = left_shift + right_shift
         mantissa, exponent = np.frexp(np.where(problem.present, problem.bounds, 0.0))
         exponent = np.where(mantissa != 0, exponent - shift, np.iinfo(np.int32).min // 2)
@@ -65,17 +72,33 @@ class ScaledConstraints:
         """Chooses instances."""
         return ScaledConstraints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
-    def margins(
-        self, W: Float[np.ndarray, "instances d e"]
-    ) -> Float[np.ndarray, "instances m"]:
+    def margins(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "instances m"]:
         """``a_j^T W b_j``."""
-        return np.einsum("ime,ime->im", self.left @ W, self.right)
+        result = np.empty(self.bounds.shape)
+        for rows in self._portions():
+            image = self.left[:, rows] @ W
+            np.einsum("ime,ime->im", image, self.right[:, rows], out=result[:, rows])
+        return result
 
     def combine(
         self, multipliers: Float[np.ndarray, "instances m"]
     ) -> Float[np.ndarray, "instances d e"]:
-        """``sum_j lambda_j a_j b_j^T``."""
-        return np.swapaxes(self.left, -1, -2) @ (multipliers[..., None] * self.right)
+        """``sum_j lambda_j a_j b_j^T``, its entries sums of ``depth`` numbers in turn."""
+        result = np.zeros((len(self.bounds), self.left.shape[-1], self.right.shape[-1]))
+        for rows in self._portions():
+            weighted = multipliers[:, rows, None] * self.right[:, rows]
+            result += np.swapaxes(self.left[:, rows], -1, -2) @ weighted
+        return result
+
+    @property
+    def depth(self) -> int:
+        """Additions that a number passes through in ``combine``; they bound its rounding."""
+        m = self.bounds.shape[-1]
+        return min(m, _PORTION) + -(-m // _PORTION)
+
+    def _portions(self) -> list[slice]:
+        """Constraints to handle at a time: temporary arrays and rounding stay small."""
+        return [slice(i, i + _PORTION) for i in range(0, max(self.bounds.shape[-1], 1), _PORTION)]
 
     def scale_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
         """W of the given problem, in the units of the scaled one."""

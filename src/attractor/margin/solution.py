@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,14 @@ from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry
 from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem
+from attractor.margin.rank import RankEvidence, certified_rank
 from attractor.margin.tables import html_table, solution_rows, text_table
+from attractor.margin.uniqueness import Uniqueness, uniqueness_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from attractor.margin.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,16 +101,54 @@ class Solution:
 
     @property
     def support(self) -> Bool[np.ndarray, "*instances m"]:
-        """Constraints that hold with equality (to 1e-6) or carry a multiplier."""
+        """Constraints at their bound, as far as W and the multipliers tell.
+
+        Those are at their bound whose relative slack ``a_j^T W b_j / c_j - 1`` is at most 1e-6,
+        or at most their share ``lambda_j c_j / ||W||`` of the norm: shares times slacks add up to
+        less than the gap, so that such a slack is below its square root. Tiny multipliers that
+        interior-point methods leave on every constraint do not count.
+        """
         return self._get("support")
 
     @cached_property
     def rank(self) -> Any:
-        """Singular values of W that the gap proves the exact solution to have; -1 if unknown."""
+        """Singular values of W that the gap proves the exact solution to have; -1 if unknown.
+
+        In the nuclear norm the multipliers prove it: see ``rank_evidence``.
+        """
+        if self.rank_evidence is not None:
+            return self.rank_evidence.rank
         c = self.certificate
         W = self.W if self._batched else self.W[None]
         rank = rank_of(W, c.value, c.gap, self.geometry)
         return rank if self._batched else int(rank[0])
+
+    @property
+    def uniqueness(self) -> Any:
+        """``"unique"``, ``"not unique"`` or ``"not known"``: whether other solutions exist.
+
+        It is told from the face of the ball in which all solutions lie. In a strictly convex norm
+        there is never another.
+        """
+        answers = [str(answer) for answer, _ in self._uniqueness]
+        return np.array(answers, dtype=object) if self._batched else answers[0]
+
+    @property
+    def other_solution(self) -> Float[np.ndarray, "*instances d e"]:
+        """Another solution, its norm and margins right to 1e-9; NaN where none was found."""
+        nothing = np.full(self.W.shape[-2:], np.nan)
+        others = [nothing if other is None else other for _, other in self._uniqueness]
+        return np.reshape(others, self.W.shape) if self._batched else others[0]
+
+    @cached_property
+    def rank_evidence(self) -> RankEvidence | None:
+        """What the multipliers prove about the rank; None in geometries other than nuclear."""
+        if self.geometry.name != "nuclear":
+            return None
+        W = self.W if self._batched else self.W[None]
+        multipliers = self.multipliers if self._batched else self.multipliers[None]
+        evidence = certified_rank(self.problem.batched(), W, multipliers, self.certificate)
+        return evidence if self._batched else evidence[0]
 
     @property
     def support_tokens(self) -> Bool[np.ndarray, "*instances sequence query token"]:
@@ -167,6 +210,28 @@ class Solution:
             self.W[index], multipliers, self.status[index], problem, self.geometry, lone
         )
 
+    def sensitivity(self) -> Sensitivity:
+        """How the smallest norm moves with every key, query and bound."""
+        from attractor.margin.envelope import sensitivity_of
+
+        return sensitivity_of(self)
+
+    def save_certificate(self, path: str | os.PathLike[str]) -> None:
+        """Writes what the solution proves as a file that anyone can check without this library.
+
+        ``python tools/verify_certificate.py FILE`` checks it in exact arithmetic and says what
+        it proves: optimality to a relative gap, infeasibility, or a lower bound on the norm.
+
+        Args:
+            path: Where to write; the file appears whole or not at all.
+
+        Raises:
+            InvalidInputError: If this holds several instances, or proves nothing.
+        """
+        from attractor.margin.certificate_file import save_certificate
+
+        save_certificate(self, path)
+
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
         import xarray as xr
@@ -193,6 +258,19 @@ class Solution:
 
     def _repr_html_(self) -> str:
         return html_table(*solution_rows(self))
+
+    @cached_property
+    def _uniqueness(self) -> list[tuple[Uniqueness, np.ndarray | None]]:
+        problem = self.problem.batched()
+        W = self.W.reshape(len(problem), *problem.shape)
+        multipliers = self.multipliers.reshape(problem.bounds.shape)
+        gap = self.certificate.gap
+        return [
+            uniqueness_of(
+                problem[i], W[i], multipliers[i][problem.present[i]], float(gap[i]), self.geometry
+            )
+            for i in range(len(problem))
+        ]
 
     @property
     def _batched(self) -> bool:

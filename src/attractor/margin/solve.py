@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import overload
 
@@ -13,12 +13,13 @@ from attractor.geometry import Frobenius, Geometry
 from attractor.margin.algorithms import methods_of
 from attractor.margin.attempts import attempt
 from attractor.margin.certificate import Certificate, certify
+from attractor.margin.large.driver import check_memory, is_large, solve_large
 from attractor.margin.methods import Method
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.precision import single_blas_thread
-from attractor.progress import progress_bar
+from attractor.progress import ProgressBar, progress_bar
 from attractor.threads import in_threads
 
 _BLOCK_ENTRIES = 2**17
@@ -65,7 +66,8 @@ def solve(
         A Solution with the leading axes of the problem; for a list, a list.
 
     Raises:
-        InvalidInputError: If the geometry has no solver or the tolerance is not positive.
+        InvalidInputError: If the geometry has no solver, the tolerance is not positive, or
+            solving would take more memory than there is.
     """
     methods = methods_of(geometry)
     if not tolerance > 0:
@@ -73,6 +75,8 @@ def solve(
     single = isinstance(problem, MarginProblem)
     problems: list[MarginProblem] = [problem] if isinstance(problem, MarginProblem) else [*problem]
     total = sum(len(p) if p.instances is not None else 1 for p in problems)
+    for one in problems:
+        check_memory(one)
     with single_blas_thread(), progress_bar("Solving", total, enabled=progress) as advance:
         found: dict[int, Solution] = {}
         for places in _alike(problems):
@@ -83,11 +87,12 @@ def solve(
 
 
 def _alike(problems: list[MarginProblem]) -> list[list[int]]:
-    """Places of the problems that fit one batch; a problem that is a batch stays by itself."""
+    """Places of the problems that fit one batch; one that is a batch or large stays by itself."""
     groups: dict[object, list[int]] = {}
     for i, problem in enumerate(problems):
         shapes = (problem.left.shape, problem.right.shape)
-        groups.setdefault(i if problem.instances is not None else shapes, []).append(i)
+        alone = problem.instances is not None or is_large(problem.bounds.shape[-1])
+        groups.setdefault(i if alone else shapes, []).append(i)
     return list(groups.values())
 
 
@@ -96,7 +101,7 @@ def _solve_alike(
     geometry: Geometry,
     methods: tuple[Method, ...],
     tolerance: float,
-    advance: Callable[[float], None],
+    advance: ProgressBar,
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
     if len(problems) == 1:
@@ -120,26 +125,33 @@ def _solve(
     geometry: Geometry,
     methods: tuple[Method, ...],
     tolerance: float,
-    advance: Callable[[float], None],
+    advance: ProgressBar,
 ) -> Solution:
     whole = problem.stripped().batched()
     count, m = whole.bounds.shape
     W = np.full((count, *whole.shape), np.nan)
     multipliers = np.zeros((count, m))
+    large = is_large(m)
     size = max(1, _BLOCK_ENTRIES // max(m * m, 1))
     blocks = [range(i, min(i + size, count)) for i in range(0, count, size)]
 
     def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
         part = np.s_[block.start : block.stop]
-        W[part], multipliers[part], certificate, status = attempt(
-            ScaledConstraints.of(whole[part]), geometry, methods, tolerance
-        )
+        if large:
+            answer = solve_large(whole[part], geometry, tolerance, advance)
+        else:
+            scaled = ScaledConstraints.of(whole[part])
+            answer = attempt(scaled, geometry, methods, tolerance)
+        W[part], multipliers[part], certificate, status = answer
         return certificate, status
 
     found: dict[int, tuple[Certificate, np.ndarray]] = {}
-    for block, answer in in_threads(solve_block, blocks):
+    # Large instances are solved one after another, for the memory that each takes.
+    answers = ((b, solve_block(b)) for b in blocks) if large else in_threads(solve_block, blocks)
+    for block, answer in answers:
         found[block.start] = answer
-        advance(len(block))
+        if not large:  # else told along the way
+            advance(len(block))
     if not found:
         none = certify(whole, W, multipliers, geometry), np.zeros(0, dtype=object)
         found = {0: none}

@@ -53,12 +53,17 @@ def solution_rows(solution: Solution) -> tuple[str, Rows]:
     support = int(solution.support.sum())
     rows += [
         ("norm", f"{solution.norm:.10g}"),
+        ("lower bound", f"{solution.dual_value:.10g}"),
         ("smallest margin", f"{solution.margin:.10g}"),
         ("relative gap", f"{solution.gap:.1e}"),
         ("KKT residual", f"{solution.kkt_residual:.1e}"),
         ("support", f"{support} of {int(problem.constraints)} constraints"),
         ("rank", "not known" if solution.rank < 0 else str(solution.rank)),
     ]
+    if not solution.geometry.unique:
+        words = {"not unique": "one of many with this norm"}
+        uniqueness = str(solution.uniqueness)
+        rows.append(("solution", words.get(uniqueness, uniqueness)))
     return title, rows
 
 

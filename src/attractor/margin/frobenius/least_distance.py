@@ -13,8 +13,8 @@ import scipy.linalg
 import scipy.optimize
 from jaxtyping import Float, Int
 
-from attractor.margin.active_set import Equalities, improve
-from attractor.margin.instance import Instance, triangular_factor
+from attractor.margin.frobenius.active_set import Equalities, improve
+from attractor.margin.frobenius.instance import Instance, triangular_factor
 from attractor.margin.methods import Candidates, Task
 from attractor.margin.scaling import ScaledConstraints
 

@@ -10,7 +10,7 @@ import scipy.linalg
 from jaxtyping import Float, Int
 
 from attractor.margin import extended
-from attractor.margin.instance import Instance, least_norm, triangular_factor
+from attractor.margin.frobenius.instance import Instance, least_norm, triangular_factor
 
 _DEPENDENT = 1e-14
 """Distance of a constraint from the span of others, relative to its norm, that is rounding."""

@@ -1,0 +1,1 @@
+"""Margin problems with too many constraints for a Gram matrix."""

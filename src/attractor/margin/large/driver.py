@@ -1,0 +1,77 @@
+"""Solving one instance of many constraints: its memory, its methods, its progress."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.geometry import Geometry
+from attractor.margin.attempts import attempt
+from attractor.margin.certificate import Certificate
+from attractor.margin.large.methods import large_methods_of
+from attractor.margin.memory import require_memory
+from attractor.margin.problem import MarginProblem
+from attractor.margin.scaling import ScaledConstraints
+from attractor.progress import ProgressBar
+
+_MOST_DENSE = 2000
+"""Constraints up to which methods that hold a Gram matrix are faster or more exact."""
+
+
+def is_large(constraints: int) -> bool:
+    """Whether an instance of so many constraints is solved without a Gram matrix."""
+    return constraints > _MOST_DENSE
+
+
+def check_memory(problem: MarginProblem) -> None:
+    """Refuses a problem whose solution does not fit into memory.
+
+    Raises:
+        InvalidInputError: With the memory it takes, and the number of constraints that would fit.
+    """
+    d, e = problem.shape
+    m, instances = problem.bounds.shape[-1], problem.instances or 1
+    # Scaled vectors, a copy of those that are free, blocks of preconditioners, vectors.
+    each = 8.0 * (2 * d + e + 400 + 64) if is_large(m) else 8.0 * (2 * d + 2 * e + 6 * m)
+    fixed = 8.0 * d * e * (15 + 2 * instances)
+
+    def remedy(available: float) -> str:
+        count = max(available - fixed, 0.0) // each
+        fitting = f"about {count:,.0f}" if count >= 1 else "no number of"
+        return (
+            f"With matrices of that size, {fitting} constraints would fit; take fewer, or vectors "
+            "of a lower dimension"
+        )
+
+    require_memory(
+        "problem",
+        f"solving {m:,} constraints on a {d} x {e} matrix",
+        needed=fixed + each * m,
+        remedy=remedy,
+    )
+
+
+def solve_large(
+    problem: MarginProblem, geometry: Geometry, tolerance: float, progress: ProgressBar
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """What ``attempt`` returns for a batch, of one instance.
+
+    Args:
+        problem: A batched problem of one instance.
+        geometry: The norm.
+        tolerance: Relative duality gap to reach.
+        progress: Is moved on by one in all, as the gap falls.
+    """
+    done = 0.0
+
+    def report(stage: int, gap: float) -> None:
+        nonlocal done
+        progress.note(f"stage {stage}, gap {gap:.1e}")
+        share = np.log(min(gap, 1.0)) / np.log(min(tolerance, 0.1)) if gap > 0 else 1.0
+        if share > done:
+            progress(min(share, 1.0) - done)
+            done = min(share, 1.0)
+
+    methods = large_methods_of(geometry, report)
+    found = attempt(ScaledConstraints.of(problem), geometry, methods, tolerance)
+    progress(1.0 - done)
+    return found

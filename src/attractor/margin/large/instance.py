@@ -1,0 +1,119 @@
+"""One margin problem of many constraints, and how good multipliers are for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attractor.margin.large.conjugate_gradients import FreeSystem
+from attractor.margin.large.groups import GroupedConstraints
+from attractor.margin.scaling import ScaledConstraints
+
+Report: TypeAlias = Callable[[int, float], None]
+"""Is told the number of a stage, and the relative duality gap at its end."""
+
+_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class LargeInstance:
+    """One scaled instance, without absent slots and constraints that are zero.
+
+    Attributes:
+        constraints: The ``a_j b_j^T``.
+        bounds: The c.
+        inequality: False for equalities.
+        slots: Where each constraint stands in the batch.
+        curable: Constraints that hold once W is scaled up enough: inequalities with c > 0, where
+            every other bound is zero, so that scaling leaves the rest as it is.
+    """
+
+    constraints: GroupedConstraints
+    bounds: Float[np.ndarray, "m"]
+    inequality: Bool[np.ndarray, "m"]
+    slots: Any
+    curable: Bool[np.ndarray, "m"]
+
+    @classmethod
+    def of(cls, scaled: ScaledConstraints) -> LargeInstance:
+        """Takes the first instance of a batch; its vectors are copied only if some are left out."""
+        used = _present(scaled) & (scaled.norms[0] > 0)
+        slots: Any = np.s_[:] if used.all() else np.flatnonzero(used)
+        c, inequality = scaled.bounds[0, slots], scaled.inequality[0, slots]
+        constraints = GroupedConstraints.of(scaled.left[0, slots], scaled.right[0, slots])
+        asked = inequality & (c > 0)
+        curable = asked & bool((c[~asked] == 0).all())
+        return cls(constraints, c, inequality, slots, curable)
+
+    @staticmethod
+    def impossible(scaled: ScaledConstraints) -> int | None:
+        """A constraint ``0 >= c > 0`` or ``0 = c != 0``, if there is one."""
+        c = scaled.bounds[0]
+        wrong = np.where(scaled.equality[0], c != 0, c > 0)
+        found = np.flatnonzero(_present(scaled) & (scaled.norms[0] == 0) & wrong)
+        return int(found[0]) if found.size else None
+
+    def bounds_from(
+        self, norm: float, x: Float[np.ndarray, "m"], margins: Float[np.ndarray, "m"]
+    ) -> tuple[float, float]:
+        """Estimates of an upper and a lower bound on the optimum.
+
+        Args:
+            norm: Of W.
+            x: Multipliers, of dual norm one.
+            margins: Of W.
+
+        Returns:
+            The norm of W once scaled up until no margin is short, infinite where no multiple of
+            W will do; and what the multipliers prove. What W falls short of that scaling cannot
+            cure is charged for, by the multipliers and as a share of the norm.
+        """
+        c = self.bounds
+        unmet = np.where(self.inequality, np.maximum(c - margins, 0.0), np.abs(margins - c))
+        least = 1.0
+        if self.curable.any():
+            least = min(float((margins[self.curable] / c[self.curable]).min()), 1.0)
+            unmet = np.where(self.curable, 0.0, unmet)
+        lower = float(max(c @ x, 0.0))
+        if not least > 0:
+            return np.inf, lower
+        upper, unmet = norm / least, unmet / least
+        return upper * (1 + float(unmet.max(initial=0.0))) + float(np.abs(x) @ unmet), lower
+
+    def farkas_residual(self, x: Float[np.ndarray, "m"]) -> float:
+        """``||sum x_j a_j b_j^T|| / sum |x_j|``, infinite unless ``sum c_j x_j > 0``."""
+        weight = np.abs(x).sum()
+        if not self.bounds @ x > 0 or not np.isfinite(weight):
+            return np.inf
+        return float(np.sqrt((self.constraints.combine(x) ** 2).sum()) / weight)
+
+    def settle(
+        self, W: Float[np.ndarray, "d e"], x: Float[np.ndarray, "m"]
+    ) -> Float[np.ndarray, "d e"]:
+        """W moved as little as makes hold what scaling cannot make hold."""
+        held = ~self.curable & (~self.inequality | (x > 0))
+        for _ in range(_ROUNDS):
+            off = self.bounds - self.constraints.margins(W)
+            held = held | (~self.curable & (off > 0))
+            if not held.any():
+                return W
+            system = FreeSystem(self.constraints, held, 0.0)
+            step, _ = system.solve(off, np.zeros_like(off), reduction=1e-6)
+            W = W + self.constraints.combine(step)
+        return W
+
+    def scaled_to_meet(self, W: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "d e"]:
+        """W scaled until the smallest margin is what it must be, where scaling does that."""
+        if not self.curable.any():
+            return W
+        margins = self.constraints.margins(W)[self.curable]
+        least = float((margins / self.bounds[self.curable]).min())
+        return W / least if least > 0 else W
+
+
+def _present(scaled: ScaledConstraints) -> Bool[np.ndarray, "m"]:
+    return scaled.inequality[0] | scaled.equality[0]

@@ -1,0 +1,39 @@
+"""Which methods solve a large instance in which geometry."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from attractor.geometry import Geometry
+from attractor.margin.large.augmented_lagrangian import (
+    BOLD,
+    CAREFUL,
+    solve_by_augmented_lagrangian,
+)
+from attractor.margin.large.instance import Report
+from attractor.margin.large.proximal_newton import solve_by_proximal_newton
+from attractor.margin.methods import Method
+
+
+def large_methods_of(geometry: Geometry, report: Report) -> tuple[Method, ...]:
+    """The methods of a geometry for one large instance, in the order to try them.
+
+    Args:
+        geometry: The norm.
+        report: Is told how far a method is.
+    """
+    if geometry.name == "frobenius":
+        return tuple(
+            functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
+            for pace in (BOLD, CAREFUL)
+        )
+
+    def report_start(stage: int, gap: float) -> None:
+        report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
+
+    return (
+        functools.partial(solve_by_augmented_lagrangian, pace=BOLD, report=report_start),
+        functools.partial(solve_by_proximal_newton, report=report),
+    )

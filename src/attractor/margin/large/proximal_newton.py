@@ -1,0 +1,196 @@
+"""Margin problems of many constraints in any norm of entries or singular values.
+
+A proximal point method in W and the multipliers x together. Each stage solves
+
+    max_(u >= 0) min_W  ||W|| + sum_j u_j (c_j - a_j^T W b_j)
+                        + 1/(2 tau) ||W - W'||_F^2 - delta/2 ||u - x||^2
+
+around the W' and x of before, u being free on equalities. The inner minimum is the proximal point
+of ``W' + tau sum_j u_j a_j b_j^T``; what is left is a smooth concave function of u, climbed by
+Newton's method on the constraints that are short or carry a multiplier, projected on u >= 0. The
+system is solved by conjugate gradients, so that nothing as large as a Gram matrix is formed
+(the semismooth Newton augmented Lagrangian methods of Jiang, Sun and Toh 2014). As tau grows and
+delta falls, stages gain on each other superlinearly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.geometry import Geometry
+from attractor.margin.large.conjugate_gradients import conjugate_gradients
+from attractor.margin.large.instance import LargeInstance, Report
+from attractor.margin.large.proximal_maps import ProximalPoint
+from attractor.margin.methods import Candidates, Task
+
+_FIRST_TAU, _GROWTH = 0.3, 2.0
+"""Of tau, in units of the dual norm of the Frobenius solution, and its factor a stage."""
+_FIRST_DELTA, _FALL, _LAST_DELTA = 1e-2, 0.3, 1e-9
+"""Of delta, in units of tau, its factor a stage, and its end."""
+_RETREAT = 10.0
+"""What tau is divided by after a stage whose end was not reached."""
+_STAGES, _STALLED = 80, 14
+_STEPS, _HALVINGS = 40, 12
+_CLOSENESS = 0.1
+"""Residual of a stage, in units of how far it moved, at which it is done."""
+_REDUCTION, _MOST_PRODUCTS = 0.05, 400
+_ASCENT, _NOISE = 1e-4, 1e-14
+"""Least share of the ascent promised to first order; share of the height that is rounding."""
+
+
+@dataclass(frozen=True)
+class _Center:
+    """What a stage does not move far from."""
+
+    W: Float[np.ndarray, "d e"]
+    x: Float[np.ndarray, "m"]
+    tau: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class _Iterate:
+    """Multipliers, their W, and the function climbed with its gradient."""
+
+    u: Float[np.ndarray, "m"]
+    point: ProximalPoint
+    margins: Float[np.ndarray, "m"]
+    height: float
+    gradient: Float[np.ndarray, "m"]
+
+
+def solve_by_proximal_newton(task: Task, report: Report) -> Candidates:
+    """Candidates for one instance with many constraints, from its Frobenius solution.
+
+    Args:
+        task: A batch of one instance.
+        report: Is told how far the solver is.
+    """
+    W, multipliers = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
+    if not np.isfinite(task.W).all():
+        return W, multipliers
+    if not task.W.any():
+        return task.W, multipliers
+    instance = LargeInstance.of(task.scaled)
+    start = task.W[0], task.multipliers[0, instance.slots]
+    W[0], multipliers[0, instance.slots] = _climb(instance, task, start, report)
+    return W, multipliers
+
+
+def _climb(
+    instance: LargeInstance,
+    task: Task,
+    start: tuple[np.ndarray, np.ndarray],
+    report: Report,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best W and the best multipliers of all stages."""
+    W, x = start
+    geometry, margins = task.geometry, instance.constraints.margins(W)
+    tau, share, growth = _FIRST_TAU * float(geometry.dual_norm(W)), _FIRST_DELTA, _GROWTH
+    best_W, best_x = W, x
+    value, lower = instance.bounds_from(float(geometry.norm(W)), x, margins)
+    stalled = 0
+    for number in range(_STAGES):
+        iterate, done = _solve_stage(instance, _Center(W, x, tau, share * tau), geometry)
+        size = float(geometry.dual_norm(instance.constraints.combine(iterate.u))) or 1.0
+        settled = instance.settle(iterate.point.W, iterate.u)
+        unchanged = settled is iterate.point.W
+        norm = iterate.point.norm if unchanged else float(geometry.norm(settled))
+        margins = iterate.margins if unchanged else instance.constraints.margins(settled)
+        new_value, new_lower = instance.bounds_from(norm, iterate.u / size, margins)
+        before = value - lower
+        if new_value < value:
+            value, best_W = new_value, settled
+        if new_lower > lower:
+            lower, best_x = new_lower, iterate.u / size
+        report(number + 1, 1 - lower / value)
+        stalled = 0 if value - lower < 0.9 * before else stalled + 1
+        if value - lower <= task.tolerance / 2 * value or stalled >= _STALLED:
+            break
+        if done:
+            W, x = iterate.point.W, iterate.u
+            tau, share = growth * tau, max(_FALL * share, _LAST_DELTA)
+        else:  # too much was asked at once
+            tau, share, growth = tau / _RETREAT, _RETREAT * share, np.sqrt(growth)
+    return instance.scaled_to_meet(best_W), best_x
+
+
+def _solve_stage(
+    instance: LargeInstance, center: _Center, geometry: Geometry
+) -> tuple[_Iterate, bool]:
+    """One stage, as closely as it pays, and whether its end was reached."""
+    inequality, delta = instance.inequality, center.delta
+    iterate = _evaluate(instance, center, geometry, center.x)
+    for step in range(_STEPS):
+        u, h = iterate.u, iterate.gradient
+        ahead = u + h / delta
+        residual = delta * (u - np.where(inequality, np.maximum(ahead, 0.0), ahead))
+        moved = delta * np.sqrt(((u - center.x) ** 2).sum())
+        rounding = _NOISE * np.sqrt(len(u)) * (1 + np.sqrt((iterate.point.W**2).sum()))
+        if np.sqrt(residual @ residual) <= max(_CLOSENESS * moved if step else 0.0, rounding):
+            return iterate, True
+        direction = _newton_direction(instance, center, iterate)
+        iterate = _search(instance, center, geometry, iterate, direction)
+    return iterate, False
+
+
+def _search(
+    instance: LargeInstance,
+    center: _Center,
+    geometry: Geometry,
+    iterate: _Iterate,
+    direction: Float[np.ndarray, "m"],
+) -> _Iterate:
+    """The first point along a projected direction that ascends enough, or the last one tried."""
+    trial, length = iterate, 1.0
+    for _ in range(_HALVINGS):
+        u = iterate.u + length * direction
+        u = np.where(instance.inequality, np.maximum(u, 0.0), u)
+        trial = _evaluate(instance, center, geometry, u)
+        promised = _ASCENT * (iterate.gradient @ (u - iterate.u)) - _NOISE * abs(iterate.height)
+        if trial.height >= iterate.height + promised:
+            break
+        length /= 2
+    return trial
+
+
+def _evaluate(
+    instance: LargeInstance, center: _Center, geometry: Geometry, u: Float[np.ndarray, "m"]
+) -> _Iterate:
+    tau, delta = center.tau, center.delta
+    Z = center.W + tau * instance.constraints.combine(u)
+    point = ProximalPoint.of(Z, tau, geometry)
+    margins = instance.constraints.margins(point.W)
+    moved = u - center.x
+    height = instance.bounds @ u - delta / 2 * (moved @ moved) + point.norm
+    height += ((point.W - Z) ** 2).sum() / (2 * tau) - (Z**2).sum() / (2 * tau)
+    gradient = instance.bounds - margins - delta * moved
+    return _Iterate(u, point, margins, float(height), gradient)
+
+
+def _newton_direction(
+    instance: LargeInstance, center: _Center, iterate: _Iterate
+) -> Float[np.ndarray, "m"]:
+    """Newton's direction on the constraints that are short or carry a multiplier."""
+    u, h, tau = iterate.u, iterate.gradient, center.tau
+    free = ~instance.inequality | (u > 0) | (h > 0)
+    chosen = instance.constraints.choose(free)
+
+    def times(v: np.ndarray) -> np.ndarray:
+        moved = iterate.point.derivative(chosen.combine(v))
+        return tau * chosen.margins(moved) + center.delta * v
+
+    found, _ = conjugate_gradients(
+        times,
+        lambda residual: residual,
+        h[free],
+        np.zeros(np.count_nonzero(free)),
+        reduction=_REDUCTION,
+        most=_MOST_PRODUCTS,
+    )
+    direction = np.zeros_like(u)
+    direction[free] = found
+    return direction

@@ -1,0 +1,133 @@
+"""The margin problems of the norms l_1 and l_inf, solved as linear programs in batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.geometry import Lp
+from attractor.margin.correction import meet_constraints
+from attractor.margin.iterates import BestIterates
+from attractor.margin.linear.entrywise_programs import LargestEntry, SumOfEntries
+from attractor.margin.linear.interior_points import EntrywiseProgram
+from attractor.margin.linear.normal_equations import Factor, factor_gram, factor_orthogonally
+from attractor.margin.linear.vertices import nearest_on_face, nearest_vertex, separation
+from attractor.margin.methods import Candidates, Task
+from attractor.margin.scaling import ScaledConstraints
+
+_MOST_STEPS = 60
+_HINTING, _APART = 1e-2, 2.0
+"""Gap below which vertices are looked for where the unknowns of one stand apart by the ratio."""
+_TELLING = 1e-4
+"""Gap below which vertices are looked for whether they stand apart or not."""
+_CONVERGED = 1e-6
+"""Gap below which there should be a vertex; where there is none, solutions are not unique."""
+_PATIENCE = 5
+"""Steps without a smaller gap after which rounding has the last word."""
+_EXHAUSTED = 1e-13
+"""Gap below which further steps change nothing but rounding."""
+
+
+def solve_by_linear_programming(task: Task) -> Candidates:
+    """Solves in l_1 or l_inf by an interior-point method that ends at exact solutions.
+
+    Args:
+        task: Its geometry is ``Lp(1)`` or ``Lp(inf)``, its W a matrix to start from.
+    """
+    return _solve(task, factor_gram)
+
+
+def solve_by_careful_linear_programming(task: Task) -> Candidates:
+    """The same with more accurate steps, for problems that are close to infeasible."""
+    return _solve(task, factor_orthogonally)
+
+
+def _solve(task: Task, factor: Factor) -> Candidates:
+    """Steps to the solutions with the given factors of every system."""
+    count, d, e = task.W.shape
+    best = BestIterates(count, (d, e), task.multipliers.shape[-1])
+    places = np.flatnonzero(np.isfinite(task.W).all((-1, -2)) & task.W.any((-1, -2)))
+    if not places.size:
+        return best.W, best.multipliers
+    with np.errstate(all="ignore"):  # an instance that breaks down leaves the batch as NaN
+        program = program_of(task.choose(places), factor)
+        least, since = np.full(count, np.inf), np.zeros(count, dtype=int)
+        for step in range(1, _MOST_STEPS + 1):
+            program.advance()
+            _offer_solutions(task, program, places, best)
+            gap = program.gap
+            since[places] = np.where(gap < least[places], 0, since[places] + 1)
+            least[places] = np.fmin(gap, least[places])
+            open_ = best.gap[places] > task.tolerance / 2
+            going = open_ & (since[places] < _PATIENCE) & (gap > _EXHAUSTED)
+            going &= step < _MOST_STEPS
+            _offer(task, program, places, best, open_ & ~going, _points)
+            if not going.all():
+                places, program = places[going], program.choose(going)
+            if not places.size:
+                break
+    return best.W, best.multipliers
+
+
+def program_of(task: Task, factor: Factor = factor_gram) -> EntrywiseProgram:
+    """The linear programs of a task, begun near its matrices."""
+    scaled, count = task.scaled, len(task.W)
+    present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)
+    kinds: dict[float, type[EntrywiseProgram]] = {1.0: SumOfEntries, math.inf: LargestEntry}
+    assert isinstance(task.geometry, Lp)
+    return kinds[task.geometry.p](
+        np.where(present[..., None], rows_of(scaled), 0.0),
+        np.where(present, scaled.bounds, 0.0),
+        scaled.inequality & present,
+        present,
+        task.W.reshape(count, -1),
+        task.multipliers,
+        factor,
+    )
+
+
+def rows_of(scaled: ScaledConstraints) -> Float[np.ndarray, "k m D"]:
+    """The constraints as rows of ``d e`` numbers."""
+    k, m, _ = scaled.left.shape
+    return (scaled.left[..., :, None] * scaled.right[..., None, :]).reshape(k, m, -1)
+
+
+def _offer_solutions(
+    task: Task, program: EntrywiseProgram, places: Int[np.ndarray, "k"], best: BestIterates
+) -> None:
+    """Offers the solutions that the interior points hint at; near the end also the points."""
+    gap = program.gap
+    near = gap < _HINTING
+    apart = np.zeros_like(near)
+    apart[near] = separation(program.choose(near)) > _APART
+    _offer(task, program, places, best, apart | (gap < _TELLING), nearest_vertex)
+    open_ = best.gap[places] > task.tolerance / 2
+    face = open_ & (gap < np.where(apart, _CONVERGED, _TELLING))
+    _offer(task, program, places, best, face, nearest_on_face)
+    open_ = best.gap[places] > task.tolerance / 2
+    ending = open_ & (gap < max(_CONVERGED, task.tolerance / 2))
+    _offer(task, program, places, best, ending, _points)
+
+
+def _offer(
+    task: Task,
+    program: EntrywiseProgram,
+    places: Int[np.ndarray, "k"],
+    best: BestIterates,
+    chosen: Bool[np.ndarray, "k"],
+    find: Callable[[EntrywiseProgram], tuple[np.ndarray, np.ndarray]],
+) -> None:
+    """Offers what is found for the chosen instances."""
+    if chosen.any():
+        w, multipliers = find(program.choose(chosen))
+        scaled = task.scaled.choose(places[chosen])
+        W = meet_constraints(scaled, w.reshape(-1, *task.W.shape[1:]))
+        best.offer(places[chosen], scaled, W, multipliers, task.geometry)
+
+
+def _points(program: EntrywiseProgram) -> tuple[np.ndarray, np.ndarray]:
+    """The interior points themselves."""
+    return program.w, program.multipliers

@@ -1,0 +1,204 @@
+"""What Newton's method varies in a smooth norm: the multipliers alone, or the matrix as well.
+
+With ``M = sum_j lambda_j a_j b_j^T``, solutions have ``M`` equal to the gradient of
+``||W||_p^2 / 2`` or, which is the same, W equal to that of ``||M||_q^2 / 2``. The one of the two
+norms whose exponent exceeds two has a bounded second derivative. For p < 2 it is the dual norm,
+and W follows from the multipliers. For p > 2 it is the norm itself: W is a variable beside the
+multipliers, and M meets the gradient only in the end. Either way, what is left to solve is a
+system in the multipliers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.smooth.norm_expansions import Expansion
+
+_LEAST_CURVATURE = 1e-8
+_SECANT = 0.3
+"""Share of the slope of a secant that counts as least curvature."""
+
+
+@runtime_checkable
+class Expansions(Protocol):
+    """Expansions of norms of one kind, for the constraints of a batch."""
+
+    def choose(self, index: Any) -> Expansions:
+        """Chooses instances."""
+        ...
+
+    def at(self, Z: Float[np.ndarray, "k d e"], exponent: Float[np.ndarray, "k 1 1"]) -> Expansion:
+        """The expansion at Z of the norm with such an exponent."""
+        ...
+
+
+@dataclass(frozen=True)
+class View:
+    """What is known where an iteration stands.
+
+    Attributes:
+        W: The matrices.
+        margins: ``a_j^T W b_j``.
+        strain: ``M`` less the gradient of ``||W||^2 / 2``.
+        exponent: Of the smooth norm.
+        expansion: Of the smooth norm.
+    """
+
+    W: Float[np.ndarray, "k d e"]
+    margins: Float[np.ndarray, "k m"]
+    strain: Float[np.ndarray, "k d e"]
+    exponent: Float[np.ndarray, "k 1 1"]
+    expansion: Expansion
+
+    def choose(self, index: Any) -> View:
+        """Chooses instances."""
+        arrays = (self.W, self.margins, self.strain, self.exponent)
+        W, margins, strain, exponent = (array[index] for array in arrays)
+        return View(W, margins, strain, exponent, self.expansion.choose(index))
+
+
+@runtime_checkable
+class Variables(Protocol):
+    """The linear algebra of one choice of variables."""
+
+    def choose(self, index: Any) -> Variables:
+        """Chooses instances."""
+        ...
+
+    def look(
+        self,
+        multipliers: Float[np.ndarray, "k m"],
+        W: Float[np.ndarray, "k d e"],
+        exponent: Float[np.ndarray, "k 1 1"],
+    ) -> View:
+        """What is known at an iterate."""
+        ...
+
+    def system(
+        self, view: View, residual: Float[np.ndarray, "k"]
+    ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
+        """Change of the margins by a Newton step: a matrix times that of multipliers, plus more."""
+        ...
+
+    def step(
+        self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+    ) -> Float[np.ndarray, "k d e"]:
+        """The step of W that goes with a change of the multipliers."""
+        ...
+
+
+@dataclass(frozen=True)
+class MultipliersAlone:
+    """For p < 2: W is the gradient of half the squared dual norm."""
+
+    scaled: ScaledConstraints
+    expansions: Expansions
+
+    def choose(self, index: Any) -> MultipliersAlone:
+        """Chooses instances."""
+        return MultipliersAlone(self.scaled.choose(index), self.expansions.choose(index))
+
+    def look(
+        self,
+        multipliers: Float[np.ndarray, "k m"],
+        W: Float[np.ndarray, "k d e"],
+        exponent: Float[np.ndarray, "k 1 1"],
+    ) -> View:
+        """The W that the multipliers make, whatever W was."""
+        expansion = self.expansions.at(self.scaled.combine(multipliers), exponent)
+        W = expansion.gradient
+        return View(W, self.scaled.margins(W), np.zeros_like(W), exponent, expansion)
+
+    def system(
+        self, view: View, residual: Float[np.ndarray, "k"]
+    ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
+        """The Hessian of ``||M||_q^2 / 2`` in the multipliers."""
+        expansion = view.expansion
+        matrix = expansion.frame.gram(_curvature(view, residual))
+        normal = view.margins / expansion.norm[:, 0]
+        matrix -= (view.exponent - 2) * normal[:, :, None] * normal[:, None]
+        return matrix, np.zeros_like(normal)
+
+    def step(
+        self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+    ) -> Float[np.ndarray, "k d e"]:
+        """None: W follows the multipliers."""
+        return np.zeros_like(view.W)
+
+
+@dataclass(frozen=True)
+class MatrixAndMultipliers:
+    """For p > 2: W is varied too, by the inverse of the Hessian of half its squared norm."""
+
+    scaled: ScaledConstraints
+    expansions: Expansions
+
+    def choose(self, index: Any) -> MatrixAndMultipliers:
+        """Chooses instances."""
+        return MatrixAndMultipliers(self.scaled.choose(index), self.expansions.choose(index))
+
+    def look(
+        self,
+        multipliers: Float[np.ndarray, "k m"],
+        W: Float[np.ndarray, "k d e"],
+        exponent: Float[np.ndarray, "k 1 1"],
+    ) -> View:
+        """What is known at W and the multipliers."""
+        expansion = self.expansions.at(W, exponent)
+        strain = self.scaled.combine(multipliers) - expansion.gradient
+        return View(W, self.scaled.margins(W), strain, exponent, expansion)
+
+    def system(
+        self, view: View, residual: Float[np.ndarray, "k"]
+    ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
+        """The inverse Hessian of ``||W||_p^2 / 2`` between the constraints."""
+        inverse, along, factor = _inverse(view, residual)
+        frame = view.expansion.frame
+        matrix = frame.gram(inverse)
+        normal = self.scaled.margins(frame.leave(along))
+        matrix += (factor[:, 0] * normal)[:, :, None] * normal[:, None]
+        return matrix, self.scaled.margins(_solve(view, residual, view.strain))
+
+    def step(
+        self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+    ) -> Float[np.ndarray, "k d e"]:
+        """The step that takes the strain away, to first order."""
+        return _solve(view, residual, self.scaled.combine(change) + view.strain)
+
+
+def _inverse(
+    view: View, residual: Float[np.ndarray, "k"]
+) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "k 1 1"]]:
+    """D, u and f of the inverse Hessian ``diag(D) + f u u^T`` in the frame."""
+    expansion, excess = view.expansion, view.exponent - 2
+    inverse = 1 / _curvature(view, residual)
+    along = inverse * expansion.normal
+    share = (along * expansion.normal).sum((-1, -2), keepdims=True)
+    return inverse, along, excess / (1 - excess * share)
+
+
+def _curvature(view: View, residual: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k d e"]:
+    """The curvature, kept from vanishing where W or M does, which would let steps grow at will.
+
+    From zero, ``z^(k - 1) = residual`` is reached along a secant of slope
+    ``residual^((k - 2) / (k - 1))``. That is the least slope used; it vanishes in the end.
+    """
+    exponent = view.exponent
+    least = residual[:, None, None] ** ((exponent - 2) / (exponent - 1))
+    return np.maximum(view.expansion.curvature, np.maximum(_SECANT * least, _LEAST_CURVATURE))
+
+
+def _solve(
+    view: View, residual: Float[np.ndarray, "k"], G: Float[np.ndarray, "k d e"]
+) -> Float[np.ndarray, "k d e"]:
+    """The inverse Hessian at a matrix."""
+    inverse, along, factor = _inverse(view, residual)
+    frame = view.expansion.frame
+    inside = frame.enter(G)
+    projection = (along * inside).sum((-1, -2), keepdims=True)
+    return frame.leave(inverse * inside + factor * projection * along)
