@@ -113,16 +113,17 @@ def test_ranks(setting):
 def test_every_rank_of_the_table_against_an_independent_solve(n, T, d):
     problem, nuclear = check_ranks(n, T, d)
     for one, solution in zip(problem, nuclear, strict=True):
-        if solution.status is Status.OPTIMAL:
+        if np.isfinite(solution.value):
             assert solution.rank == rank_by_interior_point(one)
 
 
 def check_ranks(n, T, d):
     problem = optimal_problem(n, T, d, 100)
-    frobenius, nuclear = solve(problem, Frobenius()), solve(problem, Nuclear())
+    frobenius = solve(problem, Frobenius())
+    # At the default tolerance two or three of the 2,300 data sets are told no rank.
+    nuclear = solve(problem, Nuclear(), tolerance=1e-12)
     feasible = frobenius.status == Status.OPTIMAL
-    assert (nuclear.status[feasible] == Status.OPTIMAL).all()
-    assert (nuclear.gap[feasible] <= 1e-8).all()
+    assert (nuclear.gap[feasible] <= 1e-10).all()
     assert (nuclear.status[~feasible] == Status.INFEASIBLE).all()
     assert (nuclear.rank[feasible] >= 0).all()
     # Singular values of the Frobenius solution, cut as the published code does.

@@ -3,8 +3,9 @@
 Let ``tau_1 >= tau_2 >= ...`` be the singular values of ``sum_j lambda_j a_j b_j^T``, scaled to at
 most one, and g the absolute duality gap. Von Neumann's trace inequality bounds the singular values
 of every solution: ``sum_i sigma_i (1 - tau_i) <= g``. What lies beyond the k values of tau that are
-one is therefore at most ``g / (1 - tau_{k+1})`` in total, whatever solution it is of. The tau are
-either one or well below, where singular values of a computed matrix fade out.
+one is therefore at most ``g / (1 - tau_{k+1})`` in total, whatever solution it is of. Where
+singular values of a computed matrix fade out, the tau fall away from one; the rank is the largest
+k with a ``sigma_k`` that stands out from what that bound leaves to the others.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
 _UNIT = 1e-4
-"""How far below one a singular value of the combination counts as one.
+"""How far below one a singular value of the combination may lie and count as one.
 
-On random data they are within 1e-8 of one or at least 1e-3 away.
+On random data they are mostly within 1e-8 of one or at least 1e-3 away.
 """
 _ABOVE_TAIL = 100.0
 """How many times the tail bound a singular value must be to be told from what fades out."""
@@ -42,7 +43,7 @@ class RankEvidence:
 
     Attributes:
         rank: The rank; -1 if the smallest singular value kept may belong to the tail.
-        multiplicity: Number k of singular values of the combination that are one to 1e-4.
+        multiplicity: Number k of singular values of the combination that count as one.
         separation: ``1 - tau_{k+1}``; infinite where there are no more than k singular values.
         tail_bound: Bound on ``sum_{i > k} sigma_i`` of every solution, in the units of W.
         smallest_kept: ``sigma_k`` of W; NaN if k is zero.
@@ -83,14 +84,23 @@ def certified_rank(
     sigma = np.linalg.svd(sigma, compute_uv=False)
     rounding = 4 * sum(problem.shape) * np.finfo(np.float64).eps
     tau = tau / np.where(tau[:, :1] > 0, tau[:, :1], 1.0)
-    multiplicity = (tau > 1 - _UNIT).sum(-1)
-    padded = np.pad(tau, ((0, 0), (0, 1)), constant_values=-np.inf)
-    separation = 1 - np.take_along_axis(padded, multiplicity[:, None], axis=-1)[:, 0] - rounding
-    tail = gap * value / separation
-    kept = np.take_along_axis(sigma, np.maximum(multiplicity, 1)[:, None] - 1, axis=-1)[:, 0]
+    # From k to what lies beyond k: nothing beyond the last.
+    beyond = np.pad(tau[:, 1:], ((0, 0), (0, 1)), constant_values=-np.inf)
+    separation = np.maximum(1 - beyond - rounding, 0)
+    bound = (gap * value)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tail = np.where(bound > 0, bound / separation, 0.0)
+    least = np.maximum(_ABOVE_TAIL * tail, (_ABOVE_ROOT * value * np.sqrt(gap))[:, None])
+    told = solved[:, None] & (sigma > least) & (tau > 1 - _UNIT)
+    size = tau.shape[-1]
+    largest = np.where(told.any(-1), size - np.argmax(told[:, ::-1], axis=-1), 0)
+    multiplicity = np.where(largest > 0, largest, (tau > 1 - _UNIT).sum(-1))
+    at = np.maximum(multiplicity, 1)[:, None] - 1
+    tail, separation, kept = (
+        np.take_along_axis(array, at, axis=-1)[:, 0] for array in (tail, separation, sigma)
+    )
     kept = np.where(solved & (multiplicity > 0), kept, np.nan)
-    told = kept > np.maximum(_ABOVE_TAIL * tail, _ABOVE_ROOT * value * np.sqrt(gap))
-    rank = np.where(told, multiplicity, -1)
+    rank = np.where(largest > 0, largest, -1)
     return RankEvidence(
         rank=np.where(solved & (value == 0), 0, rank),
         multiplicity=multiplicity,

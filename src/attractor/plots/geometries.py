@@ -71,8 +71,8 @@ def geometries_figure(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["geometry"].values]
     figure = Figure(figsize=(max(6.4, 0.95 * len(names)), 1.6 + 0.34 * len(names)))
     heights = [1.25, 0.6 + 0.34 * len(names)]
-    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=heights))
-    for axes, name in zip(np.ravel(top.subplots(1, len(names))), names, strict=True):
+    top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=heights))
+    for axes, name in zip(np.atleast_1d(top.subplots(1, len(names))), names, strict=True):
         solution_map(axes, data["W"].sel(geometry=name))
         axes.set_title(geometry_label(name), fontsize=8, fontweight="normal", loc="center")
     image = margin_ratio_matrix(panel := bottom.subplots(), data["margin_ratio"])
