@@ -6,9 +6,10 @@ and because other tests hand over wrong types on purpose.
 
 import subprocess
 import sys
-import textwrap
 
-SCRIPT = """
+import pytest
+
+BEGIN = """
 from beartype import BeartypeConf, beartype
 from jaxtyping import TypeCheckError, install_import_hook
 import sys, types
@@ -17,40 +18,77 @@ checker = types.ModuleType("checker")
 checker.check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 sys.modules["checker"] = checker
 
-with install_import_hook("attractor", "checker.check"):
-    import numpy as np
-    import attractor as at
-    from attractor.datasets import unit_tokens
+install_import_hook("attractor", "checker.check")  # for good: some modules are imported late
+import numpy as np
+import attractor as at
+from attractor.analysis.geometries import compare_geometries
+from attractor.datasets import unit_tokens
+from attractor.margin.factorized import solve_factorized
 
-    rng = np.random.default_rng(0)
-    ragged = at.Tokens(rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 6)), [1, -1, 1],
-                       mask=[[1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 0, 0]])
-    causal = at.Tokens.causal(rng.normal(size=(2, 4, 5)), rng.choice([-1, 1], size=(2, 4)))
-    keys, weights = rng.normal(size=(3, 4, 5)), rng.normal(size=(5, 2))
-    prompt = at.Tokens.prompt_vector(keys, [1, 1, -1], weights)
-    batch, heads = unit_tokens(3, 4, 5, seeds=range(2))
-    for tokens, head in ((ragged, None), (causal, None), (prompt, None), (batch, heads)):
-        head = head or at.LinearHead(rng.normal(size=5))
-        selection = at.optimal_tokens(tokens, head)
-        solution = at.solve(at.MarginProblem.from_selection(tokens, selection), at.Frobenius())
-        repr(solution), solution.to_xarray(), solution.rank, solution.conflict
-        at.check_local_optimality(tokens, head, selection)
-        run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=20, seeds=2)
-        for verdict in (at.verify(run), at.verify(run, solution),
-                        at.verify(run, selection="reached at step")):
-            str(verdict), verdict.rate()
-        run.save("run.nc")
-        at.Trajectory.load("run.nc")
-    try:
-        at.solve(3)
-    except TypeCheckError:  # so that a hook that checks nothing is noticed
-        print("checked")
+rng = np.random.default_rng(0)
+ragged = at.Tokens(rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 6)), [1, -1, 1],
+                   mask=[[1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 0, 0]])
+causal = at.Tokens.causal(rng.normal(size=(2, 4, 5)), rng.choice([-1, 1], size=(2, 4)))
+keys, weights = rng.normal(size=(3, 4, 5)), rng.normal(size=(5, 2))
+prompt = at.Tokens.prompt_vector(keys, [1, 1, -1], weights)
+batch, heads = unit_tokens(3, 4, 5, seeds=range(2))
+head = at.LinearHead(rng.normal(size=5))
+"""
+
+TRAINING = """
+for tokens, head in ((ragged, head), (causal, head), (prompt, head), (batch, heads)):
+    selection = at.optimal_tokens(tokens, head)
+    solution = at.solve(at.MarginProblem.from_selection(tokens, selection), at.Frobenius())
+    at.check_local_optimality(tokens, head, selection)
+    run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=20, seeds=2)
+    for verdict in (at.verify(run), at.verify(run, solution),
+                    at.verify(run, selection="reached at step")):
+        str(verdict), verdict.rate()
+    run.save("run.nc")
+    at.Trajectory.load("run.nc")
+for geometry in (at.Nuclear(), at.Spectral(), at.Lp(1)):
+    str(at.verify(run, at.solve(solution.problem, geometry)))
+"""
+
+MARGIN = """
+contradiction = at.MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]])
+pair = at.Selection(ragged.mask & (np.arange(4) < 2), np.zeros((3, 1), dtype=bool))
+for geometry in (at.Frobenius(), at.Nuclear(), at.Spectral(), at.Schatten(1.5), at.Schatten(3),
+                 at.Lp(1), at.Lp(1.5), at.Lp(3), at.Lp(np.inf)):
+    for tokens in (ragged, causal, prompt, batch):
+        selection = at.optimal_tokens(tokens, heads if tokens is batch else head)
+        problem = at.MarginProblem.from_selection(tokens, selection)
+        solution = at.solve(problem, geometry)
+        single = solution[0] if tokens is batch else solution
+        for one in (solution, single, at.solve(contradiction, geometry)):
+            repr(one), one.to_xarray(), one.rank, one.rank_evidence, one.conflict
+            one.uniqueness, one.other_solution
+            sensitivity = one.sensitivity()
+            repr(sensitivity), sensitivity.to_xarray(), sensitivity.differentiable
+        single.save_certificate("certificate.json")
+        solution.support_tokens
+    single.sensitivity().total_in_keys(0)
+    at.solve([contradiction, contradiction, problem[0]], geometry)
+    parts = at.decompose(ragged, np.where(pair.mask, 0.5, 0.0), geometry, selection=pair)
+    repr(parts), parts.to_xarray(), parts.predict(3.0), parts.correlation(np.ones((5, 6)))
+    census = at.locally_optimal_selections(ragged, head, geometry)
+    repr(census), census.to_xarray(), census.locally_optimal_selections.index
+repr(solve_factorized(problem, 2, starts=1)[0].to_xarray())
+compare_geometries(problem[0], [at.Frobenius(), at.Nuclear()])
+"""
+
+END = """
+try:
+    at.solve(3)
+except TypeCheckError:  # so that a hook that checks nothing is noticed
+    print("checked")
 """
 
 
-def test_the_whole_path_runs_with_shapes_checked(tmp_path):
+@pytest.mark.parametrize("script", [TRAINING, MARGIN], ids=["training", "margin"])
+def test_the_whole_path_runs_with_shapes_checked(tmp_path, script):
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT)],
+        [sys.executable, "-c", BEGIN + script + END],
         capture_output=True,
         text=True,
         cwd=tmp_path,

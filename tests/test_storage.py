@@ -1,7 +1,7 @@
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.storage import atomic_directory, atomic_file
+from attractor.storage import atomic_directory, atomic_file, check_writable
 
 
 def names(folder):
@@ -70,3 +70,13 @@ def test_a_failed_swap_puts_the_old_folder_back(tmp_path, monkeypatch):
         (temporary / "marker.json").write_text("second")
     assert (target / "marker.json").read_text() == "first"
     assert names(tmp_path) == ["report"]
+
+
+def test_a_file_that_cannot_be_written_is_refused_early(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    check_writable("out", tmp_path / "new" / "folder" / "W.nc")
+    check_writable("out", tmp_path / "notes")
+    for path in (tmp_path, tmp_path / "notes" / "W.nc", tmp_path / "notes" / "new" / "W.nc"):
+        with pytest.raises(InvalidInputError, match="out"):
+            check_writable("out", path)
+    assert names(tmp_path) == ["notes"]

@@ -36,6 +36,7 @@ from attractor.files import load
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import (
     Decomposition,
+    FactorizedSolution,
     MarginProblem,
     SelectionCensus,
     Sensitivity,
@@ -45,6 +46,7 @@ from attractor.margin import (
     enumerate_selections,
     locally_optimal_selections,
     solve,
+    solve_factorized,
 )
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
@@ -64,6 +66,7 @@ __all__ = [
     "AttractorWarning",
     "Decomposition",
     "Exponential",
+    "FactorizedSolution",
     "FileFormatError",
     "Frobenius",
     "Geometry",
@@ -99,6 +102,7 @@ __all__ = [
     "optimal_tokens",
     "softmax_attention",
     "solve",
+    "solve_factorized",
     "token_scores",
     "train",
     "verify",

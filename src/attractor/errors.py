@@ -48,10 +48,6 @@ class PrecisionWarning(AttractorWarning):
     """A computation was asked to run in less than double precision."""
 
 
-class SolverWarning(AttractorWarning):
-    """A solver ended without a certificate as tight as asked for."""
-
-
 class Status(enum.Enum):
     """How a margin problem ended.
 

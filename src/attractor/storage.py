@@ -95,6 +95,28 @@ def check_replaceable(path: str | os.PathLike[str], marker: str) -> None:
         )
 
 
+def check_writable(argument: str, path: str | os.PathLike[str]) -> None:
+    """Checks that a file may be written or replaced, so that long work can refuse early.
+
+    Args:
+        argument: The name to use in the error.
+        path: The file; folders that do not exist yet will be made.
+
+    Raises:
+        InvalidInputError: If the path is a folder, or lies where nothing can be written.
+    """
+    destination = Path(path)
+    if destination.is_dir():
+        raise InvalidInputError(argument, f"{destination} is a folder", "Give the name of a file")
+    folder = destination.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidInputError(
+            argument, f"nothing can be written in {folder}", "Give a file in another folder"
+        )
+
+
 def _swap(temporary: Path, destination: Path) -> None:
     """Puts ``temporary`` in the place of ``destination``, keeping the old folder until it is."""
     if not destination.exists():

@@ -27,3 +27,8 @@ def test_problems_without_a_solution_are_refused():
         compare_geometries(MarginProblem([[1.0], [-1.0]], np.ones((2, 1))), [Frobenius()])
     with pytest.raises(InvalidInputError, match="instances"):
         compare_geometries(random_problem(2, 2, 2, 3), [Frobenius()])
+
+
+def test_no_geometries_are_refused():
+    with pytest.raises(InvalidInputError, match="geometries"):
+        compare_geometries(random_problem(1, 2, 2, 3)[0], [])

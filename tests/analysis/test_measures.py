@@ -1,10 +1,8 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from attractor.analysis.measures import measure_direction, project_on_equalities
-from attractor.geometry import Frobenius
+from attractor.geometry import Frobenius, Lp, Nuclear
 from attractor.margin import MarginProblem, solve
 from attractor.selection import Selection
 from attractor.tokens import Tokens
@@ -89,8 +87,19 @@ def test_loose_bounds_count_as_violated_never_as_margin():
     np.testing.assert_allclose(measures.margin_ratio, 1, rtol=1e-6)
 
 
-def test_correlation_is_left_out_where_solutions_are_not_unique(solution, monkeypatch):
-    monkeypatch.setattr(Frobenius, "unique", False)
-    measures = measure_direction(solution.W[None], dataclasses.replace(solution))
+def test_correlation_is_left_out_where_another_solution_may_exist():
+    # The largest entry of W alone is asked for: the other entry is free.
+    free = solve(MarginProblem([[1.0, 0.0]], [[1.0]]), Lp(np.inf))
+    assert free.uniqueness == "not unique"
+    measures = measure_direction(free.W[None], free)
     assert np.isnan(measures.correlation).all()
     assert measures.margin_ratio[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("geometry", [Nuclear(), Lp(1)], ids=lambda g: g.name)
+def test_correlation_with_a_solution_known_to_be_the_only_one(solution, geometry, rng):
+    only = solve(solution.problem, geometry)
+    assert only.uniqueness == "unique"
+    W = np.stack([3 * only.W, rng.normal(size=only.W.shape)])
+    cosine = (W[1] * only.W).sum() / np.linalg.norm(W[1]) / np.linalg.norm(only.W)
+    np.testing.assert_allclose(measure_direction(W, only).correlation, [1, cosine], rtol=1e-9)

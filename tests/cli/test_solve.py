@@ -112,3 +112,20 @@ def test_certificate_file(run_json, run, file, change, contradictory, tmp_path):
     result = run("solve", file, "--certificate", path)
     assert result.exit_code == ExitCode.BAD_INPUT
     assert "2 data sets" in result.stderr
+
+
+def test_a_selection_for_a_single_sequence(run_json, tmp_path):
+    keys = np.array([[[2.0, 1.0], [0.0, 0.0], [1.0, 2.0]]])
+    np.savez(tmp_path / "one.npz", keys=keys, queries=[[1.0, 0.0]], labels=[1])
+    found, result = run_json("solve", tmp_path / "one.npz", "--selection", "2")
+    assert result.exit_code == 0, result.stderr
+    assert found["selection"] == [2]
+    assert (keys[0] @ np.array(found["W"])[:, 0]).argmax() == 2
+
+
+@pytest.mark.parametrize("option", ["--out", "--certificate"])
+def test_refuses_a_place_that_cannot_be_written_before_solving(run_json, file, option):
+    found, result = run_json("solve", file, option, file / "below.nc")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert found["error"]["argument"] == option.removeprefix("--")
+    assert "norm" not in found

@@ -207,3 +207,13 @@ def test_bad_input_is_refused(weights, options, words):
         options = {"selection": Selection(mask, np.zeros(mask.shape[:-1], dtype=bool))}
     with pytest.raises(InvalidInputError, match=words):
         decompose(tokens, weights, **options)
+
+
+@pytest.mark.parametrize("measure", ["multiplier", "nearest", "correlation"])
+def test_matrices_of_another_shape_are_refused(measure):
+    _, made, W = trained_like(Frobenius(), count=1)
+    for wrong in (W[0, :, :5], W[0, 0], "W", None):  # NumPy would stretch a row to a matrix
+        with pytest.raises(InvalidInputError, match="W"):
+            getattr(made, measure)(wrong)
+    with pytest.raises(InvalidInputError, match="norm"):
+        made.predict("far")

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import xarray as xr
 from margin_examples import random_problem, stored_tokens
 
 from attractor.errors import InvalidInputError, Status
@@ -137,3 +138,26 @@ def test_bad_input(argument, value):
     with pytest.raises(InvalidInputError) as error:
         solve_factorized(problem, **settings)
     assert error.value.argument == argument
+
+
+def test_chosen_instances_keep_their_factors(tmp_path):
+    left = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0]]])
+    solution = solve_factorized(MarginProblem(left, np.ones((2, 2, 2))), 2, starts=1)
+    assert solution.status.tolist() == [Status.OPTIMAL, Status.INFEASIBLE]
+    one, some = solution[0], solution[:1]
+    np.testing.assert_array_equal(one.K, solution.K[0])
+    np.testing.assert_array_equal(some.Q, solution.Q[:1])
+    assert one.first_order_residual < 1e-6
+    for chosen in (solution, one):
+        chosen.to_xarray().to_netcdf(tmp_path / "solution.nc", engine="h5netcdf")
+        with xr.open_dataset(tmp_path / "solution.nc", engine="h5netcdf") as stored:
+            np.testing.assert_array_equal(stored["K"], chosen.K)
+            np.testing.assert_allclose(
+                xr.dot(stored["K"], stored["Q"], dim="factor"), chosen.W, atol=1e-12
+            )
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", None])
+def test_a_seed_that_is_no_whole_number(seed):
+    with pytest.raises(InvalidInputError, match="seed"):
+        solve_factorized(MarginProblem(np.eye(2), np.eye(2)), 1, seed=seed)

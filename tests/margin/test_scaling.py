@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 
-from attractor.geometry import Frobenius, Lp, Nuclear, Spectral
+from attractor.errors import Status
+from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
 from attractor.margin.scaling import ScaledConstraints
 
-GEOMETRIES = [Frobenius(), Lp(1), Lp(1.5), Lp(3), Lp(np.inf), Nuclear(), Spectral()]
+GEOMETRIES = [
+    Frobenius(), Lp(1), Lp(1.5), Lp(3), Lp(np.inf), Nuclear(), Spectral(), Schatten(1.5)
+]  # fmt: skip
 
 
 def test_absent_slots_are_zero_whatever_they_held(rng):
@@ -29,3 +32,42 @@ def test_what_absent_slots_hold_does_not_matter(rng, geometry, equality):
         alone = solve(MarginProblem(left[i, kept], right[i, kept], 1.0, equality), geometry)
         assert solution.status[i] is alone.status
         np.testing.assert_allclose(solution.norm[i], alone.norm, rtol=3e-9)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+def test_no_bound_is_lost_beside_one_of_another_size(geometry):
+    both = MarginProblem(np.eye(2), np.ones((2, 1)), [1e300, 1e-300])
+    W = solve(both, geometry).W
+    assert (W[:, 0] >= [1e300 * (1 - 1e-9), 1e-300]).all()
+    left = [[1.0, 0], [0, 1], [0, -1]]
+    contradictory = MarginProblem(left, np.ones((3, 1)), [1e300, 1e-300, 1e-300])
+    assert solve(contradictory, geometry).status is not Status.OPTIMAL
+    slack = solve(MarginProblem(np.eye(2), np.ones((2, 1)), [1e-20, -1e307]), geometry)
+    assert slack.value == pytest.approx(1e-20, rel=1e-9)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+@pytest.mark.parametrize("bound", [-1e4, -1e9, -1e200])
+def test_bounds_far_below_all_others_change_nothing(geometry, bound):
+    rng = np.random.default_rng(1)
+    a, b, target = rng.normal(size=(8, 4)), rng.normal(size=(8, 3)), rng.normal(size=(4, 3))
+    margins = np.einsum("jd,de,je->j", a, target, b)
+    equality = np.arange(8) < 2
+    bounds = np.where(equality, margins, margins - rng.exponential(size=8))
+    present = np.arange(8) != 5
+    without = solve(MarginProblem(a, b, bounds, equality, present), geometry)
+    bounds[5] = bound
+    solution = solve(MarginProblem(a, b, bounds, equality), geometry)
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == pytest.approx(without.value, rel=2e-9)
+    assert solution.multipliers[5] == 0
+
+
+def test_a_constraint_that_says_nothing_changes_nothing():
+    rng = np.random.default_rng(0)
+    a, b = 1e8 * rng.normal(size=(5, 4)), rng.normal(size=(5, 3))
+    a[-1] = 0
+    vacuous = MarginProblem(a, b, [1.0, 1, 1, 1, -1])
+    for geometry in GEOMETRIES:
+        expected = solve(MarginProblem(a[:-1], b[:-1]), geometry).value
+        assert solve(vacuous, geometry).value == pytest.approx(expected, rel=2e-9)

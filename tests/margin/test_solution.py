@@ -3,6 +3,7 @@ import pytest
 from margin_examples import random_problem, random_tokens, stored_tokens
 
 from attractor.errors import InvalidInputError, Status
+from attractor.geometry import Lp, Nuclear
 from attractor.margin import MarginProblem, solve
 
 
@@ -84,3 +85,25 @@ def test_labeled_arrays():
     single = solve(random_problem(1, 3, 3, 4)[0]).to_xarray()
     assert single["gap"].dims == ()
     assert str(single["status"].values) == "optimal"
+
+
+def test_a_rank_that_leaves_small_singular_values_open_says_so():
+    # The only solution is diagonal, of rank three; its last entry is too small to be told.
+    e, pairs = np.eye(3), np.indices((3, 3)).reshape(2, -1)
+    equality = pairs[0] != pairs[1]
+    bounds = np.where(equality, 0.0, np.where(pairs[0] == 2, 1e-8, 1.0))
+    problem = MarginProblem(e[pairs[0]], e[pairs[1]], bounds, equality)
+    in_frobenius = solve(problem)
+    assert in_frobenius.rank == 2
+    assert "at least 2" in repr(in_frobenius)
+    nuclear = solve(problem, Nuclear())
+    assert nuclear.rank == 2
+    assert nuclear.rank_evidence.tail_bound >= 1e-8
+    assert "2; all other singular values add up to at most" in repr(nuclear)
+    assert "at least" not in repr(solve(MarginProblem(e, e)))
+
+
+def test_labeled_arrays_of_one_problem_say_whether_the_solution_is_unique():
+    problem = MarginProblem([[1.0, 0.0]], [[1.0]])
+    assert solve(problem, Lp(np.inf)).to_xarray()["uniqueness"] == "not unique"
+    assert solve(problem, Lp(1)).to_xarray()["uniqueness"] == "unique"

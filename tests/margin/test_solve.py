@@ -234,10 +234,14 @@ def test_large_dimensions_never_form_the_constraints_in_full():
     assert solution.status is Status.OPTIMAL
 
 
-def test_tolerance_and_geometry_are_checked():
+def test_tolerance_problem_and_geometry_are_checked():
     problem = random_problem(1, 2, 2, 2)
-    with pytest.raises(InvalidInputError, match="tolerance"):
-        solve(problem, tolerance=0.0)
+    for tolerance in (0.0, 1.0, np.nan, True, "small"):
+        with pytest.raises(InvalidInputError, match="tolerance"):
+            solve(problem, tolerance=tolerance)
+    for wrong in (3, None, [1]):
+        with pytest.raises(InvalidInputError, match="problem"):
+            solve(wrong)
 
     class Unheard(Frobenius):
         name = "unheard of"

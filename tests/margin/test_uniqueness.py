@@ -166,7 +166,9 @@ def test_strictly_convex_norms_have_one_solution():
         assert solve(problem, geometry).uniqueness == "unique"
 
 
-@pytest.mark.parametrize("geometry", FOUR, ids=lambda geometry: geometry.name)
+@pytest.mark.parametrize(
+    "geometry", [*FOUR, Frobenius(), Lp(3)], ids=lambda geometry: geometry.name
+)
 def test_zero_is_the_only_matrix_of_norm_zero_and_no_matrix_is_not_known_to_be_alone(geometry):
     assert solve(MarginProblem([[1.0]], [[1.0]], 0.0), geometry).uniqueness == "unique"
     infeasible = solve(MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]]), geometry)

@@ -25,10 +25,13 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry]) -
         the first, in the second. It is at most 1, and 1 on the diagonal; NaN where zero solves.
 
     Raises:
-        InvalidInputError: If there are several problems, or this one has no solution.
+        InvalidInputError: If there are several problems, this one has no solution, or there are
+            no geometries.
     """
     if problem.instances is not None:
         raise InvalidInputError("problem", "it has an axis of instances", "Give problem[i]")
+    if not geometries:
+        raise InvalidInputError("geometries", "there are none", "Give one or more")
     solutions = [solve(problem, geometry) for geometry in geometries]
     for solution in solutions:
         assert isinstance(solution, Solution)

@@ -18,7 +18,8 @@ class DirectionMeasures:
         margin_ratio: ``(min_j a_j^T W b_j / c_j) / ||W|| * ||W*||`` over inequalities with
             ``c_j > 0``; at most 1, and 1 where the direction is a solution. Defined in every
             norm, also where the solution is not unique.
-        correlation: ``<W, W*> / (||W||_F ||W*||_F)``; NaN where the solution is not unique.
+        correlation: ``<W, W*> / (||W||_F ||W*||_F)``; NaN where the solution is not known to be
+            unique, as then one of many would decide it.
         kkt_residual: With W scaled to the norm of the solution, the largest of the misalignment
             ``1 - <W, M> / (||W|| ||M||_dual)``, ``M = sum_j lambda_j a_j b_j^T``; the infeasibility
             ``max_j (c_j - a_j^T W b_j)_+ / c_j``; and the complementarity
@@ -55,7 +56,7 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     loose = ~problem.equality & (problem.bounds <= 0)
     smallest = (margins[:, asked] / problem.bounds[asked]).min(-1)
     correlation = undefined
-    if geometry.unique:
+    if solution.uniqueness == "unique":
         lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.linalg.norm(solution.W)
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = np.where(

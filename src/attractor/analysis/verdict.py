@@ -64,7 +64,7 @@ class Verdict:
 
     @property
     def correlation(self) -> xr.DataArray:
-        """Correlation with the solution of every trial at its last step."""
+        """Correlation with the solution at the last step; NaN unless it is known to be unique."""
         return self.data["correlation"].isel(step=-1)
 
     @property
@@ -201,7 +201,10 @@ class Verdict:
 
     def _facts(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         trials = summary["trials"]
-        facts = [("feasible problems", f"{summary['feasible']} of {trials}")]
+        facts = [
+            ("geometry", summary["geometry"]),
+            ("feasible problems", f"{summary['feasible']} of {trials}"),
+        ]
         if "locally_optimal" in summary:
             facts.append(("locally optimal", f"{summary['locally_optimal']} of {trials}"))
         if "selection_as_predicted" in summary:

@@ -98,4 +98,6 @@ def _parse(numbers: str, tokens: Tokens) -> Selection:
             + (f" and query, or {np.prod(rows)}" if len(rows) > 2 else ""),
         )
     shape = rows if values.size == np.prod(rows) else per_set
-    return Selection.from_index(tokens, np.broadcast_to(values.reshape(shape), rows))
+    index = np.broadcast_to(values.reshape(shape), rows)
+    # Without the axis of a single query: of one sequence it would pass for another axis.
+    return Selection.from_index(tokens, index[..., 0] if rows[-1] == 1 else index)

@@ -17,7 +17,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import get_geometry, registered_geometries
 from attractor.margin import Solution
 from attractor.margin import solve as solve_problem
-from attractor.storage import atomic_file
+from attractor.storage import atomic_file, check_writable
 
 _NORM_HELP = "The norm to minimize: " + ", ".join(kind.spelling for kind in registered_geometries())
 _MOST_PAIRS = 20
@@ -50,8 +50,8 @@ def solve(
 
         geometry = get_geometry(norm)
         for name, path in (("out", out), ("certificate", certificate)):
-            if path is not None and path.is_dir():
-                raise InvalidInputError(name, f"{path} is a folder", "Give the name of a file")
+            if path is not None:
+                check_writable(name, path)
         loaded = read_tokens(file)
         if certificate is not None and loaded.tokens.instances is not None:
             raise InvalidInputError(

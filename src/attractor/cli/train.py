@@ -10,7 +10,7 @@ import typer
 from attractor.cli.inputs import layout_help, need_head, read_tokens
 from attractor.cli.options import Json, LearningRate, Quiet, Seed, Seeds, Steps, TokenFile
 from attractor.cli.session import session
-from attractor.errors import InvalidInputError
+from attractor.storage import check_writable
 from attractor.training import normalized_gradient_descent
 from attractor.training import train as train_tokens
 
@@ -29,8 +29,7 @@ def train(
 ) -> None:
     """Trains and saves the run."""
     with session("train", as_json=as_json, quiet=quiet) as current:
-        if out.is_dir():
-            raise InvalidInputError("out", f"{out} is a folder", "Give the name of a file")
+        check_writable("out", out)
         loaded = read_tokens(file)
         trajectory = train_tokens(
             loaded.tokens,

@@ -4,6 +4,7 @@ from attractor.margin.census import SelectionCensus
 from attractor.margin.decompose import decompose
 from attractor.margin.decomposition import Decomposition
 from attractor.margin.enumeration import enumerate_selections, locally_optimal_selections
+from attractor.margin.factorized import FactorizedSolution, solve_factorized
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.problem import MarginProblem
 from attractor.margin.sensitivity import Sensitivity
@@ -12,6 +13,7 @@ from attractor.margin.solve import solve
 
 __all__ = [
     "Decomposition",
+    "FactorizedSolution",
     "LocalOptimality",
     "MarginProblem",
     "SelectionCensus",
@@ -22,4 +24,5 @@ __all__ = [
     "enumerate_selections",
     "locally_optimal_selections",
     "solve",
+    "solve_factorized",
 ]

@@ -35,7 +35,8 @@ def attempt(
             break
         part = scaled if open_.size == count else scaled.choose(open_)
         start = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
-        found = _try(method, Task(part, geometry, tolerance, *start))
+        asked = part if best is None else _without_idle(part, geometry, best.value[open_])
+        found = _try(method, Task(asked, geometry, tolerance, *start), part)
         if best is None:
             W, multipliers, best, status = found
             continue
@@ -49,16 +50,34 @@ def attempt(
     return W, multipliers, best, status
 
 
-def _try(method: Method, task: Task) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
-    """W, multipliers, what they prove, and the status that follows, by one method."""
-    scaled, geometry = task.scaled, task.geometry
-    W, multipliers = _restore(scaled, *_ask(method, task))
+def _without_idle(
+    scaled: ScaledConstraints, geometry: Geometry, value: np.ndarray
+) -> ScaledConstraints:
+    """The constraints less those that no matrix of twice the norm in hand comes near.
+
+    Bounds far below all others would set the scale of a method's arithmetic to no purpose.
+    """
+    constant = geometry.dual_norm_constant(scaled.left.shape[-1], scaled.right.shape[-1])
+    with np.errstate(invalid="ignore"):  # zero times infinity, where nothing is in hand
+        reach = 2 * constant * scaled.norms * np.ldexp(value, -scaled.unit)[:, None]
+    idle = scaled.inequality & (scaled.bounds <= -reach)
+    return scaled.without(idle) if idle.any() else scaled
+
+
+def _try(
+    method: Method, task: Task, scaled: ScaledConstraints
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """W, multipliers, what they prove of all constraints, and the status, by one method."""
+    geometry = task.geometry
+    W, x = _ask(method, task)
+    x = np.where(task.scaled.inequality | task.scaled.equality, x, 0.0)
+    W, multipliers = _restore(scaled, W, x)
     certificate = certify_scaled(scaled, W, multipliers, geometry)
     useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
     if useless.any():  # no multiple of W satisfies the constraints
         W[useless] = np.nan
         certificate = certify_scaled(scaled, W, multipliers, geometry)
-    return W, multipliers, certificate, _judge(task, W, certificate)
+    return W, multipliers, certificate, _judge(scaled, W, certificate, geometry, task.tolerance)
 
 
 def _ask(method: Method, task: Task) -> Candidates:
@@ -87,13 +106,19 @@ def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candida
     return scaled.restore_matrix(W), multipliers
 
 
-def _judge(task: Task, W: np.ndarray, certificate: Certificate) -> np.ndarray:
+def _judge(
+    scaled: ScaledConstraints,
+    W: np.ndarray,
+    certificate: Certificate,
+    geometry: Geometry,
+    tolerance: float,
+) -> np.ndarray:
     """The status that a certificate proves."""
     count, rows, columns = W.shape
-    tolerance, rounding = task.tolerance, 32 * (rows + columns) * _EPS
-    constraints = (task.scaled.inequality | task.scaled.equality).sum(-1)
+    rounding = 32 * (rows + columns) * _EPS
+    constraints = (scaled.inequality | scaled.equality).sum(-1)
     # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
-    vanished = 4 * constraints * _EPS * task.geometry.dual_norm_constant(rows, columns)
+    vanished = 4 * constraints * _EPS * geometry.dual_norm_constant(rows, columns)
     none = np.isnan(W).any((-1, -2))
     vanishing = certificate.relative_farkas_residual <= vanished
     optimal = (

@@ -29,7 +29,7 @@ _NEGLIGIBLE = 1e-12
 """Relative rounding above which an evaluation is repeated in extended precision."""
 _NEGLIGIBLE_AT_LARGE = 1e-10
 """The same for instances of more numbers than the next."""
-_MOST_EXTENDED = 2**22
+_MOST_EXTENDED = 2**20
 _PORTION = 1024
 """Constraints evaluated at a time in extended precision."""
 _SUPPORT_TOLERANCE = 1e-6

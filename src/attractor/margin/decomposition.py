@@ -12,6 +12,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin.solution import Solution
 from attractor.margin.tables import Rows, html_table, text_table
+from attractor.precision import as_float64
 from attractor.selection import Selection
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Decomposition:
         """
         W = self.directional.W
         size = np.asarray(self.directional.geometry.norm(W))
-        scale = np.asarray(norm, dtype=np.float64) / np.where(size > 0, size, 1.0)
+        scale = as_float64("norm", norm, finite=False) / np.where(size > 0, size, 1.0)
         return self.finite.W + scale[..., None, None] * W
 
     def multiplier(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
@@ -75,7 +76,7 @@ class Decomposition:
         """
         direction = self.directional.W
         square = _inner(direction, direction)
-        product = _inner(np.asarray(W) - self.finite.W, direction)
+        product = _inner(self._matrices(W) - self.finite.W, direction)
         return np.where(square > 0, product / np.where(square > 0, square, 1.0), product * 0)
 
     def nearest(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch d e"]:
@@ -92,7 +93,7 @@ class Decomposition:
         Args:
             W: Matrices; leading axes broadcast against the instances.
         """
-        W, nearest = np.asarray(W, dtype=np.float64), self.nearest(W)
+        W, nearest = self._matrices(W), self.nearest(W)
         with np.errstate(invalid="ignore", divide="ignore"):
             cosine = _inner(W, nearest) / np.sqrt(_inner(W, W) * _inner(nearest, nearest))
         return np.asarray(cosine)
@@ -120,7 +121,7 @@ class Decomposition:
                 f"it is {self.directional.geometry!r}",
                 "The closed form holds in the Frobenius norm; use correlation(W)",
             )
-        W = np.asarray(W, dtype=np.float64)
+        W = self._matrices(W)
         problem = self.finite.problem
         margins = np.where(problem.present, problem.margins(W), 0.0)
         ratios = np.where(problem.present, problem.bounds, 0.0)
@@ -161,6 +162,15 @@ class Decomposition:
 
     def _repr_html_(self) -> str:
         return html_table(*self._table())
+
+    def _matrices(self, W: Any) -> Float[np.ndarray, "*batch d e"]:
+        """W as an array, refused unless it is made of matrices of the right shape."""
+        array, shape = as_float64("W", W, finite=False), self.directional.problem.shape
+        if array.shape[-2:] != shape:
+            raise InvalidInputError(
+                "W", f"the shape is {array.shape}", f"Give {shape}, with any axes before"
+            )
+        return array
 
     def _reach(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
         """Largest product of norms that bounds a difference of scores."""

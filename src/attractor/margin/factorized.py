@@ -8,8 +8,8 @@ and what is found is a local solution, unless the lower bound of the nuclear pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,6 +24,9 @@ from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
 from attractor.precision import single_blas_thread
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _ROUNDING = 1e-12
 """Violation that scaling cannot cure, up to which an optimal solution is one."""
@@ -51,6 +54,29 @@ class FactorizedSolution(Solution):
     Q: Float[np.ndarray, "*instances e r"]
     first_order_residual: Any
 
+    def __getitem__(self, index: Any) -> FactorizedSolution:
+        """Chooses instances, with their factors."""
+        chosen = super().__getitem__(index)
+        return FactorizedSolution(
+            **{field.name: getattr(chosen, field.name) for field in fields(Solution)},
+            K=self.K[index],
+            Q=self.Q[index],
+            first_order_residual=self.first_order_residual[index],
+        )
+
+    def to_xarray(self) -> xr.Dataset:
+        """Everything as labeled arrays, factors included."""
+        lead = ("instance",) if self._batched else ()
+        return (
+            super()
+            .to_xarray()
+            .assign(
+                K=((*lead, "row", "factor"), self.K),
+                Q=((*lead, "column", "factor"), self.Q),
+                first_order_residual=(lead, self.first_order_residual),
+            )
+        )
+
 
 def solve_factorized(
     problem: MarginProblem,
@@ -75,11 +101,13 @@ def solve_factorized(
         The best solution found, with the leading axes of the problem.
 
     Raises:
-        InvalidInputError: If width or starts is less than one, or the tolerance not positive.
+        InvalidInputError: If width or starts is less than one, the seed less than zero, or the
+            tolerance not positive.
     """
-    for name, number in (("width", width), ("starts", starts)):
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise InvalidInputError(name, f"it is {number!r}", "Give a whole number from 1 up")
+    for name, number, least in (("width", width, 1), ("starts", starts, 1), ("seed", seed, 0)):
+        whole_number = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if not whole_number or number < least:
+            raise InvalidInputError(name, f"it is {number!r}", f"Give a whole number from {least}")
     nuclear = solve(problem, Nuclear(), tolerance=tolerance)
     whole = problem.stripped().batched()
     d, e = whole.shape

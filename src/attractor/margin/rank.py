@@ -42,7 +42,8 @@ class RankEvidence:
     Arrays with one entry an instance, or numbers for a problem without an axis of instances.
 
     Attributes:
-        rank: The rank; -1 if the smallest singular value kept may belong to the tail.
+        rank: How many singular values stand out; -1 if the smallest kept may belong to the tail.
+            A solution may have others, which add up to no more than ``tail_bound``.
         multiplicity: Number k of singular values of the combination that count as one.
         separation: ``1 - tau_{k+1}``; infinite where there are no more than k singular values.
         tail_bound: Bound on ``sum_{i > k} sigma_i`` of every solution, in the units of W.

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.margin.problem import MarginProblem
 
+_NO_UNIT = np.iinfo(np.int32).min // 2
+_FARTHEST = 400
 _PORTION = 1024
 """Constraints multiplied at a time."""
 
@@ -19,8 +21,9 @@ class ScaledConstraints:
     """The constraints of a batch with ``||a_j||`` and ``||b_j||`` in [1/2, 1), or exactly zero.
 
     A constraint ``<a_j b_j^T, W> >= c_j`` is multiplied by ``2^-shift_j``, and W is measured in
-    units of ``2^unit``, so that the largest bound of each instance lies in [1/2, 1). All factors
-    are powers of two: the scaled problem is the given one, with no rounding.
+    units of ``2^unit``, so that the largest bound that forces W away from zero lies in [1/2, 1).
+    All factors are powers of two: the scaled problem is the given one, with no rounding. Bounds
+    beyond ``2^-400`` and ``2^400`` of that one are moved there, so that none of them gets lost.
 
     Attributes:
         left: Scaled ``a``; zero in absent slots, as is everything else.
@@ -53,10 +56,13 @@ class ScaledConstraints:
         right, right_norm, right_shift = _unit_rows(right)
         shift = left_shift + right_shift
         mantissa, exponent = np.frexp(np.where(problem.present, problem.bounds, 0.0))
-        exponent = np.where(mantissa != 0, exponent - shift, np.iinfo(np.int32).min // 2)
-        unit = np.max(exponent, axis=-1, initial=np.iinfo(np.int32).min // 2)
-        unit = np.where(unit > np.iinfo(np.int32).min // 4, unit, 0)
-        bounds = np.ldexp(mantissa, np.where(mantissa != 0, exponent - unit[:, None], 0))
+        exponent = exponent - shift
+        # What forces W away from zero sets its unit; how far others are slack does not.
+        forcing = (mantissa > 0) | (problem.equality & (mantissa != 0))
+        forcing &= left_norm * right_norm > 0
+        unit = np.max(np.where(forcing, exponent, _NO_UNIT), axis=-1, initial=_NO_UNIT)
+        unit = np.where(unit > _NO_UNIT, unit, 0)
+        bounds = np.ldexp(mantissa, np.clip(exponent - unit[:, None], -_FARTHEST, _FARTHEST))
         return cls(
             left,
             right,
@@ -66,6 +72,19 @@ class ScaledConstraints:
             left_norm * right_norm,
             shift,
             unit,
+        )
+
+    def without(self, idle: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
+        """The same with some slots empty."""
+        return ScaledConstraints(
+            np.where(idle[..., None], 0.0, self.left),
+            np.where(idle[..., None], 0.0, self.right),
+            np.where(idle, 0.0, self.bounds),
+            self.inequality & ~idle,
+            self.equality & ~idle,
+            np.where(idle, 0.0, self.norms),
+            self.shift,
+            self.unit,
         )
 
     def choose(self, index: Any) -> ScaledConstraints:

@@ -56,7 +56,11 @@ class Solution:
 
     @property
     def value(self) -> Any:
-        """Norm of W once no margin is short: an upper bound on the optimum; else infinite."""
+        """Norm of W once no margin is short: an upper bound on the optimum; else infinite.
+
+        Equalities, and bounds other than zero beside them, are met to rounding and not exactly:
+        what that can be worth is counted in ``gap``.
+        """
         return self._get("value")
 
     @property
@@ -112,9 +116,10 @@ class Solution:
 
     @cached_property
     def rank(self) -> Any:
-        """Singular values of W that the gap proves the exact solution to have; -1 if unknown.
+        """How many singular values of W stand out from what the gap leaves open; -1 if none can.
 
-        In the nuclear norm the multipliers prove it: see ``rank_evidence``.
+        The exact solution has at least that many, and may have smaller ones beside them. In the
+        nuclear norm ``rank_evidence`` bounds what is left: all others together.
         """
         if self.rank_evidence is not None:
             return self.rank_evidence.rank
@@ -128,7 +133,7 @@ class Solution:
         """``"unique"``, ``"not unique"`` or ``"not known"``: whether other solutions exist.
 
         It is told from the face of the ball in which all solutions lie. In a strictly convex norm
-        there is never another.
+        there is never another. Without a matrix in hand it is not known.
         """
         answers = [str(answer) for answer, _ in self._uniqueness]
         return np.array(answers, dtype=object) if self._batched else answers[0]
@@ -251,6 +256,8 @@ class Solution:
                 data[name] = (along, getattr(self.problem, name))
         status = np.vectorize(str, otypes=[str])(np.asarray(self.status, dtype=object))
         data["status"] = (lead, status if self._batched else str(self.status))
+        if not self._batched:  # of thousands of instances it would take seconds
+            data["uniqueness"] = ((), str(self.uniqueness))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
 
     def __repr__(self) -> str:

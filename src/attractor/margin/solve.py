@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from numbers import Real
 from typing import overload
 
 import numpy as np
@@ -70,10 +71,12 @@ def solve(
             solving would take more memory than there is.
     """
     methods = methods_of(geometry)
-    if not tolerance > 0:
-        raise InvalidInputError("tolerance", f"it is {tolerance}", "Give a positive number")
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < tolerance < 1:
+        raise InvalidInputError(
+            "tolerance", f"it is {tolerance!r}", "Give a number between 0 and 1, such as 1e-9"
+        )
     single = isinstance(problem, MarginProblem)
-    problems: list[MarginProblem] = [problem] if isinstance(problem, MarginProblem) else [*problem]
+    problems: list[MarginProblem] = _listed(problem)
     total = sum(len(p) if p.instances is not None else 1 for p in problems)
     for one in problems:
         check_memory(one)
@@ -84,6 +87,18 @@ def solve(
             answers = _solve_alike(alike, geometry, methods, tolerance, advance)
             found.update(zip(places, answers, strict=True))
     return found[0] if single else [found[i] for i in range(len(problems))]
+
+
+def _listed(problem: MarginProblem | Sequence[MarginProblem]) -> list[MarginProblem]:
+    """The problems as a list."""
+    problems = [problem] if isinstance(problem, MarginProblem) else problem
+    if isinstance(problems, Sequence) and all(isinstance(p, MarginProblem) for p in problems):
+        return [*problems]
+    raise InvalidInputError(
+        "problem",
+        f"it is of type {type(problem).__name__}",
+        "Give a MarginProblem, or a list of them",
+    )
 
 
 def _alike(problems: list[MarginProblem]) -> list[list[int]]:
@@ -132,7 +147,7 @@ def _solve(
     W = np.full((count, *whole.shape), np.nan)
     multipliers = np.zeros((count, m))
     large = is_large(m)
-    size = max(1, _BLOCK_ENTRIES // max(m * m, 1))
+    size = 1 if large else max(1, _BLOCK_ENTRIES // max(m * m, 1))
     blocks = [range(i, min(i + size, count)) for i in range(0, count, size)]
 
     def solve_block(block: range) -> tuple[Certificate, np.ndarray]:

@@ -58,7 +58,7 @@ def solution_rows(solution: Solution) -> tuple[str, Rows]:
         ("relative gap", f"{solution.gap:.1e}"),
         ("KKT residual", f"{solution.kkt_residual:.1e}"),
         ("support", f"{support} of {int(problem.constraints)} constraints"),
-        ("rank", "not known" if solution.rank < 0 else str(solution.rank)),
+        ("rank", _rank_in_words(solution)),
     ]
     if not solution.geometry.unique:
         words = {"not unique": "one of many with this norm"}
@@ -85,6 +85,18 @@ def _batch_rows(solution: Solution) -> tuple[str, Rows]:
             ("relative gap", f"worst {gaps.max():.1e}"),
         ]
     return f"Solutions of {len(problem)} margin problems", rows
+
+
+def _rank_in_words(solution: Solution) -> str:
+    """The rank, and what is known of singular values beyond it."""
+    rank, evidence = int(solution.rank), solution.rank_evidence
+    if rank < 0:
+        return "not known"
+    if rank in (0, min(solution.problem.shape)):
+        return str(rank)
+    if evidence is None:
+        return f"at least {rank}"
+    return f"{rank}; all other singular values add up to at most {evidence.tail_bound:.1e}"
 
 
 def _some(numbers: np.ndarray, most: int = 8) -> str:

@@ -64,9 +64,11 @@ def uniqueness_of(
         gap: Its relative duality gap.
         geometry: The norm.
     """
+    if not np.isfinite(W).all():
+        return Uniqueness.NOT_KNOWN, None
     if geometry.unique:
         return Uniqueness.UNIQUE, None
-    if not np.isfinite(W).all() or not gap <= _COARSEST:
+    if not gap <= _COARSEST:
         return Uniqueness.NOT_KNOWN, None
     norm = float(geometry.norm(W))
     if norm == 0:

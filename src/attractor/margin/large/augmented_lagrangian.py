@@ -131,10 +131,11 @@ def _minimize(
 
 
 def _gap(instance: LargeInstance, x: Float[np.ndarray, "m"]) -> float:
-    """Relative duality gap of ``W = sum_j x_j a_j b_j^T``; infinite where no multiple will do."""
-    margins = instance.constraints.gram_times(x)
-    norm = float(np.sqrt(max(x @ margins, 0.0)))
-    upper, lower = instance.bounds_from(norm, x / (norm if norm > 0 else 1.0), margins)
+    """Relative duality gap of x and the W it makes; infinite where no multiple of that will do."""
+    combined = instance.constraints.combine(x)
+    W, size = instance.settle(combined, x), float(np.sqrt((combined**2).sum()))
+    norm, margins = float(np.sqrt((W**2).sum())), instance.constraints.margins(W)
+    upper, lower = instance.bounds_from(norm, x / (size if size > 0 else 1.0), margins)
     return (upper - lower) / upper if 0 < upper < np.inf else upper
 
 

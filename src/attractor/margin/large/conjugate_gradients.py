@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -24,7 +25,7 @@ def conjugate_gradients(
     reduction: float,
     most: int,
 ) -> tuple[Float[np.ndarray, "k"], Float[np.ndarray, "k"]]:
-    """Solution and residual of a symmetric positive definite system.
+    """Solution and residual of a symmetric positive definite system, the best on the way.
 
     Args:
         times: Multiplies by its matrix.
@@ -35,12 +36,13 @@ def conjugate_gradients(
         most: Most products with the matrix.
     """
     x, residual = start, right - times(start)
-    floor = np.finfo(np.float64).eps * np.sqrt(right @ right)
-    stop = max(reduction * np.sqrt(residual @ residual), floor)
+    size = np.sqrt(residual @ residual)
+    best = size, x, residual
+    stop = max(reduction * size, np.finfo(np.float64).eps * np.sqrt(right @ right))
     z = precondition(residual)
     direction, product, previous = np.zeros_like(right), residual @ z, np.inf
     for _ in range(most):
-        if not np.sqrt(residual @ residual) > stop or not product > 0:
+        if not size > stop or not product > 0:
             break
         direction = z + (product / previous) * direction
         image = times(direction)
@@ -50,9 +52,11 @@ def conjugate_gradients(
         step = product / curvature
         x = x + step * direction
         residual = residual - step * image
+        size = np.sqrt(residual @ residual)
+        best = min(best, (size, x, residual), key=operator.itemgetter(0))
         z = precondition(residual)
         previous, product = product, residual @ z
-    return x, residual
+    return best[1], best[2]
 
 
 class FreeSystem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+
 import numpy as np
 
 from attractor.geometry import Geometry
@@ -28,26 +30,38 @@ def check_memory(problem: MarginProblem) -> None:
     Raises:
         InvalidInputError: With the memory it takes, and the number of constraints that would fit.
     """
-    d, e = problem.shape
-    m, instances = problem.bounds.shape[-1], problem.instances or 1
-    # Scaled vectors, a copy of those that are free, blocks of preconditioners, vectors.
-    each = 8.0 * (2 * d + e + 400 + 64) if is_large(m) else 8.0 * (2 * d + 2 * e + 6 * m)
-    fixed = 8.0 * d * e * (15 + 2 * instances)
+    (d, e), m = problem.shape, problem.bounds.shape[-1]
+    instances = problem.instances or 1
 
     def remedy(available: float) -> str:
-        count = max(available - fixed, 0.0) // each
-        fitting = f"about {count:,.0f}" if count >= 1 else "no number of"
+        sizes = range(_MOST_DENSE + 1)
+        fitting = bisect.bisect_right(sizes, available, key=lambda n: _bytes(n, d, e, instances))
+        if fitting > _MOST_DENSE:
+            sizes = range(_MOST_DENSE + 1, m + 1)
+            fitting += bisect.bisect_right(
+                sizes, available, key=lambda n: _bytes(n, d, e, instances)
+            )
+        if fitting <= 1:
+            return f"Not even one constraint on a {d} x {e} matrix would fit; take smaller vectors"
         return (
-            f"With matrices of that size, {fitting} constraints would fit; take fewer, or vectors "
-            "of a lower dimension"
+            f"With matrices of that size, about {fitting - 1:,} constraints would fit; take fewer, "
+            "or vectors of a lower dimension"
         )
 
     require_memory(
         "problem",
         f"solving {m:,} constraints on a {d} x {e} matrix",
-        needed=fixed + each * m,
+        needed=_bytes(m, d, e, instances),
         remedy=remedy,
     )
+
+
+def _bytes(m: int, d: int, e: int, instances: int) -> float:
+    """Memory taken beyond that of the problem."""
+    matrices = 8.0 * d * e * (15 + 2 * instances)
+    if is_large(m):  # scaled vectors, a copy of those that are free, blocks, other vectors
+        return matrices + 8.0 * m * (2 * d + e + 464)
+    return matrices + 8.0 * m * (2 * d + 2 * e + 6 * m)
 
 
 def solve_large(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,7 +17,9 @@ from attractor.margin.scaling import ScaledConstraints
 Report: TypeAlias = Callable[[int, float], None]
 """Is told the number of a stage, and the relative duality gap at its end."""
 
-_ROUNDS = 3
+_ROUNDS = 5
+_LOOSE = 1e-12
+"""Shortfall, in units of W, above which a W that scaling cannot cure is none."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +72,16 @@ class LargeInstance:
 
         Returns:
             The norm of W once scaled up until no margin is short, infinite where no multiple of
-            W will do; and what the multipliers prove. What W falls short of that scaling cannot
-            cure is charged for, by the multipliers and as a share of the norm.
+            W will do; and what the multipliers prove.
         """
         c = self.bounds
-        unmet = np.where(self.inequality, np.maximum(c - margins, 0.0), np.abs(margins - c))
-        least = 1.0
+        unmet = self._unmet(margins)
+        lower, least = float(max(c @ x, 0.0)), 1.0
         if self.curable.any():
             least = min(float((margins[self.curable] / c[self.curable]).min()), 1.0)
-            unmet = np.where(self.curable, 0.0, unmet)
-        lower = float(max(c @ x, 0.0))
-        if not least > 0:
+        if not least > 0 or unmet.max(initial=0.0) > _LOOSE * (1 + norm):
             return np.inf, lower
-        upper, unmet = norm / least, unmet / least
-        return upper * (1 + float(unmet.max(initial=0.0))) + float(np.abs(x) @ unmet), lower
+        return (norm + float(np.abs(x) @ unmet)) / least, lower
 
     def farkas_residual(self, x: Float[np.ndarray, "m"]) -> float:
         """``||sum x_j a_j b_j^T|| / sum |x_j|``, infinite unless ``sum c_j x_j > 0``."""
@@ -95,16 +94,21 @@ class LargeInstance:
         self, W: Float[np.ndarray, "d e"], x: Float[np.ndarray, "m"]
     ) -> Float[np.ndarray, "d e"]:
         """W moved as little as makes hold what scaling cannot make hold."""
+        if self.curable.all():
+            return W
         held = ~self.curable & (~self.inequality | (x > 0))
+        best = np.inf, W
         for _ in range(_ROUNDS):
-            off = self.bounds - self.constraints.margins(W)
-            held = held | (~self.curable & (off > 0))
-            if not held.any():
-                return W
+            margins = self.constraints.margins(W)
+            off, unmet = self.bounds - margins, self._unmet(margins)
+            best = min(best, (float(unmet.max()), W), key=operator.itemgetter(0))
+            if best[0] == 0:
+                break
+            held = held | (unmet > 0)
             system = FreeSystem(self.constraints, held, 0.0)
             step, _ = system.solve(off, np.zeros_like(off), reduction=1e-6)
             W = W + self.constraints.combine(step)
-        return W
+        return best[1]
 
     def scaled_to_meet(self, W: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "d e"]:
         """W scaled until the smallest margin is what it must be, where scaling does that."""
@@ -113,6 +117,12 @@ class LargeInstance:
         margins = self.constraints.margins(W)[self.curable]
         least = float((margins / self.bounds[self.curable]).min())
         return W / least if least > 0 else W
+
+    def _unmet(self, margins: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
+        """What each constraint is short of, where scaling W up does not cure it."""
+        off = self.bounds - margins
+        unmet = np.where(self.inequality, np.maximum(off, 0.0), np.abs(off))
+        return np.where(self.curable, 0.0, unmet)
 
 
 def _present(scaled: ScaledConstraints) -> Bool[np.ndarray, "m"]:

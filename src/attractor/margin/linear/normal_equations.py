@@ -22,7 +22,7 @@ _GUARD = 1e-13
 
 
 def factor_gram(
-    blocks: list[Float[np.ndarray, "k m n"]], diagonal: Float[np.ndarray, "k m"]
+    blocks: list[Float[np.ndarray, "k m _"]], diagonal: Float[np.ndarray, "k m"]
 ) -> Solve:
     """Forms the matrix: fast, but the squared condition of the blocks enters."""
     matrix = diagonal[:, :, None] * np.eye(diagonal.shape[-1])
@@ -34,7 +34,7 @@ def factor_gram(
 
 
 def factor_orthogonally(
-    blocks: list[Float[np.ndarray, "k m n"]], diagonal: Float[np.ndarray, "k m"]
+    blocks: list[Float[np.ndarray, "k m _"]], diagonal: Float[np.ndarray, "k m"]
 ) -> Solve:
     """Decomposes the blocks themselves: slower, and accurate where the matrix is not."""
     size = np.sqrt(sum(np.einsum("kmn,kmn->km", block, block) for block in blocks) + diagonal)
