@@ -116,10 +116,6 @@ def section() -> str:
         f"**{m.seconds:.1f}** | {m.gigabytes:.2f} | {m.gap:.1e} | {m.support:,} |"
         for name, (case, m) in found.items()
     ]
-    growing = [
-        f"| {m.constraints:,} | {d} | {m.seconds:.2f} | {m.gigabytes:.2f} | {m.gap:.1e} |"
-        for d, m in growth()
-    ]
     return f"""## Large margin problems
 
 512 sequences of 64 unit Gaussian tokens; "near-duplicate" puts every fourth token at a distance
@@ -133,12 +129,6 @@ Each case ran once, in a process of its own.
 | tokens | norm | constraints | matrix | seconds | memory, GB | certified gap | support |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
-
-How Frobenius problems of random tokens grow with the number of sequences and the dimension:
-
-| constraints | dimension | seconds | memory, GB | certified gap |
-| --- | --- | --- | --- | --- |
-{chr(10).join(growing)}
 """
 
 

@@ -6,16 +6,22 @@ import datetime
 from pathlib import Path
 
 from attractor.storage import atomic_file
-from benchmarks import frobenius_methods, geometries, throughput, training
+from benchmarks import (
+    frobenius_methods,
+    geometries,
+    growth,
+    large_problems,
+    throughput,
+    training,
+)
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def main() -> None:
     """Measures and writes."""
-    sections = [
-        module.section() for module in (training, geometries, frobenius_methods, throughput)
-    ]
+    modules = (training, geometries, large_problems, growth, frobenius_methods, throughput)
+    sections = [module.section() for module in modules]
     head = (
         "# Benchmark results\n\n"
         f"Written by `make benchmark` on {datetime.date.today()}. Each section names its machine, "

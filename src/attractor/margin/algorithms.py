@@ -8,6 +8,7 @@ from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spect
 from attractor.margin.attempts import attempt
 from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
+from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
 from attractor.margin.linear.methods import (
     solve_by_careful_linear_programming,
     solve_by_linear_programming,
@@ -22,16 +23,16 @@ _LINEAR_PROGRAMS = (
     solve_by_linear_programming,
     solve_by_careful_linear_programming,
     solve_by_simplex,
+    solve_ill_conditioned,
 )
-_POWER_NORMS = (solve_by_bold_newton, solve_by_careful_newton)
+_POWER_NORMS = (solve_by_bold_newton, solve_by_careful_newton, solve_ill_conditioned)
+_SEMIDEFINITE_PROGRAMS = (solve_by_semidefinite_programming, solve_ill_conditioned)
 
 register_methods(Frobenius, lambda _: _FROBENIUS)
 register_methods(Lp, lambda geometry: _by_exponent(geometry, _LINEAR_PROGRAMS))
-register_methods(
-    Schatten, lambda geometry: _by_exponent(geometry, (solve_by_semidefinite_programming,))
-)
+register_methods(Schatten, lambda geometry: _by_exponent(geometry, _SEMIDEFINITE_PROGRAMS))
 for _kind in (Nuclear, Spectral):
-    register_methods(_kind, lambda _: (solve_by_semidefinite_programming,))
+    register_methods(_kind, lambda _: _SEMIDEFINITE_PROGRAMS)
 
 
 def _by_exponent(geometry: Geometry, at_the_ends: tuple[Method, ...]) -> tuple[Method, ...]:

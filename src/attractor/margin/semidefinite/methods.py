@@ -90,8 +90,9 @@ def solve_by_semidefinite_programming(task: Task) -> Candidates:
         if not open_.size:
             break
         try:
-            path = SmoothingPath.start(reduced.choose(open_), pace, spectral=spectral)
-            _follow(path, task, open_, best)
+            with np.errstate(all="ignore"):  # what breaks down leaves the path
+                path = SmoothingPath.start(reduced.choose(open_), pace, spectral=spectral)
+                _follow(path, task, open_, best)
         except np.linalg.LinAlgError:
             if len(places) > 1:  # the caller tries the halves of the batch
                 raise

@@ -39,6 +39,10 @@ class Frame(Protocol):
         """The matrices with such coordinates."""
         ...
 
+    def coordinates(self) -> Float[np.ndarray, "k m d e"]:
+        """Coordinates of the constraints."""
+        ...
+
     def gram(self, weights: Float[np.ndarray, "k d e"]) -> Float[np.ndarray, "k m m"]:
         """Inner products of the constraints, each coordinate weighted."""
         ...
@@ -108,6 +112,10 @@ class EntrywiseExpansions:
         """The entries."""
         return coordinates
 
+    def coordinates(self) -> Float[np.ndarray, "k m d e"]:
+        """Entries of the constraints."""
+        return self.left[..., None] * self.right[..., None, :]
+
     def gram(self, weights: Float[np.ndarray, "k d e"]) -> Float[np.ndarray, "k m m"]:
         """Weighted inner products of the constraints."""
         roots = np.sqrt(weights)
@@ -151,12 +159,12 @@ class SingularValueExpansions:
         normal[:, diagonal, diagonal] = derivative
         square = (U[..., :least] * derivative[:, None]) @ np.swapaxes(V[..., :least], -1, -2)
         curvature = _spectral_curvature(relative[:, 0], exponent, (d, e))
-        frame = _SingularFrame(U, V, self.left @ U, self.right @ V)
+        frame = SingularFrame(U, V, self.left @ U, self.right @ V)
         return Expansion(norm, norm * square, normal, curvature, frame)
 
 
 @dataclass(frozen=True)
-class _SingularFrame:
+class SingularFrame:
     """``U^T Z V``, each pair of entries off the diagonal by its symmetric and antisymmetric half.
 
     The symmetric half stands above the diagonal, the antisymmetric one below it.
@@ -167,10 +175,10 @@ class _SingularFrame:
     left: Float[np.ndarray, "k m d"]
     right: Float[np.ndarray, "k m e"]
 
-    def choose(self, index: Any) -> _SingularFrame:
+    def choose(self, index: Any) -> SingularFrame:
         """Chooses instances."""
         arrays = (self.U, self.V, self.left, self.right)
-        return _SingularFrame(*(array[index] for array in arrays))
+        return SingularFrame(*(array[index] for array in arrays))
 
     def enter(self, Z: Float[np.ndarray, "k d e"]) -> Float[np.ndarray, "k d e"]:
         """Coordinates of matrices."""
@@ -186,9 +194,13 @@ class _SingularFrame:
         square[:] = np.swapaxes(square, -1, -2).copy()
         return self.U @ turned @ np.swapaxes(self.V, -1, -2)
 
+    def coordinates(self) -> Float[np.ndarray, "k m d e"]:
+        """Coordinates of the constraints."""
+        return _mix_halves(self.left[..., None] * self.right[..., None, :])
+
     def gram(self, weights: Float[np.ndarray, "k d e"]) -> Float[np.ndarray, "k m m"]:
         """Weighted inner products of the constraints."""
-        rows = _mix_halves(self.left[..., None] * self.right[..., None, :])
+        rows = self.coordinates()
         rows *= np.sqrt(weights)[:, None]
         rows = rows.reshape(*rows.shape[:2], -1)
         return rows @ np.swapaxes(rows, -1, -2)
