@@ -168,7 +168,7 @@ def section(names: tuple[str, ...] = NAMES) -> str:
     parts = []
     one, both = ("one core, one thread", True), ("default threads", False)
     for size, (instances, n, T, d) in SIZES.items():
-        for threads, single in (one, both) if size == "small" else (both,):
+        for threads, single in (one, both) if size == "small" else (one,):
             parts.append(
                 f"**{instances} data sets of n = {n}, T = {T}, d = {d}** ({n * (T - 1)} "
                 f"constraints on {d} x {d}); {threads}; milliseconds an instance.\n\n"
