@@ -14,10 +14,21 @@ import attractor.cli.check
 from attractor.cli.session import ExitCode
 
 QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
+SLOWLY = """
+import runpy, time
+import attractor.storage as storage
+
+def wait_and_swap(*folders, swap=storage._swap):
+    time.sleep(5)  # on a busy machine the signal would come when all is done
+    swap(*folders)
+
+storage._swap = wait_and_swap
+runpy.run_module("attractor", run_name="__main__")
+"""
 
 
-def start(*arguments, **options):
-    command = [sys.executable, "-m", "attractor", *map(str, arguments)]
+def start(*arguments, program=("-m", "attractor"), **options):
+    command = [sys.executable, *program, *map(str, arguments)]
     paths = [str(Path(attractor.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.Popen(command, text=True, env=environment, **options)
@@ -37,7 +48,8 @@ def wait_until_it_writes(folder, process):
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_half_written(file, tmp_path, sent):
     out = tmp_path / "report"
-    process = start("check", file, "--out", out, *QUICK, stderr=subprocess.DEVNULL)
+    slowly = {"program": ("-c", SLOWLY), "stderr": subprocess.DEVNULL}
+    process = start("check", file, "--out", out, *QUICK, **slowly)
     wait_until_it_writes(tmp_path, process)
     process.send_signal(sent)
     code = process.wait(timeout=60)
