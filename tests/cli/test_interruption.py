@@ -31,7 +31,9 @@ def start(*arguments, program=("-m", "attractor"), **options):
     command = [sys.executable, *program, *map(str, arguments)]
     paths = [str(Path(attractor.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    return subprocess.Popen(command, text=True, env=environment, **options)
+    # Whoever runs the tests in the background may have them ignore Ctrl-C.
+    heed = None if os.name == "nt" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, text=True, env=environment, preexec_fn=heed, **options)
 
 
 def wait_until_it_writes(folder, process):
