@@ -98,7 +98,8 @@ def draw(rows: list[Row]) -> None:
             axes.set_title(title)
             axes.set_xlabel("constraints" if what == "constraints" else "dimension d")
         panels[0].set_ylabel("time of a problem, ms")
-        panels[0].legend(fontsize=7, ncols=2)
+        handles, labels = panels[0].get_legend_handles_labels()
+        panels[1].legend(handles, labels, fontsize=7, ncols=2, loc="upper left")
         save_figure(figure, ROOT / "docs" / "images", "growth")
         (ROOT / "docs" / "images" / "growth.svg").unlink()
 
