@@ -120,7 +120,7 @@ def test_every_rank_of_the_table_against_an_independent_solve(n, T, d):
 def check_ranks(n, T, d):
     problem = optimal_problem(n, T, d, 100)
     frobenius = solve(problem, Frobenius())
-    # At the default tolerance two or three of the 2,300 data sets are told no rank.
+    # At the default tolerance two or three of the 1,751 feasible data sets are told no rank.
     nuclear = solve(problem, Nuclear(), tolerance=1e-12)
     feasible = frobenius.status == Status.OPTIMAL
     assert (nuclear.gap[feasible] <= 1e-10).all()
