@@ -15,8 +15,11 @@ from attractor.cli.session import ExitCode
 
 QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
 SLOWLY = """
-import runpy, time
+import runpy, signal, time
 import attractor.storage as storage
+
+# Whoever runs the tests in the background may have them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait_and_swap(*folders, swap=storage._swap):
     time.sleep(5)  # on a busy machine the signal would come when all is done
@@ -31,9 +34,7 @@ def start(*arguments, program=("-m", "attractor"), **options):
     command = [sys.executable, *program, *map(str, arguments)]
     paths = [str(Path(attractor.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    # Whoever runs the tests in the background may have them ignore Ctrl-C.
-    heed = None if os.name == "nt" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(command, text=True, env=environment, preexec_fn=heed, **options)
+    return subprocess.Popen(command, text=True, env=environment, **options)
 
 
 def wait_until_it_writes(folder, process):
