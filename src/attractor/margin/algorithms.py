@@ -30,9 +30,8 @@ _SEMIDEFINITE_PROGRAMS = (solve_by_semidefinite_programming, solve_ill_condition
 
 register_methods(Frobenius, lambda _: _FROBENIUS)
 register_methods(Lp, lambda geometry: _by_exponent(geometry, _LINEAR_PROGRAMS))
-register_methods(Schatten, lambda geometry: _by_exponent(geometry, _SEMIDEFINITE_PROGRAMS))
-for _kind in (Nuclear, Spectral):
-    register_methods(_kind, lambda _: _SEMIDEFINITE_PROGRAMS)
+for _kind in (Schatten, Nuclear, Spectral):
+    register_methods(_kind, lambda geometry: _by_exponent(geometry, _SEMIDEFINITE_PROGRAMS))
 
 
 def _by_exponent(geometry: Geometry, at_the_ends: tuple[Method, ...]) -> tuple[Method, ...]:

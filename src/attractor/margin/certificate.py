@@ -133,11 +133,9 @@ def _certify(
     combined, total, dual_norm, dual_doubt, total_doubt = _dual(scaled, weights, geometry)
 
     c = scaled.bounds
-    asked, held = scaled.inequality & (c > 0), scaled.inequality & (c <= 0)
+    asked, scalable = scaled.asked, scaled.scalable
     ratio = np.where(asked, (margins - doubt) / np.where(asked, c, 1.0), np.inf)
     least = ratio.min(axis=-1, initial=np.inf)
-    # Only where every other bound is zero does scaling W up leave those constraints as they are.
-    scalable = ~((held | scaled.equality) & (c != 0)).any(-1)
     stretch = np.where(scalable, np.minimum(least, 1.0), 1.0)
     stretch = np.where(np.isnan(least), np.nan, stretch)
     upper = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) / np.maximum(stretch, 0.0)
@@ -207,9 +205,10 @@ def _margins(
     margins = scaled.margins(W)
     reach = scaled.norms * frobenius[:, None]
     doubt = 1.1 * (d + e + 4) * _ROUNDING * reach
-    positive = scaled.inequality & (scaled.bounds > 0)
     small = _is_small(scaled)
-    blurred = positive & (doubt > (_NEGLIGIBLE if small else _NEGLIGIBLE_AT_LARGE) * scaled.bounds)
+    blurred = scaled.asked & (
+        doubt > (_NEGLIGIBLE if small else _NEGLIGIBLE_AT_LARGE) * scaled.bounds
+    )
     for i in np.flatnonzero(blurred.any(-1) & np.isfinite(frobenius)):
         # At large, only what may fall short is worth the time.
         short = small | (blurred[i] & (margins[i] - doubt[i] < scaled.bounds[i]))

@@ -201,9 +201,8 @@ def _scaled_to_margins(scaled: ScaledConstraints, local: LocalSolution) -> Local
     if not local.feasible:
         return None
     c = scaled.bounds[0]
-    asked = scaled.inequality[0] & (c > 0)
-    fixed = (scaled.equality[0] | (scaled.inequality[0] & ~asked)) & (c != 0)
-    if fixed.any() or not asked.any():
+    asked = scaled.asked[0]
+    if not scaled.scalable[0] or not asked.any():
         return local
     margins = scaled.margins((local.K @ local.Q.T)[None])[0]
     stretch = 1 / np.sqrt((margins[asked] / c[asked]).min())

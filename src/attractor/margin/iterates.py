@@ -66,10 +66,9 @@ def normalized(
         dual_norm = geometry.dual_norm(scaled.combine(x))
         x = x / np.where(dual_norm > 0, dual_norm, 1.0)[:, None]
         margins = scaled.margins(W)
-        asked = scaled.inequality & (c > 0)
+        asked = scaled.asked
         least = np.where(asked, margins / np.where(asked, c, 1.0), np.inf).min(-1, initial=np.inf)
-        fixed = ((scaled.equality | (scaled.inequality & (c <= 0))) & (c != 0)).any(-1)
-        stretch = np.where(fixed | ~(least > 0) | np.isinf(least), 1.0, least)
+        stretch = np.where(scaled.scalable & (least > 0) & np.isfinite(least), least, 1.0)
         W, margins = W / stretch[:, None, None], margins / stretch[:, None]
         unmet = np.where(scaled.equality, np.abs(margins - c), np.maximum(c - margins, 0.0))
         unmet = np.where(scaled.equality | scaled.inequality, unmet, 0.0)

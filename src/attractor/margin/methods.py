@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
@@ -26,7 +26,7 @@ class Task:
         geometry: The norm that is to be smallest.
         tolerance: Relative duality gap to reach.
         W: Best matrices so far, in the units of ``scaled``; NaN where there is none. In every
-            geometry but Frobenius, methods are handed the Frobenius solution to start from.
+            geometry but Frobenius the first are Frobenius solutions.
         multipliers: Best multipliers so far; zero where there are none.
     """
 
@@ -35,6 +35,11 @@ class Task:
     tolerance: float
     W: Float[np.ndarray, "instances d e"]
     multipliers: Float[np.ndarray, "instances m"]
+
+    @property
+    def begun(self) -> Int[np.ndarray, "k"]:
+        """Instances with a matrix to start from; where that is zero nothing is left to do."""
+        return np.flatnonzero(np.isfinite(self.W).all((-1, -2)) & self.W.any((-1, -2)))
 
     def choose(self, index: Any) -> Task:
         """Chooses instances."""

@@ -74,6 +74,16 @@ class ScaledConstraints:
             unit,
         )
 
+    @property
+    def asked(self) -> Bool[np.ndarray, "instances m"]:
+        """Inequalities with ``c > 0``, which scaling W up can meet."""
+        return self.inequality & (self.bounds > 0)
+
+    @property
+    def scalable(self) -> Bool[np.ndarray, "instances"]:
+        """Whether scaling W up leaves all other constraints as they are: their bounds are zero."""
+        return ~((self.inequality | self.equality) & ~self.asked & (self.bounds != 0)).any(-1)
+
     def without(self, idle: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
         """The same with some slots empty."""
         return ScaledConstraints(

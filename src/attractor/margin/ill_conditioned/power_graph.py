@@ -8,13 +8,15 @@ from jaxtyping import Float
 from attractor.geometry import Lp, Schatten
 from attractor.margin.ill_conditioned.constraints import Constraints
 from attractor.margin.ill_conditioned.graph import Graph, Point
-from attractor.margin.smooth.norm_expansions import EntrywiseExpansions, SingularValueExpansions
+from attractor.margin.smooth.norm_expansions import (
+    EntrywiseExpansions,
+    SingularValueExpansions,
+    kept_curvature,
+)
 
 _FIRST_EXPONENT = 3.0
 """Exponent at area one; it grows as the area falls."""
 _LEAST_CURVATURE = 1e-12
-_SECANT = 0.3
-"""Share of the slope of a secant that counts as least curvature."""
 
 
 class PowerGraph(Graph):
@@ -43,11 +45,10 @@ class PowerGraph(Graph):
     def at(self, Z: Float[np.ndarray, "d e"], area: float, residual: float) -> Point:
         """The pair that Z stands for."""
         exponent = min(self._exponent, _FIRST_EXPONENT / np.sqrt(area))
-        expansion = self._expansions.at(Z[None], np.full((1, 1, 1), exponent))
+        exponents, residuals = (np.full((1, 1, 1), number) for number in (exponent, residual))
+        expansion = self._expansions.at(Z[None], exponents)
+        curvature = kept_curvature(expansion, exponents, residuals, _LEAST_CURVATURE)
         excess, normal = exponent - 2, expansion.normal
-        # From zero, z^(k - 1) = residual is reached along a secant of this slope.
-        secant = _SECANT * residual ** (excess / (exponent - 1))
-        curvature = np.maximum(expansion.curvature, max(secant, _LEAST_CURVATURE))
         if not self._by_W:
             return Point(expansion.gradient[0], Z, expansion.frame, curvature, normal, -excess)
         along = normal / curvature

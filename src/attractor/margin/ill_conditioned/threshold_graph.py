@@ -91,8 +91,5 @@ class ThresholdGraph(Graph):
         """How W moves with the level of the threshold, and how fast M moves the level."""
         if self._summed:
             return np.zeros(threshold.x.shape[-1]), 0.0
-        x, level = threshold.x[0], threshold.level[0]
-        near, far = (x - level) / threshold.near[0], (x + level) / threshold.far[0]
-        steep = np.maximum(threshold.slope[0], _FLATTEST)
-        total = float(((1 - far) * (1 + near) / steep).sum()) / self._scale
-        return 0.5 * (near + far) / steep, 1 / max(total, _FLATTEST)
+        level, slope = threshold.level_slopes(np.full((1, 1), _FLATTEST))
+        return level[0], 1 / max(float(slope[0]) / self._scale, _FLATTEST)

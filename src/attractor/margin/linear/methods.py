@@ -49,7 +49,7 @@ def _solve(task: Task, factor: Factor) -> Candidates:
     """Steps to the solutions with the given factors of every system."""
     count, d, e = task.W.shape
     best = BestIterates(count, (d, e), task.multipliers.shape[-1])
-    places = np.flatnonzero(np.isfinite(task.W).all((-1, -2)) & task.W.any((-1, -2)))
+    places = task.begun
     if not places.size:
         return best.W, best.multipliers
     with np.errstate(all="ignore"):  # an instance that breaks down leaves the batch as NaN

@@ -191,8 +191,7 @@ class SmoothedConditions:
     def _gap(self, norm: Any, margins: Any, multipliers: Any, dual_norm: Any) -> np.ndarray:
         """The gap once W is scaled to meet its margins; what scaling cannot meet is left out."""
         scaled, c = self.scaled, self.scaled.bounds
-        asked = scaled.inequality & (c > 0)
-        fixed = ((scaled.equality | (scaled.inequality & ~asked)) & (c != 0)).any(-1)
+        asked, fixed = scaled.asked, ~scaled.scalable
         with np.errstate(all="ignore"):
             least = np.where(asked, margins / c, np.inf).min(-1, initial=np.inf)
             value = np.where(fixed | np.isinf(least), norm, norm / least)

@@ -12,6 +12,7 @@ entries ``(i, j)`` and ``(j, i)`` apart from all others.
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -94,7 +95,7 @@ class Tangent:
 
 
 @dataclass(frozen=True)
-class GraphPoint:
+class GraphPoint(abc.ABC):
     """A pair (W, M) on the smoothed graph, with common singular vectors.
 
     Attributes:
@@ -124,22 +125,22 @@ class GraphPoint:
         return (self.left * self.m[:, None]) @ np.swapaxes(self.right, -1, -2)
 
     @property
+    @abc.abstractmethod
     def norm(self) -> Float[np.ndarray, "k"]:
         """The norm of W."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def dual_norm(self) -> Float[np.ndarray, "k"]:
         """The dual norm of M."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def tangent(self, flattest: Float[np.ndarray, "k"]) -> Tangent:
         """The tangent.
 
         Args:
             flattest: Least slope of the threshold, and of what it leaves, to be used.
         """
-        raise NotImplementedError
 
     def _through(
         self, numerator: np.ndarray, denominator: np.ndarray, least: np.ndarray
@@ -239,14 +240,13 @@ class SpectralPoint(GraphPoint):
         t = self.threshold
         ratios = t.ratios()
         fixed = self._through(1 - ratios, ratios, flattest)
-        near, far = (t.x - t.level) / t.near, (t.x + t.level) / t.far
-        steep = np.maximum(t.slope, flattest[:, None])
+        level, level_slope = t.level_slopes(flattest[:, None])
         return Tangent(
             left=fixed.left,
             right=fixed.right,
             own=fixed.own,
             crossed=fixed.crossed,
             rest=fixed.rest,
-            level=0.5 * (near + far) / steep,
-            level_slope=((1 - far) * (1 + near) / steep).sum(-1) / self.scale,
+            level=level,
+            level_slope=level_slope / self.scale,
         )

@@ -42,6 +42,18 @@ class Threshold:
         """Its derivative."""
         return 1 + 0.5 * ((self.x - self.level) / self.near - (self.x + self.level) / self.far)
 
+    def level_slopes(
+        self, flattest: Float[np.ndarray, "k 1"]
+    ) -> tuple[Float[np.ndarray, "k q"], Float[np.ndarray, "k"]]:
+        """How what is left of x moves with the level, and how fast the threshold's sum does.
+
+        Args:
+            flattest: Least slope to divide by.
+        """
+        near, far = (self.x - self.level) / self.near, (self.x + self.level) / self.far
+        steep = np.maximum(self.slope, flattest)
+        return 0.5 * (near + far) / steep, ((1 - far) * (1 + near) / steep).sum(-1)
+
     def ratios(self) -> Float[np.ndarray, "k q n"]:
         """Divided differences between ``x_i`` and all of ``x_j``, ``-x_j`` and 0; in [0, 1]."""
         below, above = self.x - self.level, self.x + self.level

@@ -41,7 +41,7 @@ def _solve_in_blocks(task: Task, pace: Pace) -> Candidates:
     geometry = task.geometry
     assert isinstance(geometry, (Lp, Schatten))
     W, multipliers = task.W.copy(), np.zeros_like(task.multipliers)
-    known = np.flatnonzero(np.isfinite(W).all((-1, -2)) & W.any((-1, -2)))  # zero needs no work
+    known = task.begun
     entries = task.scaled.left.size * task.W.shape[-1] // max(len(task.W), 1)
     step = max(1, _BLOCK_ENTRIES // max(entries, 1))
     for first in range(0, known.size, step):

@@ -10,18 +10,17 @@ system in the multipliers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import abc
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.margin.scaling import ScaledConstraints
-from attractor.margin.smooth.norm_expansions import Expansion
+from attractor.margin.smooth.norm_expansions import Expansion, kept_curvature
 
 _LEAST_CURVATURE = 1e-8
-_SECANT = 0.3
-"""Share of the slope of a secant that counts as least curvature."""
 
 
 @runtime_checkable
@@ -62,14 +61,24 @@ class View:
         return View(W, margins, strain, exponent, self.expansion.choose(index))
 
 
-@runtime_checkable
-class Variables(Protocol):
-    """The linear algebra of one choice of variables."""
+@dataclass(frozen=True)
+class Variables(abc.ABC):
+    """The linear algebra of one choice of variables.
+
+    Attributes:
+        scaled: The constraints.
+        expansions: Of the norm that is smooth.
+    """
+
+    scaled: ScaledConstraints
+    expansions: Expansions
 
     def choose(self, index: Any) -> Variables:
         """Chooses instances."""
-        ...
+        chosen = self.expansions.choose(index)
+        return replace(self, scaled=self.scaled.choose(index), expansions=chosen)
 
+    @abc.abstractmethod
     def look(
         self,
         multipliers: Float[np.ndarray, "k m"],
@@ -77,31 +86,23 @@ class Variables(Protocol):
         exponent: Float[np.ndarray, "k 1 1"],
     ) -> View:
         """What is known at an iterate."""
-        ...
 
+    @abc.abstractmethod
     def system(
         self, view: View, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """Change of the margins by a Newton step: a matrix times that of multipliers, plus more."""
-        ...
 
+    @abc.abstractmethod
     def step(
         self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
     ) -> Float[np.ndarray, "k d e"]:
         """The step of W that goes with a change of the multipliers."""
-        ...
 
 
 @dataclass(frozen=True)
-class MultipliersAlone:
+class MultipliersAlone(Variables):
     """For p < 2: W is the gradient of half the squared dual norm."""
-
-    scaled: ScaledConstraints
-    expansions: Expansions
-
-    def choose(self, index: Any) -> MultipliersAlone:
-        """Chooses instances."""
-        return MultipliersAlone(self.scaled.choose(index), self.expansions.choose(index))
 
     def look(
         self,
@@ -132,15 +133,8 @@ class MultipliersAlone:
 
 
 @dataclass(frozen=True)
-class MatrixAndMultipliers:
+class MatrixAndMultipliers(Variables):
     """For p > 2: W is varied too, by the inverse of the Hessian of half its squared norm."""
-
-    scaled: ScaledConstraints
-    expansions: Expansions
-
-    def choose(self, index: Any) -> MatrixAndMultipliers:
-        """Chooses instances."""
-        return MatrixAndMultipliers(self.scaled.choose(index), self.expansions.choose(index))
 
     def look(
         self,
@@ -183,14 +177,8 @@ def _inverse(
 
 
 def _curvature(view: View, residual: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k d e"]:
-    """The curvature, kept from vanishing where W or M does, which would let steps grow at will.
-
-    From zero, ``z^(k - 1) = residual`` is reached along a secant of slope
-    ``residual^((k - 2) / (k - 1))``. That is the least slope used; it vanishes in the end.
-    """
-    exponent = view.exponent
-    least = residual[:, None, None] ** ((exponent - 2) / (exponent - 1))
-    return np.maximum(view.expansion.curvature, np.maximum(_SECANT * least, _LEAST_CURVATURE))
+    residual = residual[:, None, None]
+    return kept_curvature(view.expansion, view.exponent, residual, _LEAST_CURVATURE)
 
 
 def _solve(

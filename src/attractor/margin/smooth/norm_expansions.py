@@ -19,6 +19,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+_SECANT = 0.3
+"""Share of the slope of a secant that counts as least curvature."""
 _MOST_ENTRIES = 2**22
 """Entries of the constraints written out as rows that are held at a time."""
 
@@ -73,6 +75,21 @@ class Expansion:
         arrays = (self.norm, self.gradient, self.normal, self.curvature)
         norm, gradient, normal, curvature = (array[index] for array in arrays)
         return Expansion(norm, gradient, normal, curvature, self.frame.choose(index))
+
+
+def kept_curvature(
+    expansion: Expansion,
+    exponent: Float[np.ndarray, "k 1 1"],
+    residual: Float[np.ndarray, "k 1 1"],
+    least: float,
+) -> Float[np.ndarray, "k d e"]:
+    """The curvature, kept from vanishing where Z does, which would let steps grow at will.
+
+    From zero, ``z^(k - 1) = residual`` is reached along a secant of slope
+    ``residual^((k - 2) / (k - 1))``. That is the least slope used; it vanishes in the end.
+    """
+    secant = _SECANT * residual ** ((exponent - 2) / (exponent - 1))
+    return np.maximum(expansion.curvature, np.maximum(secant, least))
 
 
 class EntrywiseExpansions:

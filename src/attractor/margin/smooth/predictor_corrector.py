@@ -276,6 +276,6 @@ def _gap_and_shortfall(state: _State) -> tuple[Float[np.ndarray, "k"], Float[np.
     square = np.square(view.expansion.norm[:, 0, 0])
     weighed = np.where(scaled.inequality, state.multipliers * state.slacks, 0.0)
     unmet = np.abs(_unmet(scaled, view.margins, state.slacks))
-    asked = scaled.inequality & (c > 0)
+    asked = scaled.asked
     shortfall = np.where(asked, unmet / np.where(asked, c, 1.0), unmet)
     return weighed.sum(-1) / square, shortfall.max(-1, initial=0.0)
