@@ -9,6 +9,7 @@ from typing import Any
 from jaxtyping import Float
 
 from attractor.geometry.contract import Geometry
+from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.exponent import exponent_after, exponent_text
 from attractor.geometry.frobenius import Frobenius
@@ -193,7 +194,7 @@ def _singular_values(W: Any) -> Any:
     """Singular values as matrices of one row, NaN where W is not finite."""
     xp = W.__array_namespace__()
     shrunk, scale, finite = _prepared(xp, W)
-    values = xp.linalg.svdvals(shrunk)[..., None, :] * scale
+    values = singular_values(shrunk)[..., None, :] * scale
     return xp.where(finite, values, xp.nan)
 
 
@@ -201,7 +202,7 @@ def _on_singular_values(W: Any, function: Callable[[Any], Any]) -> Any:
     """``U f(s) V^T`` with ``W = U s V^T``; f takes singular values as matrices of one row."""
     xp = W.__array_namespace__()
     shrunk, scale, finite = _prepared(xp, W)
-    U, values, V = xp.linalg.svd(shrunk, full_matrices=False)
+    U, values, V = singular_value_decomposition(shrunk)
     rounding = sum(W.shape[-2:]) * xp.finfo(values.dtype).eps
     values = xp.where(values > rounding * values[..., :1], values, xp.zeros_like(values))
     return xp.where(finite, (U * function(values[..., None, :] * scale)) @ V, xp.nan)
