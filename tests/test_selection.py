@@ -1,17 +1,12 @@
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attractor.attention import ConcaveHead, LinearHead, ReLUHead, VocabularyHead
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
-
-
-class Head:
-    def __init__(self, weight):
-        self.weight = np.asarray(weight, dtype=float)
-
-    def __call__(self, outputs):
-        return outputs @ self.weight
 
 
 def test_optimal_tokens_follow_the_label(rng):
@@ -19,15 +14,15 @@ def test_optimal_tokens_follow_the_label(rng):
     tokens = Tokens(keys, rng.normal(size=(3, 5)), [1, -1, 1])
     predictions = keys @ v
     expected = [predictions[0].argmax(), predictions[1].argmin(), predictions[2].argmax()]
-    assert optimal_tokens(tokens, Head(v)).index.tolist() == expected
-    np.testing.assert_allclose(token_scores(tokens, Head(v))[1, 0], -predictions[1])
+    assert optimal_tokens(tokens, LinearHead(v)).index.tolist() == expected
+    np.testing.assert_allclose(token_scores(tokens, LinearHead(v))[1, 0], -predictions[1])
 
 
 def test_masked_tokens_are_never_chosen(rng):
     keys = np.zeros((1, 3, 2))
     keys[0, :, 0] = [3, 2, 1]
     tokens = Tokens(keys, np.ones((1, 2)), [1], mask=[[0, 1, 1]])
-    assert optimal_tokens(tokens, Head([1, 0])).index.tolist() == [1]
+    assert optimal_tokens(tokens, LinearHead([1, 0])).index.tolist() == [1]
     assert attended_tokens(tokens, np.ones((2, 2))).index.tolist() == [1]
 
 
@@ -35,7 +30,7 @@ def test_ties_are_reported_and_kept_together():
     keys = np.array([[[1.0, 0.0], [1.0, 5.0], [0.0, 1.0]]])
     tokens = Tokens(keys, np.ones((1, 2)), [1])
     with pytest.warns(TiedTokensWarning, match=r"tokens \[0, 1\]"):
-        selection = optimal_tokens(tokens, Head([1, 0]))
+        selection = optimal_tokens(tokens, LinearHead([1, 0]))
     assert selection.mask[0, 0].tolist() == [True, True, False]
     assert selection.index.tolist() == [-1]
     assert selection.ties == 1
@@ -47,7 +42,11 @@ def test_scores_that_tie_up_to_rounding_tie():
     assert 0.1 + 0.2 != 0.3
     tokens = Tokens(keys, np.ones((1, 3)), [-1])
     with pytest.warns(TiedTokensWarning):
-        assert optimal_tokens(tokens, Head([1, 1, 1])).mask[0, 0].tolist() == [True, True, False]
+        assert optimal_tokens(tokens, LinearHead([1, 1, 1])).mask[0, 0].tolist() == [
+            True,
+            True,
+            False,
+        ]
 
 
 def test_a_zero_matrix_attends_to_everything(rng):
@@ -89,7 +88,39 @@ def test_bad_positions_are_refused(rng, index, words):
 
 def test_scores_need_labels_and_a_head_that_fits(rng):
     with pytest.raises(InvalidInputError, match="carry no labels"):
-        optimal_tokens(Tokens(rng.normal(size=(2, 3, 5)), np.ones((2, 5))), Head(np.ones(5)))
+        optimal_tokens(Tokens(rng.normal(size=(2, 3, 5)), np.ones((2, 5))), LinearHead(np.ones(5)))
     tokens = Tokens(rng.normal(size=(2, 3, 5)), np.ones((2, 5)), [1, 1])
     with pytest.raises(InvalidInputError, match="one number a token"):
-        optimal_tokens(tokens, Head(np.ones((5, 5))))
+        optimal_tokens(tokens, lambda outputs: outputs @ np.ones((5, 5)))
+    with pytest.raises(InvalidInputError, match="reads vectors of dimension 4"):
+        optimal_tokens(tokens, LinearHead(np.ones(4)))
+    with pytest.raises(InvalidInputError, match="it gives 3 logits for each output"):
+        optimal_tokens(tokens, VocabularyHead(np.ones((3, 5))))
+
+
+def test_nonlinear_heads_score_tokens_by_what_they_would_answer_alone(rng):
+    keys = rng.normal(size=(2, 3, 4, 5))
+    tokens = Tokens(keys, rng.normal(size=(2, 3, 5)), [[1, -1, 1], [-1, 1, 1]])
+    hidden, v = rng.normal(size=(5, 6)), rng.normal(size=5)
+    signs = tokens.labels[..., None]
+    for head, predictions in [
+        (ReLUHead(hidden), np.maximum(keys @ hidden, 0).sum(-1)),
+        (ConcaveHead(v, 0.7), keys @ v - 0.7 * (keys**2).sum(-1)),
+        (eqx.nn.Lambda(lambda x: jnp.tanh(x).sum()), np.tanh(keys).sum(-1)),
+        (lambda outputs: np.cos(outputs).sum(-1), np.cos(keys).sum(-1)),
+    ]:
+        expected = signs * predictions[:, :, None]
+        np.testing.assert_allclose(token_scores(tokens, head), expected, rtol=1e-12, atol=1e-13)
+        np.testing.assert_array_equal(
+            optimal_tokens(tokens, head).index, expected[:, :, 0].argmax(-1)
+        )
+
+
+def test_tokens_that_a_nonlinear_head_ties_up_to_rounding_tie():
+    third = 1 / 3
+    keys = np.array([[[0.1, 0.2, 0.0], [0.0, 0.0, 0.3], [0.0, third, 0.0]]])
+    tokens = Tokens(keys, np.ones((1, 3)), [-1])
+    for scale in (1e-6, 1.0, 1e6):  # hidden sums far larger or smaller than what comes of them
+        head = ReLUHead(np.ones((3, 2)) * scale, [1.0, -0.5])
+        with pytest.warns(TiedTokensWarning):
+            assert optimal_tokens(tokens, head).mask[0, 0].tolist() == [True, True, False]

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.attention.heads import Head, as_head
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.tokens import Tokens
 
@@ -98,7 +100,7 @@ class Selection:
 
 
 def token_scores(
-    tokens: Tokens, head: Callable[[Any], Any]
+    tokens: Tokens, head: Head | Callable[[Any], Any]
 ) -> Float[np.ndarray, "*instances sequence query token"]:
     """Token scores ``gamma_ikt = y_ik h(x_it)``, minus infinity where masked.
 
@@ -106,15 +108,24 @@ def token_scores(
     by the label (*Transformers as Support Vector Machines*, definition of token scores).
 
     Args:
-        tokens: The data set, with labels.
-        head: Maps outputs ``(*instances, ..., v)`` to predictions.
+        tokens: The data set, with labels -1 and +1.
+        head: A head of one prediction, or another function from outputs ``(*instances, ..., v)``
+            to predictions.
 
     Raises:
-        InvalidInputError: If the tokens carry no labels, or the head does not fit the values.
+        InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
+            gives logits, for which the score of a token is not defined.
     """
     if tokens.labels is None:
         raise InvalidInputError(
             "tokens", "they carry no labels, so tokens have no score", "Pass labels to Tokens"
+        )
+    head = _as_function(head, tokens)
+    if isinstance(head, Head) and head.classes is not None:
+        raise InvalidInputError(
+            "head",
+            f"it gives {head.classes} logits for each output, for which tokens have no score",
+            "Give a head of one prediction, or choose tokens with Selection.from_index",
         )
     predictions = np.asarray(head(tokens.values), dtype=np.float64)
     if predictions.shape != tokens.values.shape[:-1]:
@@ -126,13 +137,14 @@ def token_scores(
     return np.where(tokens.mask, tokens.labels[..., None] * predictions[..., None, :], -np.inf)
 
 
-def optimal_tokens(tokens: Tokens, head: Callable[[Any], Any]) -> Selection:
+def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selection:
     """The tokens with the highest score in each row; ties are kept together and reported.
 
     Two scores tie when they differ by no more than rounding leaves of equal ones.
 
     Raises:
-        InvalidInputError: If the tokens carry no labels, or the head does not fit the values.
+        InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
+            gives logits.
     """
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
@@ -167,17 +179,20 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
     return Selection(mask, mask.sum(-1) > 1)
 
 
+def _as_function(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | Callable[[Any], Any]:
+    """A head that reads a batch: an Equinox module of the user's reads one vector."""
+    return as_head(head, tokens.value_dimension) if isinstance(head, eqx.Module) else head
+
+
 def _rounding(
-    tokens: Tokens, head: Callable[[Any], Any]
+    tokens: Tokens, head: Head | Callable[[Any], Any]
 ) -> Float[np.ndarray, "*instances sequence query"]:
-    """Rounding of a token score: a few units of |y| |v| |x|, or of the scores themselves."""
-    size = np.linalg.norm(tokens.values, axis=-1)
-    weight = getattr(head, "weight", None)
-    if weight is None:
-        size = np.abs(np.asarray(head(tokens.values), dtype=np.float64))
+    """Rounding of a token score: a few units of the terms it is summed from."""
+    head = _as_function(head, tokens)
+    if isinstance(head, Head):
+        size = head.reach(tokens.values)
     else:
-        norm = np.linalg.norm(np.asarray(weight, dtype=np.float64), axis=-1)
-        size = size * norm[..., None, None]
+        size = np.abs(np.asarray(head(tokens.values), dtype=np.float64))
     largest = np.where(tokens.mask, size[..., None, :], 0).max(-1)
     assert tokens.labels is not None
     return _TIE_ROUNDINGS * np.finfo(np.float64).eps * np.abs(tokens.labels) * largest

@@ -1,29 +1,155 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.attention import AttentionMatrix, attention_rows, get_parameterization
+from attractor.attention import (
+    AttentionMatrix,
+    Joint,
+    KeyQuery,
+    LinearHead,
+    Logistic,
+    PromptVector,
+    attention_rows,
+    get_parameterization,
+    mean_loss,
+    scaled_gradient,
+)
+from attractor.attention.scaled import magnitude
 from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius
+from attractor.geometry import Frobenius, Lp, Nuclear, Spectral
 from attractor.precision import double_precision
 from attractor.tokens import Tokens
 
+ALL = (AttentionMatrix(), KeyQuery(1), KeyQuery(2), KeyQuery(), PromptVector())
 
-def test_scores_are_those_of_the_tokens(rng):
-    tokens = Tokens(rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 5, 6)), np.ones((3, 5)))
-    W = rng.normal(size=(2, 6))
+
+def tokens_of(rng, d=3, e=4):
+    return Tokens(
+        rng.normal(size=(3, 5, d)), rng.normal(size=(3, e)), np.where(rng.random(3) < 0.5, -1, 1)
+    )
+
+
+@pytest.mark.parametrize("layer", ALL, ids=str)
+def test_scores_are_those_of_the_effective_matrix(rng, layer):
+    tokens = layer.prepare(tokens_of(rng))
     with double_precision():
-        found = AttentionMatrix().scores(jnp.asarray(W), attention_rows(tokens))
+        parameters = layer.initial(jax.random.key(1), 3, tokens.query_dimension)
+        found = layer.scores(parameters, attention_rows(tokens))
+        W = np.asarray(layer.effective_matrix(parameters))
     np.testing.assert_allclose(found, tokens.scores(W), atol=1e-14)
 
 
-def test_the_matrix_stands_for_itself(rng):
-    W = rng.normal(size=(2, 3))
-    parameterization = get_parameterization("W")
-    assert parameterization.effective_matrix(parameterization.from_matrix(W)) is W
-    assert parameterization.effective_geometry(Frobenius()) == Frobenius()
+@pytest.mark.parametrize("layer", ALL, ids=str)
+def test_gradients_are_those_of_the_loss(rng, layer):
+    tokens, head = layer.prepare(tokens_of(rng)), LinearHead(rng.normal(size=3))
+    rows = attention_rows(tokens)
+    with double_precision():
+        parameters = layer.initial(jax.random.key(2), 3, tokens.query_dimension)
+
+        def loss(parameters, head):
+            return mean_loss(layer, Logistic(), parameters, head, rows)
+
+        found = scaled_gradient(layer, Logistic(), parameters, head, rows)
+        textbook = jax.grad(loss, argnums=(0, 1))(parameters, jax.tree.map(jnp.asarray, head))
+        for ours, theirs in zip(found, textbook, strict=True):
+            jax.tree.map(
+                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), magnitude(ours), theirs
+            )
+
+
+def test_factor_gradients_are_the_chain_rule_far_past_saturation(rng, oracle):
+    tokens, v, W = oracle.equal_gap(1500.0, 3)
+    exact, log_norm = oracle.gradient(tokens, v, W)
+    layer = KeyQuery()
+    with double_precision():
+        factors = layer.from_matrix(jnp.asarray(W))
+        found = scaled_gradient(layer, Logistic(), factors, LinearHead(v), attention_rows(tokens))
+        for scaled, chained in zip(
+            found.attention, (exact @ factors.Q, exact.T @ factors.K), strict=True
+        ):
+            assert float(scaled.log_scale) < -1000
+            ours = scaled.mantissa * np.exp(scaled.log_scale - log_norm)
+            np.testing.assert_allclose(ours, chained, atol=1e-11 * np.abs(chained).max())
+
+
+def test_balanced_factors_stand_for_the_matrix_or_the_nearest_of_their_rank(rng):
+    W = rng.normal(size=(5, 4, 3))
+    full = KeyQuery().from_matrix(W)
+    np.testing.assert_allclose(KeyQuery().effective_matrix(full), W, atol=1e-13)
+    assert full.K.shape == (5, 4, 4) and full.Q.shape == (5, 3, 4)
+    np.testing.assert_allclose(
+        full.K.mT @ full.K, full.Q.mT @ full.Q, atol=1e-13, err_msg="the factors are not balanced"
+    )
+    one = KeyQuery(1)
+    nearest = one.effective_matrix(one.from_matrix(W))
+    values = np.linalg.svd(W, compute_uv=False)
+    missing = np.linalg.norm(W - nearest, axis=(-2, -1))
+    np.testing.assert_allclose(missing, np.linalg.norm(values[:, 1:], axis=-1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layer", (AttentionMatrix(), KeyQuery(2)), ids=str)
+def test_arrays_and_parameters_are_the_same(layer):
+    with double_precision():
+        parameters = layer.initial(jax.random.key(0), 3, 4)
+    arrays = layer.to_arrays(parameters)
+    assert {name: array.shape for name, array in arrays.items()} == layer.shapes(3, 4)
+    again = jax.tree.leaves(layer.from_arrays(arrays))
+    for leaf, same in zip(jax.tree.leaves(parameters), again, strict=True):
+        np.testing.assert_array_equal(leaf, same)
+
+
+def test_geometries_are_known_or_said_not_to_be():
+    for layer in (AttentionMatrix(), Joint(AttentionMatrix())):
+        assert layer.effective_geometry(Lp(3)) == Lp(3)
+        assert layer.effective_geometry(None) is None
+    assert KeyQuery(2).effective_geometry(Frobenius()) == Nuclear()
+    assert KeyQuery().effective_geometry(Lp(3)) is None
+    assert PromptVector().effective_geometry(Lp(3)) == Lp(3)
+    assert PromptVector().effective_geometry(Spectral()) == Frobenius()
+
+
+def test_a_prompt_sees_weighted_keys_and_averages_the_tokens(rng):
+    keys, labels = rng.normal(size=(2, 3, 4, 5)), np.ones((2, 3))
+    weights = rng.normal(size=(5, 2))
+    tokens = Tokens(keys, np.ones((2, 3, 7)), labels)
+    prepared = PromptVector(weights).prepare(tokens)
+    expected = Tokens.prompt_vector(keys, labels, weights)
+    for name in ("keys", "queries", "values", "labels", "mask"):
+        np.testing.assert_allclose(getattr(prepared, name), getattr(expected, name), atol=1e-15)
+    np.testing.assert_array_equal(PromptVector().prepare(tokens).keys, keys)
+
+
+def test_a_prompt_refuses_what_it_cannot_use(rng):
+    several = Tokens(rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 5, 6)), np.ones((3, 5)))
+    with pytest.raises(InvalidInputError, match="tokens: each sequence has 5 queries"):
+        PromptVector().prepare(several)
+    with pytest.raises(InvalidInputError, match=r"weights: the shape is \(5, 5\)"):
+        PromptVector(np.eye(5)).prepare(tokens_of(rng))
+
+
+@pytest.mark.parametrize("width", (0, -1, 2.5, True, "two"))
+def test_a_width_is_a_positive_integer(width):
+    with pytest.raises(InvalidInputError, match="width"):
+        KeyQuery(width)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("W", AttentionMatrix()),
+        ("(K, Q)", KeyQuery()),
+        ("KQ", KeyQuery()),
+        ("p", PromptVector()),
+        ("(v, W)", Joint(AttentionMatrix())),
+        ("v,p", Joint(PromptVector())),
+        ("(v, K, Q)", Joint(KeyQuery())),
+    ],
+)
+def test_the_names_of_the_papers_are_known(name, layer):
+    assert get_parameterization(name) == layer
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(InvalidInputError, match="Known: W"):
+    with pytest.raises(InvalidInputError, match="Known: 'W', 'v, W', 'KQ'"):
         get_parameterization("low rank")

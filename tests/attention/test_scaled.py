@@ -4,7 +4,15 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.attention.scaled import Scaled, direction, log_norm, magnitude
+from attractor.attention.scaled import (
+    Scaled,
+    add_multiple,
+    direction,
+    entry_directions,
+    leaf_directions,
+    log_norm,
+    magnitude,
+)
 from attractor.precision import double_precision
 
 
@@ -94,3 +102,31 @@ def test_zero_stays_zero():
     number = {"a": scaled([0.0], -np.inf), "b": scaled([0.0], -np.inf)}
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(direction(number)))
     assert log_norm(number) == -np.inf
+
+
+def test_a_scale_for_every_entry():
+    number = {
+        "a": scaled([2.0, -3.0, 0.0], [-2000.0, -2001.0, -np.inf]),
+        "b": scaled([1.0], [-5000.0]),
+    }
+    found = direction(number)
+    np.testing.assert_allclose(found["a"], [2, -3 * np.exp(-1), 0])
+    assert found["b"] == 0  # it is that much smaller
+    assert leaf_directions(number)["b"] == 1
+    np.testing.assert_array_equal(jnp.sign(entry_directions(number)["a"]), [1, -1, 0])
+    np.testing.assert_allclose(log_norm(number), -2000 + np.log(4 + 9 * np.exp(-2)) / 2)
+    np.testing.assert_allclose(
+        magnitude({"c": scaled([1.0, 3.0], [-800.0, 1.0])})["c"][1], 3 * np.e
+    )
+
+
+def test_adding_a_multiple_loses_neither():
+    parameters = jnp.array([2.0, 0.0, -1.0])
+    for log_scale in (np.full(3, -3.0), -3.0):
+        found = add_multiple(scaled([1.0, 1.0, 4.0], log_scale), 0.5, parameters)
+        np.testing.assert_allclose(
+            magnitude(found), np.exp(-3) * np.array([1, 1, 4]) + [1, 0, -0.5]
+        )
+    found = add_multiple(scaled([1.0, 1.0, 4.0], [-3000.0, -3000.0, 3000.0]), 0.5, parameters)
+    np.testing.assert_allclose(found.mantissa, [2, 1, 4])
+    np.testing.assert_allclose(found.log_scale, [np.log(0.5), -3000, 3000])

@@ -1,10 +1,32 @@
 """The attention room: the exact kernel, heads, losses, parameterizations, scaled gradients."""
 
-from attractor.attention.heads import Head, LinearHead
-from attractor.attention.losses import Exponential, Linear, Logistic, Loss, get_loss
+from attractor.attention.heads import (
+    ConcaveHead,
+    Head,
+    LinearHead,
+    ModuleHead,
+    ReLUHead,
+    ValueMatrix,
+    VocabularyHead,
+)
+from attractor.attention.losses import (
+    CrossEntropy,
+    Exponential,
+    Linear,
+    Logistic,
+    Loss,
+    Squared,
+    UserLoss,
+    get_loss,
+)
 from attractor.attention.parameterization import (
     AttentionMatrix,
+    Joint,
+    KeyQuery,
+    KeyQueryFactors,
     Parameterization,
+    Parameters,
+    PromptVector,
     get_parameterization,
 )
 from attractor.attention.rows import Rows, attention_rows
@@ -14,17 +36,30 @@ from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_atten
 
 __all__ = [
     "AttentionMatrix",
+    "ConcaveHead",
+    "CrossEntropy",
     "Exponential",
     "Head",
+    "Joint",
+    "KeyQuery",
+    "KeyQueryFactors",
     "Linear",
     "LinearHead",
     "Logistic",
     "Loss",
+    "ModuleHead",
     "Parameterization",
+    "Parameters",
+    "PromptVector",
+    "ReLUHead",
     "Rows",
     "Scaled",
     "ScaledGradient",
     "SoftmaxRow",
+    "Squared",
+    "UserLoss",
+    "ValueMatrix",
+    "VocabularyHead",
     "attention_rows",
     "get_loss",
     "get_parameterization",

@@ -14,15 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from attractor.attention.heads import Head
+from attractor.attention.heads import Head, as_head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization
+from attractor.attention.prediction import Prediction, token_gains
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, common_log_scale, relative
-from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_row
-
-_TIE_ROUNDINGS = 4
-"""Roundings, relative to |u| |x|, within which two tokens have the same effect on the loss."""
+from attractor.attention.softmax import row_cotangent, softmax_row
 
 
 class ScaledGradient(NamedTuple):
@@ -38,7 +36,11 @@ class ScaledGradient(NamedTuple):
 
 
 def scaled_gradient(
-    parameterization: Parameterization, loss: Loss, parameters: PyTree, head: Head, rows: Rows
+    parameterization: Parameterization,
+    loss: Loss,
+    parameters: PyTree,
+    head: Head | eqx.Module,
+    rows: Rows,
 ) -> ScaledGradient:
     """Gradient of ``L = mean_ik loss(h(sum_t softmax(s_ik)_t v_it), y_ik)``, at any magnitude.
 
@@ -50,25 +52,32 @@ def scaled_gradient(
         parameterization: What the attention parameters mean.
         loss: The loss.
         parameters: Attention parameters.
-        head: The head, for this data set alone.
+        head: The head, for this data set alone; or an Equinox module from one output to one
+            prediction, whose gradient comes as that of the ``ModuleHead`` made of it.
         rows: The data set.
+
+    Raises:
+        InvalidInputError: If the head does not fit the values.
     """
-    head = jax.tree.map(jnp.asarray, head)  # NumPy leaves would count as constants
+    # NumPy leaves would count as constants.
+    reader = jax.tree.map(jnp.asarray, as_head(head, rows.values.shape[-1]))
     scores, pull_attention = jax.vjp(lambda p: parameterization.scores(p, rows), parameters)
     row = softmax_row(scores, rows.mask)
     outputs = jnp.einsum("nkt,ntv->nkv", row.probabilities, rows.values)
-    predictions, pull_head = eqx.filter_vjp(lambda h, o: h(o), head, outputs)
-    cotangent, log_loss = loss.cotangent(predictions, rows.labels)
+    value, pull_head = eqx.filter_vjp(lambda h, o: h(o), reader, outputs)
+    cotangent, log_loss = loss.cotangent_at(
+        Prediction(value, outputs, reader, row, rows), rows.labels
+    )
     _, push = pull_head(cotangent)
-    gain = jnp.einsum("ntv,nkv->nkt", rows.values, push)
-    mantissa, log_softmax = row_cotangent(row, gain, _tie(row, push, rows))
+    mantissa, log_softmax = row_cotangent(row, *token_gains(rows, row, push))
 
     log_rows = log_softmax + log_loss
     scale, head_scale = common_log_scale(log_rows), common_log_scale(log_loss)
     share = relative(log_rows, scale) / log_rows.size
     head_share = relative(log_loss, head_scale) / log_loss.size
     (attention,) = pull_attention(mantissa * share[..., None])
-    head_mantissa, _ = pull_head(cotangent * head_share)
+    along_classes = (1,) * (cotangent.ndim - head_share.ndim)
+    head_mantissa, _ = pull_head(cotangent * head_share.reshape(head_share.shape + along_classes))
     return ScaledGradient(
         jax.tree.map(lambda leaf: Scaled(leaf, scale), attention),
         jax.tree.map(lambda leaf: Scaled(leaf, head_scale), head_mantissa),
@@ -76,19 +85,15 @@ def scaled_gradient(
 
 
 def mean_loss(
-    parameterization: Parameterization, loss: Loss, parameters: PyTree, head: Head, rows: Rows
+    parameterization: Parameterization,
+    loss: Loss,
+    parameters: PyTree,
+    head: Head | eqx.Module,
+    rows: Rows,
 ) -> Float[Array, ""]:
     """The training loss, the mean over all rows of one data set."""
+    reader = as_head(head, rows.values.shape[-1])
     row = softmax_row(parameterization.scores(parameters, rows), rows.mask)
     outputs = jnp.einsum("nkt,ntv->nkv", row.probabilities, rows.values)
-    return loss.value(head(outputs), rows.labels).mean()
-
-
-def _tie(
-    row: SoftmaxRow, push: Float[Array, "sequence query v"], rows: Rows
-) -> Float[Array, "sequence query token"]:
-    """How far rounding alone can move the difference of two tokens' effects."""
-    norms = rows.value_norms[..., None, :]
-    reach = norms + jnp.where(row.leader, norms, 0).sum(-1, keepdims=True)
-    unit = _TIE_ROUNDINGS * jnp.finfo(push.dtype).eps
-    return unit * jnp.linalg.norm(push, axis=-1, keepdims=True) * reach
+    prediction = Prediction(reader(outputs), outputs, reader, row, rows)
+    return loss.value_at(prediction, rows.labels).mean()

@@ -104,13 +104,33 @@ def row_cotangent(
         The mantissa, which sums to zero over tokens and is zero where masked, and the logarithm of
         the scale, minus infinity where the derivative is exactly zero.
     """
+    exchanged, log_scale = _exchanged(row, gain, tie)
+    mean = exchanged.sum(-1, keepdims=True) / row.total
+    return (exchanged - row.weight * mean) / row.total, log_scale
+
+
+def mean_difference(
+    row: SoftmaxRow,
+    gain: Float[Array, "*batch token"],
+    tie: Float[Array, "*batch token"] | float = 0.0,
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
+    """How far ``<gain, softmax(scores)>`` is from the leader's gain, at any magnitude.
+
+    Arguments and scale are those of ``row_cotangent``.
+    """
+    exchanged, log_scale = _exchanged(row, gain, tie)
+    return exchanged.sum(-1) / row.total[..., 0], log_scale
+
+
+def _exchanged(
+    row: SoftmaxRow, gain: Float[Array, "*batch token"], tie: Float[Array, "*batch token"] | float
+) -> tuple[Float[Array, "*batch token"], Float[Array, "*batch"]]:
+    """Weight times difference from the leader's gain, token by token, and the scale of a row."""
     difference = gain - jnp.where(row.leader, gain, 0).sum(-1, keepdims=True)
     live = row.mask & (jnp.abs(difference) > tie)
     log_scale = jnp.where(live, row.gap, -jnp.inf).max(-1, keepdims=True)
     reference = jnp.where(jnp.isneginf(log_scale), 0, log_scale)
-    exchanged = jnp.where(live, jnp.exp(row.gap - reference) * difference, 0)
-    mean = exchanged.sum(-1, keepdims=True) / row.total
-    return (exchanged - row.weight * mean) / row.total, log_scale[..., 0]
+    return jnp.where(live, jnp.exp(row.gap - reference) * difference, 0), log_scale[..., 0]
 
 
 def leading_token(masked_scores: Float[Array, "*batch token"]) -> Bool[Array, "*batch token"]:
