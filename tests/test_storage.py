@@ -1,7 +1,7 @@
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.storage import atomic_directory, atomic_file, check_writable
+from attractor.storage import atomic_directory, atomic_file, check_writable, owned_folder
 
 
 def names(folder):
@@ -80,3 +80,27 @@ def test_a_file_that_cannot_be_written_is_refused_early(tmp_path):
         with pytest.raises(InvalidInputError, match="out"):
             check_writable("out", path)
     assert names(tmp_path) == ["notes"]
+
+
+def test_a_folder_is_held_by_one_run_and_cleaned_of_killed_writes(tmp_path):
+    folder = tmp_path / "deep" / "run"
+    with owned_folder(folder, "marker.json", argument="checkpoint"):
+        (folder / "marker.json").write_text("{}")
+        (folder / ".state.partial-abc.bin").write_text("half")
+        with (
+            pytest.raises(InvalidInputError, match="checkpoint: another run"),
+            owned_folder(folder, "marker.json", argument="checkpoint"),
+        ):
+            pass
+    with owned_folder(folder, "marker.json", argument="checkpoint"):
+        assert names(folder) == ["marker.json"]
+
+
+def test_a_folder_that_is_not_ours_is_not_held(tmp_path):
+    (tmp_path / ".thesis.partial-1.tex").write_text("years of work")
+    with (
+        pytest.raises(InvalidInputError, match="did not write"),
+        owned_folder(tmp_path, "marker.json", argument="checkpoint"),
+    ):
+        pass
+    assert names(tmp_path) == [".thesis.partial-1.tex"]

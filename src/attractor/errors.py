@@ -92,6 +92,9 @@ class TrialStatus(enum.IntEnum):
     STATIONARY = 1
     BELOW_ROUNDING = 2
     DIVERGED = 3
+    STOPPED = 4
+    OUT_OF_STEPS = 5
+    UNCONVERGED = 6
 
     @property
     def message(self) -> str:
@@ -110,4 +113,11 @@ _TRIAL_MESSAGES = {
         "The step is smaller than the rounding of the parameters and changes nothing; frozen."
     ),
     TrialStatus.DIVERGED: "Parameters or gradient became infinite or undefined; frozen there.",
+    TrialStatus.STOPPED: "Met the condition to stop; frozen there.",
+    TrialStatus.OUT_OF_STEPS: (
+        "The solver took the most steps allowed before it arrived; frozen where it was."
+    ),
+    TrialStatus.UNCONVERGED: (
+        "Some point of the path is not stationary to the tolerance; its optimality says by how much."
+    ),
 }

@@ -39,6 +39,11 @@ class ProgressBar:
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, amount)
 
+    def skip(self, amount: float) -> None:
+        """Counts work that an earlier run did, which says nothing about the rate of this one."""
+        if self._bar is not None and self._task is not None:
+            self._bar.reset(self._task, completed=int(amount))
+
     def note(self, text: str) -> None:
         """Shows words beside the description, in place of those before."""
         if self._bar is not None and self._task is not None:

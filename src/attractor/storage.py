@@ -11,6 +11,13 @@ from pathlib import Path
 
 from attractor.errors import InvalidInputError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_PARTIAL = ".partial-"
+
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -33,7 +40,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise InvalidInputError("path", f"{destination} is a folder", "Give the name of a file")
     destination.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(
-        prefix=f".{destination.stem}.partial-", suffix=destination.suffix, dir=destination.parent
+        prefix=f".{destination.stem}{_PARTIAL}", suffix=destination.suffix, dir=destination.parent
     )
     os.close(handle)
     temporary = Path(name)
@@ -65,7 +72,7 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
     destination = Path(os.path.abspath(path))
     check_replaceable(destination, marker)
     destination.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{destination.name}.partial-"
+    prefix = f".{destination.name}{_PARTIAL}"
     temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=destination.parent))
     try:
         yield temporary
@@ -78,21 +85,60 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def check_replaceable(path: str | os.PathLike[str], marker: str) -> None:
+def check_replaceable(path: str | os.PathLike[str], marker: str, *, argument: str = "out") -> None:
     """Checks that a folder may be written or replaced, so that long work can refuse early.
+
+    Args:
+        path: The folder, which need not exist.
+        marker: Name of the file by which a folder of ours is known.
+        argument: The name to use in the error.
 
     Raises:
         InvalidInputError: If the path is a file, or a folder with contents that are not ours.
     """
     destination = Path(path)
     if destination.is_file():
-        raise InvalidInputError("out", f"{destination} is a file", "Give the name of a folder")
-    if destination.is_dir() and any(destination.iterdir()) and not (destination / marker).exists():
+        raise InvalidInputError(argument, f"{destination} is a file", "Give the name of a folder")
+    if not destination.is_dir() or (destination / marker).exists():
+        return
+    unfinished = set(destination.glob(f".{Path(marker).stem}{_PARTIAL}*"))  # of a killed write
+    if set(destination.iterdir()) - unfinished:
         raise InvalidInputError(
-            "out",
+            argument,
             f"the folder {destination} holds files that Attractor did not write",
             "Give the name of a new or empty folder, or of one that an earlier run wrote",
         )
+
+
+@contextlib.contextmanager
+def owned_folder(path: str | os.PathLike[str], marker: str, *, argument: str) -> Iterator[Path]:
+    """Makes a folder and holds it for this run alone, and removes what killed writes left in it.
+
+    The operating system lets go of the folder when the process ends, however it ends. Where it
+    offers no such locks (Windows, some network file systems) two runs are not kept apart.
+
+    Args:
+        path: The folder; it need not exist.
+        marker: Name of the file by which a folder of ours is known.
+        argument: The name to use in the error.
+
+    Yields:
+        The folder.
+
+    Raises:
+        InvalidInputError: If the folder is not ours, or another run holds it.
+    """
+    check_replaceable(path, marker, argument=argument)
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder) as alone:
+        if not alone:
+            raise InvalidInputError(
+                argument, f"another run is writing to {folder}", "Wait for it, or end it"
+            )
+        for leftover in folder.glob(f".*{_PARTIAL}*"):
+            leftover.unlink()
+        yield folder
 
 
 def check_writable(argument: str, path: str | os.PathLike[str]) -> None:
@@ -131,6 +177,26 @@ def _swap(temporary: Path, destination: Path) -> None:
         raise
     finally:
         shutil.rmtree(retired, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Locks a folder and says whether nobody else holds it."""
+    if fcntl is None:
+        yield True
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        except BlockingIOError:
+            alone = False
+        except OSError:  # a file system without locks
+            alone = True
+        yield alone
+    finally:
+        os.close(descriptor)
 
 
 def _flush(path: Path) -> None:

@@ -1,12 +1,13 @@
 import dataclasses
 import threading
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attractor.errors import TrialStatus
-from attractor.training import loop
+from attractor.training import blocks, loop
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +55,9 @@ def test_the_last_measurement_of_a_frozen_block_is_kept_too():
 
 
 def test_blocks_shrink_only_with_the_memory_of_one_trial():
-    def large(trials):
-        return np.zeros((len(trials), 1)), np.zeros((len(trials), 2**22 - 1))
-
-    assert loop._block_size(gather) == 25
-    assert loop._block_size(large) == 8
+    small, large = np.zeros(1), np.zeros(2**22 - 1)
+    assert blocks.block_size(small, small) == 25
+    assert blocks.block_size(small, large) == 8
 
 
 def test_an_error_in_one_block_ends_the_run():
@@ -79,3 +78,85 @@ def test_long_stretches_between_records_change_nothing():
                        advance=seen.append)  # fmt: skip
     np.testing.assert_array_equal(records.series["state"][0, :, 0], [1e6 - 7, 1e6 - 9001])
     assert len(seen) > 4 and sum(seen) == 3 * 9001
+
+
+def falling(trials):
+    """States that no floor stops."""
+    return gather(trials)[0], np.full((len(trials), 1), -np.inf)
+
+
+def below(record):
+    return record["state"][0] < 8
+
+
+def test_a_condition_freezes_the_trials_that_meet_it_where_they_are_recorded():
+    records = loop.run(Countdown(), falling, 60, [0, 2, 8, 30, 50], stop=below)
+    # Below 8 at step 0: trials 0 to 7; at step 2: up to 9; at 8: up to 15; and so on.
+    expected = np.select(
+        [np.arange(60) < 8, np.arange(60) < 10, np.arange(60) < 16, np.arange(60) < 38],
+        [0, 2, 8, 30],
+        50,
+    )
+    np.testing.assert_array_equal(records.steps_taken, expected)
+    stopped = np.arange(60) < 58
+    np.testing.assert_array_equal(records.status == TrialStatus.STOPPED, stopped)
+    assert (records.status[~stopped] == TrialStatus.TRAINED).all()
+    np.testing.assert_array_equal(records.series["state"][10:16, 2:, 0].T, [np.arange(2, 8)] * 3)
+
+
+def test_a_run_ends_when_every_trial_has_stopped():
+    seen = []
+    steps = [0, 4, 10**15]
+    records = loop.run(Countdown(), gather, 60, steps, stop=lambda r: True | (r["floor"][0] > 0),
+                       advance=seen.append)  # fmt: skip
+    assert (records.status == TrialStatus.STOPPED).all()
+    assert (records.steps_taken == 0).all()
+    np.testing.assert_array_equal(records.series["state"][..., 0].T, [np.arange(60.0)] * 3)
+    assert sum(seen) == 60 * 10**15
+
+
+def test_a_condition_gives_a_trial_the_same_numbers_alone():
+    together = loop.run(Countdown(), falling, 60, [0, 2, 8, 30, 50], stop=below)
+    alone = loop.run(Countdown(), lambda t: falling(t + 37), 1, [0, 2, 8, 30, 50], stop=below)
+    assert alone.steps_taken[0] == together.steps_taken[37] == 30
+    np.testing.assert_array_equal(alone.series["state"][0], together.series["state"][37])
+
+
+@dataclasses.dataclass(frozen=True)
+class Doubling(loop.Objective):
+    """Doubles the state until it overflows."""
+
+    def step(self, state, data):
+        diverged = ~jnp.isfinite(2 * state)
+        status = jnp.where(diverged, TrialStatus.DIVERGED, TrialStatus.TRAINED)
+        return jnp.where(diverged, state, 2 * state), status
+
+    def record(self, state, data):
+        return {"state": state}
+
+
+def test_a_diverging_trial_is_frozen_and_the_others_go_on():
+    start = np.where(np.arange(30) == 4, 2.0**1000, 1.0)
+    records = loop.run(Doubling(), lambda t: (start[t], start[t]), 30, [0, 10, 100])
+    others = np.arange(30) != 4
+    assert records.status[4] == TrialStatus.DIVERGED and records.steps_taken[4] == 23
+    assert (records.status[others] == TrialStatus.TRAINED).all()
+    np.testing.assert_array_equal(records.series["state"][4], [2.0**1000, 2.0**1010, 2.0**1023])
+    assert (records.series["state"][others] == [1, 2.0**10, 2.0**100]).all()
+
+
+def test_slow_stretches_are_short_so_that_a_run_can_be_interrupted(monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr(blocks.time, "monotonic", lambda: next(clock))
+    seen = []
+    loop.run(Doubling(), lambda t: (t * 0.0, t * 0.0), 1, [0, 10], advance=seen.append)
+    assert seen == [0.0] + [1.0] * 10  # a stretch of one step seems to take a second
+
+
+def test_a_chosen_device_is_respected():
+    chosen = jax.local_devices()[0]
+    with jax.default_device(chosen):
+        assert loop._devices() == [chosen]
+    with jax.default_device("cpu"):
+        assert loop._devices() == jax.local_devices(backend="cpu")
+    assert loop._devices() == jax.local_devices()

@@ -222,7 +222,7 @@ def test_causal_rows_train_with_first_rows_that_have_nothing_to_choose(rng):
         ({"head": np.ones(10)}, "head: ndarray is not a head"),
         ({"head": LinearHead(np.ones(9))}, "head: it reads vectors of dimension 9, .* have 10"),
         ({"head": LinearHead(np.ones((3, 10)))}, "head: it has 3 instances, .* have 2"),
-        ({"initial": np.zeros((3, 10, 10))}, r"initial: the shape is \(3, 10, 10\)"),
+        ({"initial": np.zeros((3, 10, 10))}, r"initial: the shape of W is \(3, 10, 10\)"),
         ({"initial": np.full((10, 10), np.nan)}, "initial: the entry at"),
         ({"loss": "hinge"}, "loss: there is none named 'hinge'"),
         ({"parameterization": "U"}, "parameterization: there is none"),

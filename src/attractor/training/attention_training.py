@@ -1,4 +1,4 @@
-"""Training of an attention layer with a fixed head, as the loop sees it."""
+"""Training of an attention layer, and of its head if asked for, as the loop sees it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Int, PyTree, UInt32
 
+from attractor.attention.entrywise_gradient import entrywise_gradient
+from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
-from attractor.attention.parameterization import Parameterization
+from attractor.attention.parameterization import Parameterization, Parameters
 from attractor.attention.rows import Rows
-from attractor.attention.scaled import log_norm
+from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.scaled_gradient import mean_loss, scaled_gradient
 from attractor.attention.softmax import softmax_row
 from attractor.errors import TrialStatus
@@ -27,74 +28,182 @@ from attractor.training.optimizers import Optimizer
 
 
 class AttentionState(NamedTuple):
-    """What changes in training: the attention parameters and the optimizer's memory."""
+    """What changes in training.
 
-    parameters: PyTree
+    Attributes:
+        parameters: What is trained.
+        memory: The optimizer's memory.
+        step: Number of steps taken.
+        log_time: Logarithm of the time that the same algorithm would have taken unnormalized.
+    """
+
+    parameters: Parameters
     memory: PyTree
+    step: Int[Array, ""]
+    log_time: Float[Array, ""]
 
 
 class AttentionData(NamedTuple):
-    """What stays: the rows of one data set and its head."""
+    """What stays.
+
+    Attributes:
+        rows: The rows of one data set.
+        head: The head; where it is trained, the one training began with.
+        key: Raw data of the key from which mini-batches are drawn.
+    """
 
     rows: Rows
     head: Head
+    key: UInt32[Any, "2"]
+
+
+class Snapshot(NamedTuple):
+    """One trial at a recorded step, as metrics of the user see it.
+
+    Attributes:
+        W: The effective attention matrix.
+        parameters: The attention parameters.
+        head: The head.
+        rows: The data set.
+        probabilities: Attention weights.
+        loss: The training loss over the whole data set.
+        log_gradient_norm: Logarithm of the Euclidean norm of its gradient.
+    """
+
+    W: Float[Array, "d e"]
+    parameters: PyTree
+    head: Head
+    rows: Rows
+    probabilities: Float[Array, "sequence query token"]
+    loss: Float[Array, ""]
+    log_gradient_norm: Float[Array, ""]
+
+
+Metric = Callable[[Snapshot], Array]
 
 
 @dataclass(frozen=True)
 class AttentionTraining(Objective):
-    """Descends ``mean_ik loss(h(sum_t softmax(s_ik)_t v_it), y_ik)`` in attention parameters."""
+    """Descends ``mean_ik loss(h(sum_t softmax(s_ik)_t v_it), y_ik)``.
+
+    Attributes:
+        parameterization: What the attention parameters are, and whether the head is trained.
+        loss: The loss.
+        optimizer: The step.
+        batch_size: Sequences in a step, drawn without replacement; None for all.
+        metrics: What is recorded besides, with its name.
+    """
 
     parameterization: Parameterization
     loss: Loss
     optimizer: Optimizer
+    batch_size: int | None = None
+    metrics: tuple[tuple[str, Metric], ...] = ()
 
-    def start(self, parameters: PyTree) -> AttentionState:
+    def start(self, attention: PyTree, head: Head) -> AttentionState:
         """The state before the first step."""
-        return AttentionState(parameters, self.optimizer.init(parameters))
+        trained: Any = Parameters(attention, head if self.parameterization.trains_head else None)
+        return AttentionState(
+            trained, self.optimizer.init(trained), jnp.zeros((), "int64"), jnp.array(-jnp.inf)
+        )
 
     def step(self, state: AttentionState, data: AttentionData) -> tuple[AttentionState, Array]:
         """Takes one step, and says whether it moved and where to."""
-        gradient = scaled_gradient(
-            self.parameterization, self.loss, state.parameters, data.head, data.rows
-        ).attention
-        updates, memory = self.optimizer.update(
-            self.optimizer.read(gradient), state.memory, state.parameters
+        rows = self._batch(state, data)
+        gradient = self._gradient(state.parameters, data.head, rows)
+        further = self._further(state, data, rows)
+        parameters, memory = self.optimizer.step(
+            gradient, state.memory, state.parameters, **further
         )
-        moved = AttentionState(optax.apply_updates(state.parameters, updates), memory)
+        log_time = self._log_time(gradient, state.log_time, further)
+        moved = AttentionState(parameters, memory, state.step + 1, log_time)
         # One pass over the parameters finds all three facts: passes cost more than arithmetic.
         slopes = jax.tree.map(lambda leaf: leaf.mantissa, gradient)
         diverged, changed, sloped = _any(
             lambda new, old, slope: (~jnp.isfinite(new), new != old, slope != 0),
-            (moved.parameters, state.parameters, slopes),
+            (parameters, state.parameters, slopes),
         )
         if jax.tree.leaves(memory):
             (remembered,) = _any(lambda new, old: (new != old,), (memory, state.memory))
             changed = changed | remembered
+        if self.batch_size is not None:
+            changed = jnp.array(True)  # another batch may move what this one left at rest
         resting = jnp.where(sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
         status = jnp.where(changed, TrialStatus.TRAINED, resting)
         # A step to infinity is not taken: the trial keeps the last place it could be at.
-        kept = jax.tree.map(lambda new, old: jnp.where(diverged, old, new), moved, state)
+        rests = diverged | ~changed
+        kept = jax.tree.map(lambda new, old: jnp.where(rests, old, new), moved, state)
         return kept, jnp.where(diverged, TrialStatus.DIVERGED, status)
 
     def record(self, state: AttentionState, data: AttentionData) -> dict[str, Array]:
-        """Loss, norm, gradient, what is attended to, and the effective matrix."""
-        rows, parameterization = data.rows, self.parameterization
-        gradient = scaled_gradient(
-            parameterization, self.loss, state.parameters, data.head, rows
-        ).attention
-        weights = softmax_row(
-            parameterization.scores(state.parameters, rows), rows.mask
-        ).probabilities
-        W = parameterization.effective_matrix(state.parameters)
-        geometry = parameterization.effective_geometry(self.optimizer.geometry) or Frobenius()
+        """Loss, norm, gradient, what is attended to, parameters, and the user's metrics."""
+        attention, head = state.parameters.attention, self._head(state.parameters, data.head)
+        layer, rows = self.parameterization, data.rows
+        gradient = self._gradient(state.parameters, data.head, rows)
+        probabilities = softmax_row(layer.scores(attention, rows), rows.mask).probabilities
+        W = layer.effective_matrix(attention)
+        geometry = layer.effective_geometry(self.optimizer.geometry) or Frobenius()
+        loss = mean_loss(layer, self.loss, attention, head, rows)
+        size = log_norm(gradient)
+        seen = Snapshot(W, attention, head, rows, probabilities, loss, size)
+        timed = self.optimizer.log_time_step is not None and not self.optimizer.weight_decay
         return {
-            "loss": mean_loss(parameterization, self.loss, state.parameters, data.head, rows),
+            "loss": loss,
             "norm": geometry.norm(W),
-            "log_gradient_norm": log_norm(gradient),
-            "attended": weights.argmax(-1).astype(jnp.int32),
-            "attended_probability": weights.max(-1),
-            "W": W,
+            "log_gradient_norm": size,
+            "log_time": state.log_time if timed else jnp.full_like(state.log_time, jnp.nan),
+            "attended": probabilities.argmax(-1).astype(jnp.int32),
+            "attended_probability": probabilities.max(-1),
+            **self.weights(state.parameters),
+            **{name: metric(seen) for name, metric in self.metrics},
         }
+
+    def weights(self, parameters: Parameters) -> dict[str, Any]:
+        """Effective matrix, attention parameters and trained head, as named arrays."""
+        arrays = dict(self.parameterization.to_arrays(parameters.attention))
+        arrays["W"] = self.parameterization.effective_matrix(parameters.attention)
+        if parameters.head is not None:
+            arrays |= {f"head_{name}": leaf for name, leaf in _named_leaves(parameters.head)}
+        return arrays
+
+    def _head(self, parameters: Parameters, fixed: Head) -> Head:
+        return fixed if parameters.head is None else parameters.head
+
+    def _gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
+        function = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
+        head = self._head(parameters, fixed)
+        found = function(self.parameterization, self.loss, parameters.attention, head, rows)
+        return Parameters(found.attention, None if parameters.head is None else found.head)
+
+    def _further(self, state: AttentionState, data: AttentionData, rows: Rows) -> dict[str, Array]:
+        """What the optimizer wants to know beside the gradient."""
+        if "log_excess" not in self.optimizer.needs:
+            return {}
+        attention, head = state.parameters.attention, self._head(state.parameters, data.head)
+        excess = log_excess_loss(self.parameterization, self.loss, attention, head, rows)
+        return {"log_excess": excess}
+
+    def _log_time(
+        self, gradient: PyTree[Scaled], before: Array, further: dict[str, Array]
+    ) -> Array:
+        if self.optimizer.log_time_step is None:
+            return before
+        return jnp.logaddexp(before, self.optimizer.log_time_step(gradient, **further))
+
+    def _batch(self, state: AttentionState, data: AttentionData) -> Rows:
+        """The rows of this step."""
+        if self.batch_size is None:
+            return data.rows
+        key = jax.random.fold_in(jax.random.wrap_key_data(data.key), state.step)
+        sequences = len(data.rows.keys)
+        chosen = jax.random.choice(key, sequences, (self.batch_size,), replace=False)
+        return jax.tree.map(lambda leaf: leaf[chosen], data.rows)
+
+
+def _named_leaves(tree: PyTree) -> list[tuple[str, Array]]:
+    """Leaves with their paths, such as ``layers_0_weight``."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [(jax.tree_util.keystr(path, simple=True, separator="_"), leaf) for path, leaf in leaves]
 
 
 def _any(facts: Callable[..., tuple[Array, ...]], trees: tuple[PyTree, ...]) -> tuple[Array, ...]:

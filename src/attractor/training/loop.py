@@ -1,69 +1,51 @@
 """The training loop: many trials of one compiled step, recorded now and then.
 
-It knows nothing of what is trained. Trials run in blocks of a fixed size, because the number of
-trials in a compiled batch changes the last bits of their results: with the block as the unit,
-trial 37 run alone gives the very numbers of trial 37 of 100. Blocks do not depend on each other
-and run in a few threads.
+It knows nothing of what is trained. Blocks of trials do not depend on each other; they run in a
+few threads, and on as many devices as there are.
 """
 
 from __future__ import annotations
 
-import abc
+import collections
+import contextlib
 import functools
+import itertools
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Int
 
-from attractor.errors import TrialStatus
+from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
+from attractor.storage import owned_folder
 from attractor.threads import processors
+from attractor.training.blocks import Gather, Place, Plan, block_size
+from attractor.training.checkpoint import MARKER, Checkpoint, recognize
+from attractor.training.fingerprint import program_digest
+from attractor.training.measurements import Measurements, Records
+from attractor.training.objective import Condition, Objective, check_condition
+from attractor.training.saved_run import SavedRun
 
-_LARGEST_BLOCK = 25
-_BLOCK_BYTES = 256 * 2**20
-_DISPATCH = 2000  # steps between two looks at whether the run was interrupted
-
-
-class Objective(abc.ABC):
-    """What is trained. It is hashable, and equal objectives share one compiled step."""
-
-    @abc.abstractmethod
-    def step(self, state: PyTree, data: PyTree) -> tuple[PyTree, Array]:
-        """Takes one step of one trial; returns its new state and its ``TrialStatus``."""
-
-    @abc.abstractmethod
-    def record(self, state: PyTree, data: PyTree) -> dict[str, Array]:
-        """Measures one trial where it stands."""
-
-
-@dataclass
-class Records:
-    """What the loop measured, as arrays over (trial, record, ...).
-
-    Attributes:
-        series: Every recorded quantity; those kept only at the end have no record axis.
-        status: How each trial ended, a ``TrialStatus``.
-        steps_taken: How many steps changed the trial before it ended or froze.
-    """
-
-    series: dict[str, np.ndarray]
-    status: Int[np.ndarray, "trial"]
-    steps_taken: Int[np.ndarray, "trial"]
+__all__ = ["Checkpoint", "Condition", "Objective", "Records", "run"]
 
 
 def run(
     objective: Objective,
-    gather: Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]],
+    gather: Gather,
     trials: int,
     recorded: Sequence[int] | Int[np.ndarray, "records"],
     *,
     last_only: frozenset[str] = frozenset(),
+    stop: Condition | None = None,
+    checkpoint: Checkpoint | None = None,
     advance: Callable[[float], None] = lambda amount: None,
+    skip: Callable[[float], None] = lambda amount: None,
 ) -> Records:
     """Trains every trial and records it at the steps asked for.
 
@@ -74,129 +56,152 @@ def run(
         trials: Number of trials.
         recorded: Increasing steps; training ends with the last.
         last_only: Names of measurements to keep at the last step only.
+        stop: Traced by JAX and evaluated on what is recorded of a trial, wherever it is recorded;
+            a trial for which it is true stays as it is from there on.
+        checkpoint: Where to write what is done, every now and then. The same call then goes on
+            from there, with the very numbers of a run that was never interrupted.
         advance: Told the number of trial steps just done, for a progress bar.
+        skip: Told the number of trial steps that an earlier call has done.
 
     Returns:
         The measurements. A trial that diverged, or can move no further, stays as it was while
         the others go on.
+
+    Raises:
+        InvalidInputError: If ``stop`` cannot be used, or the checkpoint is of another run.
+        FileFormatError: If the checkpoint is damaged.
     """
-    size = _block_size(gather)
-    blocks = [np.arange(i, min(i + size, trials)) for i in range(0, trials, size)]
-    store = _Store(trials, len(recorded), last_only)
-    train = functools.partial(
-        _train_block, objective, gather, np.asarray(recorded), size, store, advance
+    recorded = np.asarray(recorded)
+    with double_precision():
+        one_trial = jax.tree.map(lambda leaf: leaf[0], gather(np.zeros(1, dtype=np.int64)))
+    if stop is not None:
+        check_condition(objective, stop, *one_trial)
+    plan = Plan(objective, stop, gather, recorded, block_size(*one_trial))
+    blocks = [np.arange(i, min(i + plan.size, trials)) for i in range(0, trials, plan.size)]
+    measurements = Measurements(trials, len(recorded), last_only)
+    with contextlib.ExitStack() as stack:
+        saved = None
+        if checkpoint is not None:
+            folder = stack.enter_context(
+                owned_folder(checkpoint.path, MARKER, argument="checkpoint")
+            )
+            saved = _resume(folder, checkpoint, plan, blocks, measurements)
+            done = zip(blocks, saved.places, strict=True)
+            skip(float(sum(len(block) * place.step for block, place in done)))
+        _Workers(plan, blocks, measurements, saved, advance).train()
+    return Records(measurements.series, measurements.status, measurements.steps_taken)
+
+
+def _resume(
+    folder: Path,
+    checkpoint: Checkpoint,
+    plan: Plan,
+    blocks: list[Int[np.ndarray, "block"]],
+    measurements: Measurements,
+) -> SavedRun:
+    """Opens the run in a folder, once it is known to be this one."""
+    device = _devices()[0]
+    checkpoint = replace(
+        checkpoint,
+        settings={
+            "trials": measurements.trials,
+            "block size": plan.size,
+            "kept at the end only": sorted(measurements.last_only),
+            "stop": plan.stop,
+            **checkpoint.settings,
+        },
+        data={"recorded steps": plan.recorded, **checkpoint.data},
     )
-    with double_precision():  # compiles in this thread, so that the others find it compiled
-        _advance(objective, *_start(gather, blocks[0], size), np.int64(0))
-    pool = ThreadPoolExecutor(min(len(blocks), processors()))
-    try:
-        for done in as_completed([pool.submit(train, block) for block in blocks]):
-            done.result()
-    finally:
-        store.abandoned.set()
-        pool.shutdown(cancel_futures=True)
-    return Records(store.series, store.status, store.steps_taken)
+    with double_precision():
+        program = program_digest(plan.program(blocks[0], device))
+    moved = recognize(folder, checkpoint, program, device)
+    saved = SavedRun(folder, checkpoint.every, blocks, measurements)
+    if moved and not all(map(saved.ended, range(len(blocks)))):
+        raise InvalidInputError(
+            "checkpoint",
+            f"the run in {folder} would not go on with the same numbers: {moved}",
+            "Resume where it was begun, or give another folder",
+        )
+    return saved
 
 
 @dataclass
-class _Store:
-    """Where blocks put their measurements."""
+class _Workers:
+    """Threads that take one block after another, each thread with its device."""
 
-    trials: int
-    records: int
-    last_only: frozenset[str]
-    series: dict[str, np.ndarray] = field(default_factory=dict)
-    abandoned: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    plan: Plan
+    blocks: list[Int[np.ndarray, "block"]]
+    measurements: Measurements
+    saved: SavedRun | None
+    advance: Callable[[float], None]
 
     def __post_init__(self) -> None:
-        self.status = np.zeros(self.trials, dtype=np.int32)
-        self.steps_taken = np.zeros(self.trials, dtype=np.int64)
+        numbers = range(len(self.blocks))
+        saved = self.saved
+        self.pending = collections.deque(n for n in numbers if not (saved and saved.ended(n)))
+        self.abandoned = threading.Event()
 
-    def write(self, block: np.ndarray, first: int, stop: int, measured: dict[str, Array]) -> None:
-        """Stores one measurement of a block under the records from ``first`` to ``stop``."""
-        trials = slice(block[0], block[-1] + 1)  # a slice, because indexing by arrays is slow
-        for name, values in measured.items():
-            once = name in self.last_only
-            if once and stop < self.records:
-                continue
-            array = np.asarray(values)[: len(block)]
-            with self._lock:
-                if name not in self.series:
-                    middle = () if once else (self.records,)
-                    shape = (self.trials, *middle, *array.shape[1:])
-                    self.series[name] = np.empty(shape, array.dtype)
-            if once:
-                self.series[name][trials] = array
-            else:
-                self.series[name][trials, first:stop] = array[:, None]
+    def train(self) -> None:
+        """Trains every block that has not ended, and leaves nothing unwritten."""
+        devices = _devices()[: len(self.pending)]
+        if not devices:
+            return
+        workers = min(len(self.pending), max(len(devices), processors()))
+        pool = ThreadPoolExecutor(workers)
+        try:
+            # Each device compiles once; two workers that find nothing compiled would do it twice.
+            _all_done(pool.submit(self._compile, device) for device in devices)
+            turns = itertools.islice(itertools.cycle(devices), workers)
+            _all_done(pool.submit(self._work, device) for device in turns)
+        finally:
+            self.abandoned.set()
+            pool.shutdown(cancel_futures=True)
+            if self.saved is not None:
+                self.saved.write()
 
+    def _compile(self, device: Any) -> None:
+        with double_precision():  # the setting belongs to a thread
+            self.plan.compile(self.blocks[0], device)
 
-def _train_block(
-    objective: Objective,
-    gather: Callable[..., tuple[PyTree, PyTree]],
-    recorded: Int[np.ndarray, "records"],
-    size: int,
-    store: _Store,
-    advance: Callable[[float], None],
-    block: Int[np.ndarray, "block"],
-) -> None:
-    with double_precision():  # the setting belongs to a thread
-        carry, data = _start(gather, block, size)
-        before = 0
-        for step in np.union1d(recorded, np.arange(0, recorded[-1], _DISPATCH)):
-            if store.abandoned.is_set():
+    def _work(self, device: Any) -> None:
+        with double_precision():
+            while not self.abandoned.is_set():
+                try:
+                    number = self.pending.popleft()
+                except IndexError:
+                    return
+                self._train(number, device)
+
+    def _train(self, number: int, device: Any) -> None:
+        block = self.blocks[number]
+        carry, data = self.plan.begin(block, device)
+        place = Place(carry, 0, 0)
+        if self.saved is not None:
+            carry = jax.device_put(self.saved.carry(number, carry), device)
+            place = self.saved.places[number]._replace(carry=carry)
+        step = place.step
+        store = functools.partial(self.measurements.write, block)
+        for reached in self.plan.train(place, data, store):
+            if reached.records == len(self.plan.recorded):
+                _, steps_taken, status = reached.carry
+                self.measurements.finish(block, steps_taken, status)
+            if self.saved is not None:
+                self.saved.reached(number, reached)
+            self.advance(float(len(block) * (reached.step - step)))
+            step = reached.step
+            if self.abandoned.is_set():
                 return
-            carry, measured = _advance(objective, carry, data, np.int64(step))
-            frozen = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
-            first, stop = np.searchsorted(recorded, [step, step + 1])
-            if frozen:
-                step, stop = recorded[-1], len(recorded)
-            if stop > first:
-                store.write(block, int(first), int(stop), measured)
-            advance(float(len(block) * (step - before)))
-            before = step
-            if frozen:
-                break
-    store.steps_taken[block] = np.asarray(carry[1])[: len(block)]
-    store.status[block] = np.asarray(carry[2])[: len(block)]
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _advance(
-    objective: Objective, carry: PyTree, data: PyTree, stop: Int[Array, ""] | np.int64
-) -> tuple[PyTree, dict[str, Array]]:
-    """Trains a block up to a step and measures it there."""
-
-    def unfinished(carry: PyTree) -> Array:
-        _, step, status = carry
-        return (step < stop) & (status == TrialStatus.TRAINED)
-
-    def one_trial(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
-        def step(carry: PyTree) -> PyTree:
-            state, taken, _ = carry
-            state, status = objective.step(state, data)
-            status = status.astype(jnp.int32)
-            return state, taken + (status == TrialStatus.TRAINED), status
-
-        carry = jax.lax.while_loop(unfinished, step, carry)
-        return carry, objective.record(carry[0], data)
-
-    with jax.default_matmul_precision("highest"):
-        return jax.vmap(one_trial)(carry, data)
+def _all_done(futures: Iterable[Future[None]]) -> None:
+    """Waits until all is done, or raises the first exception."""
+    for future in as_completed(list(futures)):
+        future.result()
 
 
-def _start(
-    gather: Callable[..., tuple[PyTree, PyTree]], block: Int[np.ndarray, "block"], size: int
-) -> tuple[PyTree, PyTree]:
-    """The state of a block before its first step; a short block repeats its last trial."""
-    padded = np.concatenate([block, np.repeat(block[-1:], size - len(block))])
-    states, data = jax.tree.map(jnp.asarray, gather(padded))
-    return (states, jnp.zeros(size, jnp.int64), jnp.zeros(size, jnp.int32)), data
-
-
-def _block_size(gather: Callable[..., tuple[PyTree, PyTree]]) -> int:
-    """The largest block that fits a fixed amount of memory, judged by one trial alone."""
-    one_trial = jax.tree.leaves(gather(np.zeros(1, dtype=np.int64)))
-    size = sum(leaf.nbytes for leaf in one_trial)
-    return int(np.clip(_BLOCK_BYTES // max(size, 1), 1, _LARGEST_BLOCK))
+def _devices() -> list[Any]:
+    """Where to train: every device of this process, unless the user has chosen one."""
+    chosen = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if chosen is None:
+        return jax.local_devices()
+    return jax.local_devices(backend=chosen) if isinstance(chosen, str) else [chosen]

@@ -2,87 +2,120 @@
 
 from __future__ import annotations
 
-import functools
+import os
 import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Float, Int
 
-from attractor.attention import Head, Loss, Parameterization, attention_rows
+from attractor.attention import Head, Loss, Parameterization
 from attractor.attention import get_loss as loss_named
 from attractor.attention import get_parameterization as parameterization_named
 from attractor.errors import PrecisionWarning
-from attractor.precision import double_precision
 from attractor.progress import progress_bar
-from attractor.randomness import check_seed, keys
+from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
-from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+from attractor.training.attention_training import AttentionTraining, Metric
+from attractor.training.checkpoint import Checkpoint
+from attractor.training.initial import check_initial
+from attractor.training.objective import Condition
 from attractor.training.optimizers import Optimizer
 from attractor.training.recording import record_steps
 from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.trials import Trials
 
 _WEIGHTS_BYTES = 10**9
-_PURPOSE = "initial weights"
 
 
 def train(
     tokens: Tokens,
-    head: Head,
+    head: Head | eqx.Module,
     optimizer: Optimizer,
     *,
     steps: int,
     seeds: int = 1,
     seed: int = 0,
-    initial: Float[Any, "*trials d e"] | None = None,
-    loss: str | Loss = "logistic",
+    initial: Any = None,
+    loss: str | Loss | Callable[..., Any] = "logistic",
     parameterization: str | Parameterization = "W",
+    batch_size: int | None = None,
+    metrics: Mapping[str, Metric] | None = None,
     weights: str = "auto",
     dtype: str = "float64",
     record: Any = None,
+    stop: Condition | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
     progress: bool = False,
 ) -> Trajectory:
-    """Trains the attention matrix on every instance, from every seed.
+    """Trains an attention layer on every instance, from every seed.
 
-    Minimizes ``L(W) = mean_ik loss(h(sum_t softmax(x_t^T W z)_t v_t), y_ik)`` by the optimizer's
+    Minimizes ``L = mean_ik loss(h(sum_t softmax(x_t^T W z)_t v_t), y_ik)`` by the optimizer's
     steps, with gradients that are exact at any magnitude. Rows with one token to attend to count
     in the mean and have no gradient. A trial is one (instance, seed) pair; its numbers do not
     depend on which other trials run beside it.
 
     Args:
         tokens: Data sets with labels.
-        head: The fixed head.
+        head: The head: fixed, or where its training starts. Any Equinox module that maps one output
+            vector to a number, or to a score for each class, will do.
         optimizer: The step; see ``normalized_gradient_descent`` and ``declare``.
         steps: Number of steps.
-        seeds: Number of initial matrices per instance: seeds ``seed`` to ``seed + seeds - 1``.
+        seeds: Number of initial parameters per instance: seeds ``seed`` to ``seed + seeds - 1``.
         seed: The first seed.
-        initial: Initial matrices instead of random ones, ``(d, e)``, ``(instances, d, e)`` or
-            ``(instances, seeds, d, e)``. Default: uniform on [-1/sqrt(d), 1/sqrt(d)].
-        loss: ``"logistic"``, ``"exponential"``, ``"linear"``, or a ``Loss``.
-        parameterization: What is trained; ``"W"`` is the matrix itself.
+        initial: Initial attention parameters instead of random ones: ``W`` or ``p`` as an array,
+            ``{"K": ..., "Q": ...}`` for both factors, each for all trials, with an axis of
+            instances, or with axes of instances and seeds. Default: uniform on [-1/sqrt(d),
+            1/sqrt(d)].
+        loss: ``"logistic"``, ``"exponential"``, ``"linear"``, ``"cross_entropy"`` or
+            ``"squared"``; a ``Loss``; or a function of a prediction and a label.
+        parameterization: What is trained: the matrix ``"W"`` itself; its factors ``"KQ"``, or
+            ``KeyQuery(width)``; a prompt vector ``"p"``, or ``PromptVector(weights)``; and the
+            head beside any of these: ``"(v, W)"``, ``"(v, p)"``, or ``Joint(...)``.
+        batch_size: Sequences in a step, drawn without replacement at every step; default: all.
+        metrics: What to record besides, by name: functions of a ``Snapshot`` that JAX can trace.
         weights: ``"all"`` keeps the matrices of every recorded step, ``"last"`` those of the last
             one; ``"auto"`` keeps all as long as they fit in 1 GB.
         dtype: ``"float64"``, or ``"float32"`` at the price of a warning.
         record: Steps to record; default: about 60, evenly spread over the logarithm of the step.
+        stop: A condition on what is recorded of a trial, which JAX traces, such as
+            ``lambda record: record["loss"] < 1e-3``. It is looked at where training is recorded,
+            and a trial that meets it stays as it is from there on, with the status ``STOPPED``.
+        checkpoint: A folder to write to every now and then, so that work is not lost. The same
+            call goes on from there after a crash, and gives the very numbers of a run that was
+            never interrupted, on any number of threads and devices of the same kind; if the run
+            was complete, it returns at once. Every argument that bears on the numbers must be the
+            same, ``steps`` included.
+        checkpoint_every: Seconds between two writes to it.
         progress: Whether to show a progress bar.
 
     Raises:
-        InvalidInputError: If an argument cannot be used; nothing has been computed then.
+        InvalidInputError: If an argument cannot be used, or the checkpoint is of another run;
+            nothing has been computed then.
+        FileFormatError: If the checkpoint is damaged.
     """
-    loss = loss_named(loss)
+    loss, layer = loss_named(loss), parameterization_named(parameterization)
     validation.check_tokens(tokens, loss)
-    validation.check_head(head, tokens)
+    tokens = layer.prepare(tokens)
+    head = validation.check_head(head, tokens)
+    validation.check_targets(head, tokens, loss)
     validation.check_optimizer(optimizer)
     steps = validation.check_count("steps", steps)
     seeds = validation.check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
-    matrices = validation.check_initial(initial, tokens, seeds)
+    given = check_initial(initial, layer, tokens, seeds)
+    batch_size = validation.check_batch_size(batch_size, tokens)
+    chosen = validation.check_metrics(metrics)
     validation.check_choice("weights", weights, ("auto", "all", "last"))
     validation.check_choice("dtype", dtype, ("float64", "float32"))
     recorded = record_steps(steps, record)
+    validation.check_checkpoint(checkpoint, checkpoint_every)
     if dtype == "float32":
         warnings.warn(
             "training in float32: directions carry about 5 digits at score gaps of 80",
@@ -90,91 +123,75 @@ def train(
             stacklevel=2,
         )
 
-    training = AttentionTraining(parameterization_named(parameterization), loss, optimizer)
+    training = AttentionTraining(layer, loss, optimizer, batch_size, chosen)
     instances = tokens.instances or 1
-    kept = _weights_kept(weights, tokens, instances * seeds * len(recorded))
-    gather = _Gather(training, tokens, head, matrices, seeds, seed, np.dtype(dtype))
+    trials = Trials(training, tokens, head, given, seeds=seeds, seed=seed, dtype=dtype)
+    sizes = _weight_sizes(trials, training)
+    kept = _weights_kept(weights, instances * seeds * len(recorded) * sum(sizes.values()))
+    last_only = frozenset() if kept == "all" else frozenset(sizes)
+    settings = {
+        "loss": loss.name,
+        "parameterization": layer.name,
+        "steps": steps,
+        "seeds": seeds,
+        "seed": seed,
+        "initial": "random" if given is None else "given",
+        "batch_size": batch_size,
+        "dtype": dtype,
+        "weights": kept,
+        "optimizer": dict(optimizer.settings),
+    }
+    saved = None
+    if checkpoint is not None:
+        named = {**settings, "optimizer": {"name": optimizer.name, **optimizer.settings}}
+        named["metrics"] = dict(chosen)
+        arrays = _data(tokens, head, given)
+        saved = Checkpoint(checkpoint, named, arrays, checkpoint_every)
     with progress_bar("training", instances * seeds * steps, enabled=progress) as advance:
         records = loop.run(
             training,
-            gather,
+            trials,
             instances * seeds,
             recorded,
-            last_only=frozenset() if kept == "all" else frozenset({"W"}),
+            last_only=last_only,
+            stop=stop,
+            checkpoint=saved,
             advance=advance,
+            skip=advance.skip,
         )
     seed_numbers = np.arange(seed, seed + seeds)
-    geometry = training.parameterization.effective_geometry(optimizer.geometry)
+    geometry = layer.effective_geometry(optimizer.geometry)
     return Trajectory(
-        data=trajectory_data(records, tokens.instance_numbers, seed_numbers, recorded),
+        data=trajectory_data(
+            records, tokens.instance_numbers, seed_numbers, recorded, last_only=last_only
+        ),
         tokens=tokens,
         head=head,
         optimizer_name=optimizer.name,
         geometry="not known" if geometry is None else geometry.name,
-        settings={
-            "loss": loss.name,
-            "parameterization": training.parameterization.name,
-            "steps": steps,
-            "seeds": seeds,
-            "seed": seed,
-            "initial": "random" if matrices is None else "given",
-            "dtype": dtype,
-            "weights": kept,
-            "optimizer": dict(optimizer.settings),
-        },
+        settings=settings,
     )
 
 
-class _Gather:
-    """Gives the initial state and the data of some trials, a trial at a time."""
-
-    def __init__(
-        self,
-        training: AttentionTraining,
-        tokens: Tokens,
-        head: Head,
-        initial: Float[np.ndarray, "instances seeds d e"] | None,
-        seeds: int,
-        seed: int,
-        dtype: np.dtype,
-    ) -> None:
-        self.training, self.initial, self.seeds, self.seed = training, initial, seeds, seed
-        self.dtype = dtype
-        rows = attention_rows(tokens, dtype)
-        self.rows = rows if tokens.instances is not None else jax.tree.map(lambda a: a[None], rows)
-        self.head = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), head)
-        self.numbers = tokens.instance_numbers
-        self.shape = (tokens.key_dimension, tokens.query_dimension)
-
-    def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[AttentionState, AttentionData]:
-        """State and data, with a leading axis of trials on every leaf."""
-        instance, repeat = np.divmod(trials, self.seeds)
-        if self.initial is None:
-            W = initial_matrices(self.seed + repeat, self.numbers[instance], self.shape)
-        else:
-            W = self.initial[instance, repeat]
-        with double_precision():
-            parameters = self.training.parameterization.from_matrix(W.astype(self.dtype))
-            state = jax.vmap(self.training.start)(parameters)
-        rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
-        return state, AttentionData(rows, self.head.for_instances(instance))
+def _data(
+    tokens: Tokens, head: Head, initial: Mapping[str, np.ndarray] | None
+) -> dict[str, np.ndarray | None]:
+    """Every array that training starts from, by name."""
+    found = {f"tokens.{field.name}": getattr(tokens, field.name) for field in fields(tokens)}
+    for path, leaf in jax.tree.leaves_with_path(head):
+        found[f"head{jax.tree_util.keystr(path)}"] = np.asarray(leaf)
+    return found | {f"initial.{name}": array for name, array in (initial or {}).items()}
 
 
-def initial_matrices(
-    seeds: Int[np.ndarray, "trial"], instances: Int[np.ndarray, "trial"], shape: tuple[int, int]
-) -> Float[np.ndarray, "trial d e"]:
-    """Initial matrices of trials: independent entries, uniform on [-1/sqrt(d), 1/sqrt(d)]."""
-    with double_precision():
-        bound = shape[0] ** -0.5
-        draw = functools.partial(
-            jax.random.uniform, shape=shape, dtype="float64", minval=-bound, maxval=bound
-        )
-        return np.asarray(jax.vmap(draw)(keys(seeds, instances, _PURPOSE)))
+def _weight_sizes(trials: Trials, training: AttentionTraining) -> dict[str, int]:
+    """Bytes of every array of weights of one trial, by name."""
+    state, _ = trials(np.zeros(1, dtype=np.int64))
+    shapes = jax.eval_shape(jax.vmap(training.weights), state.parameters)
+    return {name: leaf.size * leaf.dtype.itemsize for name, leaf in shapes.items()}
 
 
-def _weights_kept(weights: str, tokens: Tokens, matrices: int) -> str:
-    """Whether all matrices are kept or the last ones only."""
-    size = matrices * tokens.key_dimension * tokens.query_dimension * 8
+def _weights_kept(weights: str, size: int) -> str:
+    """Whether the weights of all recorded steps are kept or the last ones only."""
     if weights == "auto":
         return "all" if size <= _WEIGHTS_BYTES else "last"
     return weights

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 from rich.console import Console
 from rich.table import Table
 
@@ -20,24 +20,37 @@ from attractor.tokens import Tokens
 from attractor.training.loop import Records
 
 _TRIAL = ("instance", "seed")
+_AXES = ("step", "radius", "time", "logarithmic_time")
 _DIMENSIONS = {
     "loss": (),
     "norm": (),
     "log_gradient_norm": (),
+    "log_time": (),
+    "conserved_drift": (),
     "attended": ("sequence", "query"),
     "attended_probability": ("sequence", "query"),
     "W": ("row", "column"),
+    "K": ("row", "width"),
+    "Q": ("column", "width"),
+    "p": ("row",),
 }
 _DESCRIPTIONS = {
     "loss": "training loss",
     "norm": "norm of W in the geometry descended",
     "log_gradient_norm": "logarithm of the Euclidean norm of the gradient",
+    "log_time": "logarithm of the time the algorithm would have taken unnormalized",
+    "conserved_drift": "change of what gradient flow conserves, relative to its scale",
     "attended": "token with the highest attention weight",
     "attended_probability": "attention weight of that token",
     "W": "attention matrix",
+    "K": "key matrix",
+    "Q": "query matrix",
+    "p": "prompt vector",
     "status": "how the trial ended",
     "steps_taken": "steps that changed the trial before it ended or froze",
 }
+RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *_AXES})
+"""Names that the data of a trajectory may have by itself."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,10 +61,13 @@ class Trajectory:
 
     Attributes:
         data: Labeled arrays over instance, seed, step, sequence, query, row and column: ``loss``,
-            ``norm``, ``log_gradient_norm``, ``attended``, ``attended_probability``, ``W`` (with a
-            step axis if all were kept), ``status`` and ``steps_taken``.
+            ``norm``, ``log_gradient_norm``, ``log_time``, ``attended``, ``attended_probability``,
+            ``W`` (with a step axis if all were kept; likewise ``K`` and ``Q``, ``p``, and
+            ``head_...``, where they were trained), ``status``, ``steps_taken``, and metrics of the
+            user. ``log_time`` is the logarithm of the equivalent raw time: of what the step sizes
+            of the same algorithm without normalization would add up to; NaN where it is none.
         tokens: What was trained on.
-        head: The fixed head.
+        head: The head: fixed, or where its training started; None if a file could not keep it.
         optimizer_name: The optimizer.
         geometry: Name of the norm of ``W`` that training descended, or "not known".
         settings: Every other argument of ``train``.
@@ -59,22 +75,27 @@ class Trajectory:
 
     data: xr.Dataset
     tokens: Tokens
-    head: Head
+    head: Head | None
     optimizer_name: str
     geometry: str
     settings: dict[str, Any]
 
     @property
-    def steps(self) -> Int[np.ndarray, "records"]:
-        """The recorded steps."""
-        return self.data["step"].to_numpy()
+    def axis(self) -> str:
+        """What the records run along: ``"step"``, or ``"radius"`` or ``"time"`` of a path."""
+        return next(axis for axis in _AXES if axis in self.data.dims)
+
+    @property
+    def steps(self) -> Real[np.ndarray, "records"]:
+        """The recorded steps, or radii or times."""
+        return self.data[self.axis].to_numpy()
 
     @property
     def weights_kept(self) -> str:
         """``"all"`` if the matrices of every recorded step are here, ``"last"`` if not."""
-        return "all" if "step" in self.data["W"].dims else "last"
+        return "all" if self.axis in self.data["W"].dims else "last"
 
-    def W(self, step: int = -1) -> Float[np.ndarray, "instance seed d e"]:
+    def W(self, step: float = -1) -> Float[np.ndarray, "instance seed d e"]:
         """The attention matrices at a recorded step.
 
         Args:
@@ -85,19 +106,22 @@ class Trajectory:
         """
         matrices = self.data["W"]
         if step in (-1, self.steps[-1]):
-            return (matrices.isel(step=-1) if "step" in matrices.dims else matrices).to_numpy()
+            kept = matrices.isel({self.axis: -1}, missing_dims="ignore")
+            return kept.to_numpy()
         if step not in self.steps:
             nearest = self.steps[np.abs(self.steps - step).argmin()]
             raise InvalidInputError(
-                "step", f"step {step} was not recorded", f"The nearest one recorded is {nearest}"
+                "step",
+                f"{self.axis} {step} was not recorded",
+                f"The nearest one recorded is {nearest}",
             )
         if self.weights_kept == "last":
             raise InvalidInputError(
                 "step",
-                f"the matrices of step {step} were not kept, to save memory",
+                f"the matrices of {self.axis} {step} were not kept, to save memory",
                 'Train with weights="all", or with fewer recorded steps',
             )
-        return matrices.sel(step=step).to_numpy()
+        return matrices.sel({self.axis: step}).to_numpy()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""
@@ -106,15 +130,22 @@ class Trajectory:
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Trajectory:
+    def load(cls, path: str | os.PathLike[str], head: Any = None) -> Trajectory:
         """Reads a file that ``save`` wrote.
+
+        Args:
+            path: The file.
+            head: The head it was trained with, where the file cannot tell: of an Equinox module,
+                or a head of the user's own class, a file keeps the arrays but no code. Without it
+                such a trajectory has None for a head.
 
         Raises:
             FileFormatError: If the file is not a whole trajectory.
+            InvalidInputError: If the head is not the one in the file.
         """
         from attractor.training.trajectory_file import load  # which imports this module
 
-        return load(path)
+        return load(path, head)
 
     def to_xarray(self) -> xr.Dataset:
         """The labeled arrays."""
@@ -139,7 +170,7 @@ class Trajectory:
 
     def _summary(self) -> list[tuple[str, str]]:
         data = self.data
-        last = data.isel(step=-1)
+        first, last = data.isel({self.axis: 0}), data.isel({self.axis: -1})
         hyper = ", ".join(f"{k}={v}" for k, v in self.settings.get("optimizer", {}).items())
         status = data["status"].to_numpy()
         counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
@@ -152,9 +183,9 @@ class Trajectory:
             ("trials", f"{status.size} ({trials}): {', '.join(counts)}"),
             ("optimizer", f"{self.optimizer_name} ({hyper})" if hyper else self.optimizer_name),
             ("geometry", self.geometry),
-            ("steps", f"{self.steps[-1]}, {len(self.steps)} recorded"),
+            (f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"),
             ("matrices kept", kept),
-            ("loss, median", f"{float(data['loss'].isel(step=0).median()):.4g} -> "
+            ("loss, median", f"{float(first['loss'].median()):.4g} -> "
              f"{float(last['loss'].median()):.4g}"),
             ("norm, median", f"{float(last['norm'].median()):.4g}"),
             ("highest weight, mean", f"{float(last['attended_probability'].mean()):.6f}"),
@@ -165,19 +196,31 @@ def trajectory_data(
     records: Records,
     instance_numbers: Int[np.ndarray, "instance"],
     seeds: Int[np.ndarray, "seed"],
-    steps: Int[np.ndarray, "records"],
+    values: Real[np.ndarray, "records"],
+    axis: str = "step",
+    last_only: frozenset[str] = frozenset(),
 ) -> xr.Dataset:
-    """Labels what the loop measured."""
+    """Labels what was measured.
+
+    Args:
+        records: Measurements over (trial, record, ...).
+        instance_numbers: Numbers of the instances.
+        seeds: The seeds.
+        values: Where the records were taken.
+        axis: What these values are: ``"step"``, ``"radius"`` or ``"time"``.
+        last_only: Names of measurements of the last record alone.
+    """
     trials = (len(instance_numbers), len(seeds))
     variables: dict[str, Any] = {}
     for name, array in records.series.items():
-        own = _DIMENSIONS[name]
-        step = ("step",) if array.ndim == 2 + len(own) else ()
-        variables[name] = ((*_TRIAL, *step, *own), array.reshape(*trials, *array.shape[1:]))
+        along = () if name in last_only else (axis,)
+        unnamed = tuple(f"{name}_{place}" for place in range(array.ndim - 1 - len(along)))
+        own = _DIMENSIONS.get(name, unnamed)
+        variables[name] = ((*_TRIAL, *along, *own), array.reshape(*trials, *array.shape[1:]))
     variables["status"] = (_TRIAL, records.status.reshape(trials))
     variables["steps_taken"] = (_TRIAL, records.steps_taken.reshape(trials))
-    coordinates = {"instance": instance_numbers, "seed": seeds, "step": steps}
-    data = xr.Dataset(variables, coordinates)
+    data = xr.Dataset(variables, {"instance": instance_numbers, "seed": seeds, axis: values})
     for name, description in _DESCRIPTIONS.items():
-        data[name].attrs["description"] = description
+        if name in data:
+            data[name].attrs["description"] = description
     return data

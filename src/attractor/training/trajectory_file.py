@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from attractor.attention.heads import head_from_arrays
-from attractor.errors import AttractorError, FileFormatError
+from attractor.attention import Head
+from attractor.attention.heads import as_head, head_from_arrays
+from attractor.attention.heads.names import is_known
+from attractor.errors import AttractorError, FileFormatError, InvalidInputError
 from attractor.storage import atomic_file
 from attractor.tokens import Tokens
 from attractor.training.trajectory import Trajectory
@@ -42,25 +45,30 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
         "version": _VERSION,
         "optimizer": trajectory.optimizer_name,
         "geometry": trajectory.geometry,
-        "head": head.name,
+        "head": "" if head is None else head.name,
         "settings": json.dumps(trajectory.settings, default=str),
     }
     with atomic_file(path) as temporary:
         groups = {
             "records": trajectory.data.assign_attrs(attributes),
             "tokens": _unlabeled(arrays),
-            "head": _unlabeled(head.arrays()),
+            "head": _unlabeled({} if head is None else head.arrays()),
         }
         for number, (group, data) in enumerate(groups.items()):
             mode = "a" if number else "w"
             data.to_netcdf(temporary, mode=mode, group=group, engine="h5netcdf")
 
 
-def load(path: str | os.PathLike[str]) -> Trajectory:
+def load(path: str | os.PathLike[str], head: Any = None) -> Trajectory:
     """Reads a trajectory that ``save`` wrote.
+
+    Args:
+        path: The file.
+        head: The head it was trained with, where the file cannot tell: see ``Trajectory.load``.
 
     Raises:
         FileFormatError: If the file is not a whole trajectory.
+        InvalidInputError: If the head is not the one in the file.
     """
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: there is no such file.")
@@ -70,7 +78,8 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
             raise FileFormatError(f"{path}: not a trajectory of version {_VERSION}.")
         _check_records(data)
         tokens = Tokens(**_arrays(path, "tokens"))
-        head = head_from_arrays(str(data.attrs["head"]), _arrays(path, "head"))
+        name, stored = str(data.attrs["head"]), _arrays(path, "head")
+        known = head_from_arrays(name, stored) if is_known(name) else None
         settings = json.loads(data.attrs["settings"])
         optimizer, geometry = str(data.attrs["optimizer"]), str(data.attrs["geometry"])
     except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -80,8 +89,29 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
         raise FileFormatError(f"{path}: not a trajectory that Attractor saved: {reason}") from error
     if data.sizes["instance"] != len(tokens.instance_numbers):
         raise FileFormatError(f"{path}: the records and the tokens disagree on the instances.")
+    if head is not None:
+        known = _same_head(as_head(head, tokens.value_dimension), name, stored)
     data.attrs = {}
-    return Trajectory(data, tokens, head, optimizer, geometry, settings)
+    return Trajectory(data, tokens, known, optimizer, geometry, settings)
+
+
+def _same_head(head: Head, name: str, stored: dict[str, np.ndarray]) -> Head:
+    """Returns the head, if it is the one that was saved."""
+    arrays = head.arrays()
+    differ = [
+        key
+        for key in sorted({*arrays, *stored})
+        if key not in arrays or key not in stored or not np.array_equal(arrays[key], stored[key])
+    ]
+    if head.name == name and not differ:
+        return head
+    raise InvalidInputError(
+        "head",
+        f"its arrays {differ} are not those in the file"
+        if head.name == name
+        else f"it is {head.name!r}, but the file was saved with {name or 'none'!r}",
+        "Give the head that the run was trained with",
+    )
 
 
 def _unlabeled(arrays: dict[str, np.ndarray]) -> xr.Dataset:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
 import numpy as np
 import optax
-from jaxtyping import Float
 
 from attractor.attention import Head, Loss
+from attractor.attention.heads import as_head
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
+from attractor.training.attention_training import Metric
+from attractor.training.checkpoint import MARKER
 from attractor.training.optimizers import Optimizer
+from attractor.training.trajectory import RECORDED
 
 
 def check_tokens(tokens: Any, loss: Loss) -> None:
@@ -30,12 +35,9 @@ def check_tokens(tokens: Any, loss: Loss) -> None:
     loss.validate(tokens.labels)
 
 
-def check_head(head: Any, tokens: Tokens) -> None:
-    """Checks that a head reads what attention returns."""
-    if not isinstance(head, Head):
-        raise InvalidInputError(
-            "head", f"{type(head).__name__} is not a head", "Give one, such as LinearHead(v)"
-        )
+def check_head(head: Any, tokens: Tokens) -> Head:
+    """Checks that a head reads what attention returns; an Equinox module becomes a head."""
+    head = as_head(head, tokens.value_dimension)
     if head.input_dimension != tokens.value_dimension:
         raise InvalidInputError(
             "head",
@@ -50,6 +52,14 @@ def check_head(head: Any, tokens: Tokens) -> None:
             f"it has {head.instances} instances, but the tokens have {have}",
             "Give one head for all, or one for each instance of the tokens",
         )
+    return head
+
+
+def check_targets(head: Head, tokens: Tokens, loss: Loss) -> None:
+    """Checks that a loss can compare what a head predicts with the labels."""
+    loss.check_classes(head.classes)
+    assert tokens.labels is not None
+    loss.validate(tokens.labels, head.classes)
 
 
 def check_optimizer(optimizer: Any) -> None:
@@ -84,25 +94,43 @@ def check_choice(argument: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_initial(
-    initial: Any, tokens: Tokens, seeds: int
-) -> Float[np.ndarray, "instances seeds d e"] | None:
-    """Gives the user's initial matrices their axes of instances and seeds, without copying."""
-    if initial is None:
+def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
+    """Checks that a mini-batch can be drawn."""
+    if batch_size is None:
         return None
-    initial = as_float64("initial", initial)
-    instances = tokens.instances or 1
-    matrix = (tokens.key_dimension, tokens.query_dimension)
-    shapes = {
-        matrix: initial,
-        (instances, *matrix): initial[:, None] if initial.ndim == 3 else initial,
-        (instances, seeds, *matrix): initial,
-    }
-    if initial.shape not in shapes:
+    size = check_count("batch_size", batch_size)
+    if size > tokens.sequences:
         raise InvalidInputError(
-            "initial",
-            f"the shape is {initial.shape}",
-            f"Give {matrix}, {(instances, *matrix)} for each instance, or "
-            f"{(instances, seeds, *matrix)} for each instance and seed",
+            "batch_size",
+            f"{size} sequences cannot be drawn from {tokens.sequences}",
+            f"Give at most {tokens.sequences}",
         )
-    return np.broadcast_to(shapes[initial.shape], (instances, seeds, *matrix))
+    return size
+
+
+def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
+    """Checks that metrics are functions with names of their own."""
+    chosen = tuple((metrics or {}).items())
+    for name, metric in chosen:
+        if not callable(metric):
+            raise InvalidInputError(
+                "metrics", f"{name!r} is {metric!r}", "Give a function of a Snapshot"
+            )
+        if not isinstance(name, str) or not name.isidentifier() or name in RECORDED:
+            raise InvalidInputError(
+                "metrics", f"the name {name!r} cannot be used", "Give a name not recorded already"
+            )
+    return chosen
+
+
+def check_checkpoint(path: Any, every: Any) -> None:
+    """Checks that a checkpoint can be written to a folder, and how often."""
+    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < math.inf:
+        raise InvalidInputError(
+            "checkpoint_every", f"{every!r} is not a time", "Give seconds, such as 30"
+        )
+    if path is None:
+        return
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError("checkpoint", f"{path!r} is not a path", "Give that of a folder")
+    check_replaceable(path, MARKER, argument="checkpoint")

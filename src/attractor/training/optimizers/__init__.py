@@ -1,9 +1,58 @@
 """Optimizers: optax transformations that declare their geometry."""
 
+from attractor.training.optimizers.adam import adam
 from attractor.training.optimizers.gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
 )
+from attractor.training.optimizers.mirror_descent import (
+    mirror_descent,
+    schatten_mirror_descent,
+)
+from attractor.training.optimizers.momentum import (
+    lion,
+    momentum,
+    normalized_momentum,
+    sign_momentum,
+)
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.muon import muon
 from attractor.training.optimizers.optimizer import Optimizer, declare
+from attractor.training.optimizers.polyak import polyak_step
+from attractor.training.optimizers.registry import (
+    RegisteredOptimizer,
+    get_optimizer,
+    register_optimizer,
+    registered_optimizers,
+)
+from attractor.training.optimizers.steepest_descent import (
+    greedy_coordinate_descent,
+    sign_descent,
+    spectral_descent,
+    steepest_descent,
+)
 
-__all__ = ["Optimizer", "declare", "gradient_descent", "normalized_gradient_descent"]
+__all__ = [
+    "Optimizer",
+    "RegisteredOptimizer",
+    "adam",
+    "declare",
+    "get_optimizer",
+    "gradient_descent",
+    "greedy_coordinate_descent",
+    "in_moving_gauge",
+    "lion",
+    "mirror_descent",
+    "momentum",
+    "muon",
+    "normalized_gradient_descent",
+    "normalized_momentum",
+    "polyak_step",
+    "register_optimizer",
+    "registered_optimizers",
+    "schatten_mirror_descent",
+    "sign_descent",
+    "sign_momentum",
+    "spectral_descent",
+    "steepest_descent",
+]

@@ -4,83 +4,137 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
-import optax
-from jaxtyping import PyTree
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
 
-from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius, Geometry
-from attractor.training.optimizers.optimizer import Optimizer, declare
+from attractor.attention.scaled import Scaled, direction, log_norm
+from attractor.geometry import Frobenius
+from attractor.training.optimizers.leaves import as_scaled, memoryless, unit
+from attractor.training.optimizers.optimizer import (
+    Optimizer,
+    Reads,
+    check_flag,
+    check_learning_rate,
+    check_not_negative,
+    check_weight_decay,
+)
+from attractor.training.optimizers.registry import register_optimizer
 
 
-def gradient_descent(learning_rate: float) -> Optimizer:
+@register_optimizer("gradient descent", "gd")
+def gradient_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
     """Gradient descent ``W <- W - learning_rate * grad L(W)``.
 
     Args:
         learning_rate: The step size, positive.
+        weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
-        InvalidInputError: If the learning rate is not a positive finite number.
+        InvalidInputError: If the learning rate is not a positive finite number, or the weight
+            decay is negative.
     """
-    return _gradient_descent(_check_learning_rate(learning_rate))
+    return _gradient_descent(check_learning_rate(learning_rate), check_weight_decay(weight_decay))
 
 
-def normalized_gradient_descent(learning_rate: float) -> Optimizer:
+@register_optimizer("normalized gradient descent", "ngd")
+def normalized_gradient_descent(
+    learning_rate: float, *, per_factor: bool = False, eps: float = 0.0, weight_decay: float = 0.0
+) -> Optimizer:
     """Normalized gradient descent ``W <- W - learning_rate * grad L(W) / ||grad L(W)||_F``.
 
-    A gradient that is exactly zero takes a zero step. No constant is added to the norm, so every
-    other step has the length of the learning rate, however small the gradient.
+    A gradient that is exactly zero takes a zero step. Unless ``eps`` says otherwise, every other
+    step has the length of the learning rate, however small the gradient.
 
     Args:
         learning_rate: The length of a step, positive.
+        per_factor: Whether each array of parameters is divided by the norm of its own gradient,
+            as *Transformers as Support Vector Machines* (arXiv 2308.16898) trains keys and
+            queries. By default all are divided by the one norm of all together, which leaves the
+            path that of gradient descent; with a single array there is no difference.
+        eps: What is added to the norm that divides, 2.2e-16 in published code. Gradients much
+            smaller than it make no progress; beside a weight decay of its size it lets training
+            come to rest, where steps of constant length go on to circle the minimum.
+        weight_decay: Multiple of the parameters to add to the gradient before it is normalized.
 
     Raises:
-        InvalidInputError: If the learning rate is not a positive finite number.
+        InvalidInputError: If the learning rate is not a positive finite number, or ``eps`` or
+            the weight decay is negative.
     """
-    return _normalized_gradient_descent(_check_learning_rate(learning_rate))
+    return _normalized_gradient_descent(
+        check_learning_rate(learning_rate),
+        check_flag("per_factor", per_factor),
+        check_not_negative("eps", eps),
+        check_weight_decay(weight_decay),
+    )
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
 @functools.lru_cache
-def _gradient_descent(learning_rate: float) -> Optimizer:
-    return declare(
-        optax.sgd(learning_rate),
+def _gradient_descent(learning_rate: float, weight_decay: float) -> Optimizer:
+    log_rate = math.log(learning_rate)
+    return Optimizer(
+        *memoryless(learning_rate, lambda gradient: gradient),
         geometry=Frobenius(),
         reads="magnitude",
         name="gradient descent",
         settings={"learning_rate": learning_rate},
+        log_time_step=lambda gradient, **further: jnp.asarray(log_rate),
+        weight_decay=weight_decay,
     )
 
 
 @functools.lru_cache
-def _normalized_gradient_descent(learning_rate: float) -> Optimizer:
-    geometry = Frobenius()
-    return declare(
-        optax.chain(_steepest_ascent(geometry), optax.scale_by_learning_rate(learning_rate)),
-        geometry=geometry,
-        reads="direction",
+def _normalized_gradient_descent(
+    learning_rate: float, per_factor: bool, eps: float, weight_decay: float
+) -> Optimizer:
+    def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
+        if per_factor and len(jax.tree.leaves(gradient)) > 1:
+            return jnp.asarray(jnp.nan)
+        size = log_norm(gradient)
+        if eps:
+            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, math.log(eps)))
+        return time_of_unit_step(learning_rate, size)
+
+    settings: dict[str, Any] = {"learning_rate": learning_rate}
+    settings |= {"per_factor": True} if per_factor else {}
+    settings |= {"eps": eps} if eps else {}
+    normalize: Callable[[PyTree], PyTree] = _unit_leaves if per_factor else _unit_tree
+    if eps:
+        normalize = functools.partial(_guarded_unit, per_factor, math.log(eps))
+    reads: Reads = "leaf directions" if per_factor else "direction"
+    return Optimizer(
+        *memoryless(learning_rate, normalize),
+        geometry=Frobenius(),
+        reads="scaled" if eps else reads,
         name="normalized gradient descent",
-        settings={"learning_rate": learning_rate},
+        settings=settings,
+        log_time_step=log_time_step,
+        weight_decay=weight_decay,
     )
 
 
-def _steepest_ascent(geometry: Geometry) -> optax.GradientTransformation:
-    """Replaces each leaf by the unit matrix along which the loss rises fastest."""
-
-    def update(updates: PyTree, params: PyTree | None = None) -> PyTree:
-        return jax.tree.map(geometry.steepest_descent_direction, updates)
-
-    return optax.stateless(update)
+def time_of_unit_step(learning_rate: float, log_size: Float[Array, ""]) -> Float[Array, ""]:
+    """Logarithm of the time that a step takes without normalization; no time where it is zero."""
+    resting = jnp.isneginf(log_size)
+    return jnp.where(resting, -jnp.inf, math.log(learning_rate) - log_size)
 
 
-def _check_learning_rate(learning_rate: float) -> float:
-    try:
-        value = float(learning_rate)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInputError(
-            "learning_rate", f"{learning_rate!r} is not a positive number", "Give one, such as 0.1"
-        )
-    return value
+def _guarded_unit(per_factor: bool, log_eps: float, gradient: PyTree) -> PyTree:
+    """``g / (||g|| + eps)``, each leaf by its own norm or all by one."""
+    scaled = as_scaled(gradient)
+    if per_factor:
+        return jax.tree.map(functools.partial(_guarded_unit, False, log_eps), scaled)
+    share = jax.nn.sigmoid(log_norm(scaled) - log_eps)  # ||g|| / (||g|| + eps)
+    return jax.tree.map(lambda leaf: leaf * share, _unit_tree(direction(scaled)))
+
+
+def _unit_tree(tree: PyTree) -> PyTree:
+    return unit(tree, lambda matrix: (matrix**2).sum((-2, -1)), 2)
+
+
+def _unit_leaves(tree: PyTree) -> PyTree:
+    return jax.tree.map(_unit_tree, tree)

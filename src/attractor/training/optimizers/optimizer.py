@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
+import jax
 import optax
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
-from attractor.attention.scaled import Scaled, direction, magnitude
+from attractor.attention.scaled import (
+    Scaled,
+    add_multiple,
+    direction,
+    entry_directions,
+    leaf_directions,
+    magnitude,
+)
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 
-Reads = Literal["direction", "magnitude"]
+Reads = Literal[
+    "direction", "magnitude", "leaf directions", "entry directions", "scaled", "scaled entries"
+]
+
+_READERS: dict[str, Callable[[PyTree], PyTree]] = {
+    "direction": direction,
+    "magnitude": magnitude,
+    "leaf directions": leaf_directions,
+    "entry directions": entry_directions,
+    "scaled": lambda gradient: gradient,
+    "scaled entries": lambda gradient: gradient,
+}
 
 
 class Optimizer(optax.GradientTransformationExtraArgs):
@@ -20,52 +41,95 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     It is a pair of pure functions like any other and works wherever optax's own do.
 
     Attributes:
-        geometry: The norm whose steepest descent it is.
-        reads: What of a gradient it uses: its ``"direction"`` alone, so that gradients too small
-            for floating point lose nothing, or its true ``"magnitude"``.
+        geometry: The norm whose steepest descent it is, or None where no such norm is known.
+        reads: What of a gradient it uses. ``"magnitude"``: the true values, which underflow where
+            floating point ends. ``"direction"``: the values up to one positive factor;
+            ``"leaf directions"``: up to a factor for each leaf; ``"entry directions"``: up to a
+            factor for each entry. ``"scaled"``: every leaf as mantissa and log scale;
+            ``"scaled entries"``: every entry so.
         name: What tables and plots call it.
         settings: Its hyperparameters.
+        retract: Gives the parameters from the optimizer's memory, where these are kept there more
+            exactly than a difference of parameters could say.
+        log_time_step: The logarithm of the time that a step amounts to for the same algorithm
+            without normalization, from a scaled gradient and the further arguments of ``update``;
+            NaN where several arrays are normalized each by itself, which is no change of time.
+            None where it never is one.
+        weight_decay: Multiple of the parameters that is added to the gradient first.
+        needs: Names of the further arguments ``update`` takes, such as ``"log_excess"``, the
+            logarithm of the loss above the best one that can be reached.
     """
 
-    geometry: Geometry
+    geometry: Geometry | None
     reads: Reads
     name: str
     settings: dict[str, Any]
+    retract: Callable[[PyTree, PyTree], PyTree] | None
+    log_time_step: Callable[..., Float[Array, ""]] | None
+    weight_decay: float
+    needs: frozenset[str]
+    _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
     def __new__(
         cls,
         init: Any,
         update: Any,
         *,
-        geometry: Geometry,
+        geometry: Geometry | None,
         reads: Reads,
         name: str,
         settings: dict[str, Any],
+        retract: Callable[[PyTree, PyTree], PyTree] | None = None,
+        log_time_step: Callable[..., Float[Array, ""]] | None = None,
+        weight_decay: float = 0.0,
+        needs: frozenset[str] = frozenset(),
     ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
-        optimizer = super().__new__(cls, init, update)
+        optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
+        optimizer._undecayed = update
         optimizer.geometry = geometry
         optimizer.reads = reads
         optimizer.name = name
-        optimizer.settings = settings
+        optimizer.settings = settings | ({"weight_decay": weight_decay} if weight_decay else {})
+        optimizer.retract = retract
+        optimizer.log_time_step = log_time_step
+        optimizer.weight_decay = weight_decay
+        optimizer.needs = needs
         return optimizer
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         return f"{self.name}({settings})"
 
+    @property
+    def by_entry(self) -> bool:
+        """Whether it wants a scale for every entry of the gradient."""
+        return self.reads in ("entry directions", "scaled entries")
+
     def read(self, gradient: PyTree[Scaled]) -> PyTree:
-        """Turns a scaled gradient into the plain arrays that ``update`` takes."""
-        return direction(gradient) if self.reads == "direction" else magnitude(gradient)
+        """Turns a scaled gradient into what ``update`` takes."""
+        return _READERS[self.reads](gradient)
+
+    def step(
+        self, gradient: PyTree[Scaled], memory: PyTree, parameters: PyTree, **further: Array
+    ) -> tuple[PyTree, PyTree]:
+        """Takes one step at a gradient of any magnitude; returns parameters and memory."""
+        if self.weight_decay:
+            gradient = add_multiple(gradient, self.weight_decay, parameters)
+        updates, memory = self._undecayed(self.read(gradient), memory, parameters, **further)
+        if self.retract is None:
+            return optax.apply_updates(parameters, updates), memory
+        return self.retract(parameters, memory), memory
 
 
 def declare(
     transformation: optax.GradientTransformation,
     *,
-    geometry: Geometry,
+    geometry: Geometry | None,
     reads: Reads = "magnitude",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
+    weight_decay: float = 0.0,
 ) -> Optimizer:
     """Declares which geometry an optax transformation descends.
 
@@ -73,12 +137,15 @@ def declare(
 
     Args:
         transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance.
-        geometry: The norm whose steepest descent it is.
+        geometry: The norm whose steepest descent it is; None if no such norm is known.
         reads: ``"magnitude"`` gives it true gradients, which underflow to zero where floating
             point ends; ``"direction"`` gives them up to a positive factor and is right for
-            transformations that normalize, and for those alone.
+            transformations that normalize, and for those alone. ``"leaf directions"`` and
+            ``"entry directions"`` are for those that normalize each leaf or each entry by itself.
         name: What tables and plots call it.
         settings: Hyperparameters to keep with the results.
+        weight_decay: Multiple of the parameters to add to the gradient before anything else, and
+            without loss where either is tiny.
 
     Raises:
         InvalidInputError: If an argument is of the wrong kind.
@@ -89,9 +156,11 @@ def declare(
             f"{type(transformation).__name__} is not an optax gradient transformation",
             "Give one, such as optax.sgd(0.1)",
         )
-    if not isinstance(geometry, Geometry):
+    if geometry is not None and not isinstance(geometry, Geometry):
         raise InvalidInputError(
-            "geometry", f"{geometry!r} is not a geometry", "Give one, such as Frobenius()"
+            "geometry",
+            f"{geometry!r} is not a geometry",
+            "Give one, such as Frobenius(), or None if none is known",
         )
     if reads not in get_args(Reads):
         raise InvalidInputError(
@@ -105,4 +174,62 @@ def declare(
         reads=reads,
         name=name,
         settings=settings or {},
+        weight_decay=check_weight_decay(weight_decay),
     )
+
+
+def check_learning_rate(learning_rate: float) -> float:
+    """Checks that a learning rate is a positive finite number."""
+    value = _number(learning_rate)
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidInputError(
+            "learning_rate", f"{learning_rate!r} is not a positive number", "Give one, such as 0.1"
+        )
+    return value
+
+
+def check_weight_decay(weight_decay: float) -> float:
+    """Checks that a weight decay is a finite number, zero or more."""
+    return check_not_negative("weight_decay", weight_decay)
+
+
+def check_not_negative(argument: str, value: float) -> float:
+    """Checks that an argument is a finite number, zero or more."""
+    number = _number(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InvalidInputError(argument, f"{value!r} is not a number >= 0", "Give one, such as 0")
+    return number
+
+
+def check_flag(argument: str, value: bool) -> bool:
+    """Checks that an argument is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInputError(
+            argument, f"{value!r} is neither True nor False", "Give one of them"
+        )
+    return value
+
+
+def _with_decay(update: Any, weight_decay: float) -> Any:
+    """Adds weight decay to plain gradients, for loops that call ``update`` themselves."""
+    if not weight_decay:
+        return update
+
+    def decayed(
+        updates: PyTree, state: PyTree, params: PyTree | None = None, **further: Any
+    ) -> tuple[PyTree, PyTree]:
+        if params is None:
+            raise InvalidInputError(
+                "params", "weight decay needs them", "Call update(gradient, state, params)"
+            )
+        total = jax.tree.map(lambda slope, leaf: slope + weight_decay * leaf, updates, params)
+        return update(total, state, params, **further)
+
+    return decayed
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

@@ -1,0 +1,168 @@
+"""Blocks of trials: the unit that is compiled, trained and written to a checkpoint.
+
+The number of trials in a compiled batch changes the last bits of their results. With a block of
+fixed size as the unit, trial 37 run alone gives the very numbers of trial 37 of 100.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, PyTree
+
+from attractor.errors import TrialStatus
+from attractor.training.objective import Condition, Objective
+
+Gather = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
+
+_LARGEST_BLOCK = 25
+_BLOCK_BYTES = 256 * 2**20
+_STRETCH_SECONDS = 0.5  # between two looks at whether the run was interrupted
+_STRETCH_GROWTH = 8
+
+
+class Place(NamedTuple):
+    """Where a block stands.
+
+    Attributes:
+        carry: State, steps taken and status of every trial, or ``None`` where nobody needs them.
+        step: The step it has reached.
+        records: How many of its records are stored.
+    """
+
+    carry: PyTree
+    step: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done with every block.
+
+    Attributes:
+        objective: The step and what is measured.
+        stop: Freezes the trials for which it is true of what is recorded, if given.
+        gather: Gives initial states and data of some trials.
+        recorded: The steps to record.
+        size: Number of trials in a compiled block.
+    """
+
+    objective: Objective
+    stop: Condition | None
+    gather: Gather
+    recorded: Int[np.ndarray, "records"]
+    size: int
+
+    def begin(self, block: Int[np.ndarray, "block"], device: Any) -> tuple[PyTree, PyTree]:
+        """Carry before the first step, and data; a short block repeats its last trial."""
+        padded = np.concatenate([block, np.repeat(block[-1:], self.size - len(block))])
+        # Explicit types: weak ones would not survive a checkpoint, and compile the step twice.
+        state, data = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), self.gather(padded))
+        carry = (state, jnp.zeros(self.size, jnp.int64), jnp.zeros(self.size, jnp.int32))
+        return jax.device_put((carry, data), device)
+
+    def compile(self, block: Int[np.ndarray, "block"], device: Any) -> None:
+        """Compiles the step for a device, by taking none."""
+        jax.block_until_ready(self._advance(*self.begin(block, device), 0, True))
+
+    def program(self, block: Int[np.ndarray, "block"], device: Any) -> str:
+        """The text of the program that is compiled."""
+        carry, data = self.begin(block, device)
+        lowered = _advance.lower(
+            self.objective, self.stop, carry, data, np.int64(0), np.bool_(True)
+        )
+        return lowered.as_text()
+
+    def train(
+        self, place: Place, data: PyTree, store: Callable[[int, int, dict[str, Array]], None]
+    ) -> Iterator[Place]:
+        """Trains a block from where it stands to the end.
+
+        Args:
+            place: Where it stands.
+            data: The data of its trials.
+            store: Stores a measurement under the records from its first to its second argument.
+
+        Yields:
+            Where the block stands, about twice a second and after every record.
+        """
+        carry, step, records = place
+        last, stretch = int(self.recorded[-1]), 1
+        while records < len(self.recorded):
+            goal = int(self.recorded[records])
+            target = min(goal, step + stretch)
+            begun = time.monotonic()
+            carry, measured = self._advance(carry, data, target, target == goal)
+            frozen = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
+            if frozen and target < goal:  # nothing moves until the next record, nor after it
+                carry, measured = self._advance(carry, data, goal, True)
+            if frozen or target == goal:
+                after = len(self.recorded) if frozen else records + 1
+                store(records, after, measured)
+                records = after
+            else:
+                pace = _STRETCH_SECONDS / max(time.monotonic() - begun, 1e-6)
+                stretch = max(int(stretch * min(pace, _STRETCH_GROWTH)), 1)
+            step = last if frozen else target
+            yield Place(carry, step, records)
+
+    def _advance(
+        self, carry: PyTree, data: PyTree, target: int, recording: bool
+    ) -> tuple[PyTree, dict[str, Array]]:
+        return _advance(
+            self.objective, self.stop, carry, data, np.int64(target), np.bool_(recording)
+        )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _advance(
+    objective: Objective,
+    stop: Condition | None,
+    carry: PyTree,
+    data: PyTree,
+    target: Int[Array, ""] | np.int64,
+    recording: Bool[Array, ""] | np.bool_,
+) -> tuple[PyTree, dict[str, Array]]:
+    """Trains a block up to a step and, where that is recorded, measures it there."""
+
+    def unfinished(carry: PyTree) -> Array:
+        _, taken, status = carry
+        return (taken < target) & (status == TrialStatus.TRAINED)
+
+    def train(carry: PyTree, data: PyTree) -> PyTree:
+        def step(carry: PyTree) -> PyTree:
+            state, taken, _ = carry
+            state, status = objective.step(state, data)
+            status = status.astype(jnp.int32)
+            return state, taken + (status == TrialStatus.TRAINED), status
+
+        return jax.lax.while_loop(unfinished, step, carry)
+
+    def measure(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
+        state, taken, status = carry
+        measured = objective.record(state, data)
+        if stop is not None:
+            met = jnp.asarray(stop(measured)) & (status == TrialStatus.TRAINED)
+            status = jnp.where(met, jnp.int32(TrialStatus.STOPPED), status)
+        return (state, taken, status), measured
+
+    def skip(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
+        _, measured = jax.eval_shape(jax.vmap(measure), carry, data)
+        return carry, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
+
+    with jax.default_matmul_precision("highest"):
+        carry = jax.vmap(train)(carry, data)
+        return jax.lax.cond(recording, jax.vmap(measure), skip, carry, data)
+
+
+def block_size(state: PyTree, data: PyTree) -> int:
+    """The largest block that fits a fixed amount of memory, judged by one trial alone."""
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves((state, data)))
+    return int(np.clip(_BLOCK_BYTES // max(size, 1), 1, _LARGEST_BLOCK))

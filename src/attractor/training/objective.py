@@ -1,0 +1,74 @@
+"""What the loop is given: something to train, and a condition to stop at."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from attractor.errors import InvalidInputError
+from attractor.precision import double_precision
+
+Condition = Callable[[dict[str, Array]], Array]
+
+
+class Objective(abc.ABC):
+    """What is trained. It is hashable, and equal objectives share one compiled step."""
+
+    @abc.abstractmethod
+    def step(self, state: PyTree, data: PyTree) -> tuple[PyTree, Array]:
+        """Takes one step of one trial; returns its new state and its ``TrialStatus``."""
+
+    @abc.abstractmethod
+    def record(self, state: PyTree, data: PyTree) -> dict[str, Array]:
+        """Measures one trial where it stands."""
+
+
+def check_condition(
+    objective: Objective, condition: Condition, state: PyTree, data: PyTree
+) -> None:
+    """Checks that a condition turns what is recorded of a trial into true or false.
+
+    Args:
+        objective: What is recorded.
+        condition: The user's function, which JAX traces.
+        state: The state of one trial.
+        data: Its data.
+
+    Raises:
+        InvalidInputError: If it does not.
+    """
+    if not callable(condition):
+        raise InvalidInputError(
+            "stop",
+            f"{condition!r} is not a function",
+            'Give one of what is recorded, such as lambda record: record["loss"] < 1e-3',
+        )
+    with double_precision():
+        measured = jax.eval_shape(objective.record, state, data)
+        try:
+            answer = jax.eval_shape(lambda record: jnp.asarray(condition(record)), measured)
+        except KeyError as error:
+            raise InvalidInputError(
+                "stop", f"it reads {error}, which is not recorded", f"Read one of {list(measured)}"
+            ) from error
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+            raise InvalidInputError(
+                "stop",
+                "it branches on values, or hands them to NumPy, but JAX traces it",
+                "Write it with comparisons, & and |, and functions of jax.numpy",
+            ) from error
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                "stop", f"it fails: {error}", "Return one true or false for one trial"
+            ) from error
+    if answer.shape != () or answer.dtype != np.bool_:
+        raise InvalidInputError(
+            "stop",
+            f"it returns an array of shape {answer.shape} and type {answer.dtype}",
+            "Return one true or false for one trial",
+        )

@@ -1,0 +1,94 @@
+"""Adam, with and without the constant in its denominator: two algorithms."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import optax
+
+from attractor.errors import InvalidInputError
+from attractor.geometry import Lp
+from attractor.training.optimizers.momentum import check_decay
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.optimizer import (
+    Optimizer,
+    check_learning_rate,
+    check_weight_decay,
+    declare,
+)
+from attractor.training.optimizers.registry import register_optimizer
+
+
+@register_optimizer("adam")
+def adam(
+    learning_rate: float,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 0.0,
+    *,
+    weight_decay: float = 0.0,
+) -> Optimizer:
+    """Adam, by default without the constant that changes what it is near convergence.
+
+        m <- b1 m + (1 - b1) g,    v <- b2 v + (1 - b2) g^2
+        W <- W - learning_rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+
+    With ``eps = 0`` a step does not depend on the size of the gradient, and the algorithm, named
+    "Adam, eps = 0", is exact at every magnitude; an entry that never had a gradient stays. On
+    separable data it maximizes the margin in the entrywise maximum norm: Zhang, Zou and Cao, *The
+    Implicit Bias of Adam on Separable Data* (arXiv 2406.10650).
+
+    With ``eps > 0`` it is ``optax.adam`` on true gradients, named "Adam". Once gradients are below
+    eps it becomes gradient descent with momentum; no geometry is known for it.
+
+    Args:
+        learning_rate: The step size, positive.
+        b1: What remains of the mean of gradients after a step, in [0, 1).
+        b2: What remains of the mean of their squares, in [0, 1).
+        eps: What is added to the denominator, zero or more.
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    return _adam(
+        check_learning_rate(learning_rate),
+        check_decay("b1", b1),
+        check_decay("b2", b2),
+        _check_eps(eps),
+        check_weight_decay(weight_decay),
+    )
+
+
+# The same settings give the same object, so that training compiled once is compiled for good.
+@functools.lru_cache
+def _adam(learning_rate: float, b1: float, b2: float, eps: float, weight_decay: float) -> Optimizer:
+    transformation = optax.adam(learning_rate, b1, b2, eps)
+    settings = {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps}
+    if eps:
+        return declare(
+            transformation,
+            geometry=None,
+            name="Adam",
+            settings=settings,
+            weight_decay=weight_decay,
+        )
+    return in_moving_gauge(
+        transformation,
+        geometry=Lp(math.inf),
+        by="entry",
+        name="Adam, eps = 0",
+        settings=settings,
+        weight_decay=weight_decay,
+    )
+
+
+def _check_eps(eps: float) -> float:
+    try:
+        value = float(eps)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidInputError("eps", f"{eps!r} is not a number >= 0", "Give 0, or 1e-8")
+    return value

@@ -1,0 +1,208 @@
+"""Gradient descent with momentum: plain, normalized, and of signs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import optax
+from jaxtyping import PyTree
+
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius, Lp
+from attractor.training.optimizers.leaves import unit
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.optimizer import (
+    Optimizer,
+    check_flag,
+    check_learning_rate,
+    check_weight_decay,
+)
+from attractor.training.optimizers.registry import register_optimizer
+
+
+@register_optimizer("momentum", "heavy ball")
+def momentum(
+    learning_rate: float, decay: float = 0.9, *, nesterov: bool = False, weight_decay: float = 0.0
+) -> Optimizer:
+    """Gradient descent with momentum, ``m <- decay m + grad L(W)``, ``W <- W - learning_rate m``.
+
+    It is ``optax.sgd(learning_rate, momentum=decay, nesterov=nesterov)``, with a memory that
+    outlives gradients below the range of floating point.
+
+    Args:
+        learning_rate: The step size, positive.
+        decay: What remains of the memory after a step, in [0, 1).
+        nesterov: Whether to step along ``grad L(W) + decay m`` instead.
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    return _momentum(
+        check_learning_rate(learning_rate),
+        check_decay("decay", decay),
+        check_flag("nesterov", nesterov),
+        check_weight_decay(weight_decay),
+    )
+
+
+@register_optimizer("normalized momentum", "nsgdm")
+def normalized_momentum(
+    learning_rate: float, decay: float = 0.9, *, weight_decay: float = 0.0
+) -> Optimizer:
+    """Normalized gradient descent with momentum.
+
+        m <- decay m + (1 - decay) grad L(W),    W <- W - learning_rate m / ||m||
+
+    with the Euclidean norm of all parameters together. Source: Cutkosky and Mehta, *Momentum
+    Improves Normalized SGD* (arXiv 2002.03305).
+
+    Args:
+        learning_rate: The length of a step, positive.
+        decay: What remains of the memory after a step, in [0, 1).
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    return _normalized_momentum(
+        check_learning_rate(learning_rate),
+        check_decay("decay", decay),
+        check_weight_decay(weight_decay),
+    )
+
+
+@register_optimizer("sign momentum", "signum")
+def sign_momentum(
+    learning_rate: float, decay: float = 0.9, *, weight_decay: float = 0.0
+) -> Optimizer:
+    """Sign descent with momentum, known as Signum.
+
+        m <- decay m + (1 - decay) grad L(W),    W <- W - learning_rate sign(m)
+
+    Source: Bernstein et al., *signSGD* (arXiv 1802.04434).
+
+    Args:
+        learning_rate: The size of every entry of a step, positive.
+        decay: What remains of the memory after a step, in [0, 1).
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    return _sign_momentum(
+        check_learning_rate(learning_rate),
+        check_decay("decay", decay),
+        check_weight_decay(weight_decay),
+    )
+
+
+@register_optimizer("lion")
+def lion(
+    learning_rate: float, b1: float = 0.9, b2: float = 0.99, *, weight_decay: float = 0.0
+) -> Optimizer:
+    """Lion, sign descent on an interpolation between memory and gradient.
+
+        W <- W - learning_rate sign(b1 m + (1 - b1) grad L(W)),  m <- b2 m + (1 - b2) grad L(W)
+
+    It is ``optax.lion``, with weight decay added to the gradient. Source: Chen et al., *Symbolic
+    Discovery of Optimization Algorithms* (arXiv 2302.06675).
+
+    Args:
+        learning_rate: The size of every entry of a step, positive.
+        b1: Share of the memory in the step, in [0, 1).
+        b2: What remains of the memory after a step, in [0, 1).
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    return _lion(
+        check_learning_rate(learning_rate),
+        check_decay("b1", b1),
+        check_decay("b2", b2),
+        check_weight_decay(weight_decay),
+    )
+
+
+def check_decay(argument: str, decay: float) -> float:
+    """Checks that what remains of a memory after a step is a number in [0, 1)."""
+    try:
+        value = float(decay)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0 <= value < 1:
+        raise InvalidInputError(argument, f"{decay!r} is not a number in [0, 1)", "Give 0.9, say")
+    return value
+
+
+# The same settings give the same object, so that training compiled once is compiled for good.
+@functools.lru_cache
+def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: float) -> Optimizer:
+    return in_moving_gauge(
+        optax.sgd(learning_rate, momentum=decay, nesterov=nesterov),
+        geometry=Frobenius(),
+        name="momentum",
+        settings={"learning_rate": learning_rate, "decay": decay}
+        | ({"nesterov": True} if nesterov else {}),
+        weight_decay=weight_decay,
+    )
+
+
+@functools.lru_cache
+def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
+    def normalize(updates: PyTree, params: PyTree | None = None) -> PyTree:
+        return unit(updates, lambda matrix: (matrix**2).sum((-2, -1)), 2)
+
+    return _averaged(
+        optax.stateless(normalize),
+        learning_rate,
+        decay,
+        geometry=Frobenius(),
+        by="tree",
+        name="normalized momentum",
+        weight_decay=weight_decay,
+    )
+
+
+@functools.lru_cache
+def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
+    return _averaged(
+        optax.scale_by_sign(),
+        learning_rate,
+        decay,
+        geometry=Lp(jnp.inf),
+        by="entry",
+        name="sign momentum",
+        weight_decay=weight_decay,
+    )
+
+
+@functools.lru_cache
+def _lion(learning_rate: float, b1: float, b2: float, weight_decay: float) -> Optimizer:
+    return in_moving_gauge(
+        optax.chain(optax.scale_by_lion(b1, b2), optax.scale_by_learning_rate(learning_rate)),
+        geometry=Lp(jnp.inf),
+        by="entry",
+        name="Lion",
+        settings={"learning_rate": learning_rate, "b1": b1, "b2": b2},
+        weight_decay=weight_decay,
+    )
+
+
+def _averaged(
+    direction: optax.GradientTransformation, learning_rate: float, decay: float, **declared: Any
+) -> Optimizer:
+    """A step along a direction made of the moving average of gradients."""
+    return in_moving_gauge(
+        optax.chain(
+            optax.ema(decay, debias=False),
+            direction,
+            optax.scale_by_learning_rate(learning_rate),
+        ),
+        settings={"learning_rate": learning_rate, "decay": decay},
+        **declared,
+    )

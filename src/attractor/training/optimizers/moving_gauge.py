@@ -1,0 +1,279 @@
+"""Stateful optax transformations, exact where gradients leave the range of floating point."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from attractor.attention.conditional import cond_for_any
+from attractor.attention.scaled import Scaled
+from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
+from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
+from attractor.training.optimizers.leaves import as_scaled
+from attractor.training.optimizers.optimizer import Optimizer, check_weight_decay, declare
+
+_NOTHING = -(2**28)
+"""The exponent of zero: below that of any number."""
+
+
+class MovingGaugeState(NamedTuple):
+    """What a transformation remembers, in a unit that follows it.
+
+    Attributes:
+        exponents: Numbers of degree k in the gradient are held in units of ``2^(k exponent)``.
+            One for all, one for each array of the gradient, or one for each of its entries.
+        memory: The state of the transformation, in these units.
+    """
+
+    exponents: tuple[Int[Array, "..."], ...]
+    memory: PyTree
+
+
+def in_moving_gauge(
+    transformation: optax.GradientTransformation,
+    *,
+    geometry: Geometry | None,
+    by: By = "tree",
+    name: str = "declared by the user",
+    settings: dict[str, Any] | None = None,
+    weight_decay: float = 0.0,
+) -> Optimizer:
+    """Makes a stateful optax transformation exact at every magnitude of the gradient.
+
+    Momentum is of degree 1 in the gradient, its square of degree 2, a count of degree 0: all are
+    held in units that follow the larger of gradient and memory, and change by powers of two. While
+    the unit is one, which is as long as numbers stay within ``2^256`` of it, every bit is that
+    of the transformation by itself. Updates of degree 0, as of Adam without eps, take their full
+    length however small the gradient; those of degree 1, as of momentum, have their true
+    magnitude, which may underflow. An entry of which no gradient was ever seen is left alone
+    where the transformation would divide zero by zero.
+
+    The degrees are found by trying the transformation (``find_homogeneity``).
+
+    Args:
+        transformation: Any optax transformation whose state and updates are homogeneous in the
+            gradient: constants such as eps have to be zero.
+        geometry: The norm whose steepest descent it is; None if no such norm is known.
+        by: What has a unit of its own: ``"tree"``, all parameters together; ``"leaf"``, each
+            array, for those that treat arrays apart, as Muon does; ``"entry"``, each entry, for
+            those that treat entries apart, as Adam does.
+        name: What tables and plots call it.
+        settings: Hyperparameters to keep with the results.
+        weight_decay: Multiple of the parameters to add to the gradient before anything else.
+
+    Raises:
+        InvalidInputError: If an argument is of the wrong kind; when it first meets parameters,
+            if it is not homogeneous.
+    """
+    if by not in get_args(By):
+        raise InvalidInputError("by", f"{by!r} is not known", f"Give one of {get_args(By)}")
+    declared = declare(
+        transformation,
+        geometry=geometry,
+        reads="scaled entries" if by == "entry" else "scaled",
+        name=name,
+        settings=settings,
+    )
+    extended = optax.with_extra_args_support(transformation)
+
+    @functools.lru_cache
+    def homogeneity_of(structure: Any, kinds: tuple) -> Homogeneity:
+        leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in kinds]
+        return find_homogeneity(extended, structure.unflatten(leaves), by)
+
+    def homogeneity(tree: PyTree) -> Homogeneity:
+        leaves, structure = jax.tree.flatten(tree)
+        return homogeneity_of(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
+
+    def init(params: PyTree) -> MovingGaugeState:
+        arrays = jax.tree.map(jnp.asarray, params)
+        homogeneity(arrays)
+        shapes = {
+            "tree": [()],
+            "leaf": [()] * len(jax.tree.leaves(arrays)),
+            "entry": [leaf.shape for leaf in jax.tree.leaves(arrays)],
+        }[by]
+        exponents = tuple(jnp.zeros(shape, jnp.int32) for shape in shapes)
+        return MovingGaugeState(exponents, extended.init(params))
+
+    def update(
+        updates: PyTree, state: MovingGaugeState, params: PyTree | None = None, **further: Any
+    ) -> tuple[PyTree, MovingGaugeState]:
+        gradient, structure = jax.tree.flatten(as_scaled(updates))
+        degrees = homogeneity(structure.unflatten([leaf.mantissa for leaf in gradient]))
+        groups = tuple(0 if by == "tree" else place for place in range(len(gradient)))
+        gauge = _Gauge(degrees, groups, by)
+        memory, memory_structure = jax.tree.flatten(state.memory)
+        mantissas = [leaf.mantissa for leaf in gradient]
+        log_scales = [leaf.log_scale for leaf in gradient]
+        exponents, memory, measured = _follow(gauge, mantissas, log_scales, memory, state.exponents)
+        steps, held = extended.update(
+            structure.unflatten(measured), memory_structure.unflatten(memory), params, **further
+        )
+        finished = [
+            _times_power(step, degrees.update * exponents[group])
+            if degrees.update
+            else jnp.where(jnp.isnan(step) & gauge.idle(gradient, memory, group), 0, step)
+            for step, group in zip(jax.tree.leaves(steps), groups, strict=True)
+        ]
+        return structure.unflatten(finished), MovingGaugeState(exponents, held)
+
+    return Optimizer(
+        init,
+        update,
+        geometry=geometry,
+        reads=declared.reads,
+        name=declared.name,
+        settings=declared.settings,
+        weight_decay=check_weight_decay(weight_decay),
+    )
+
+
+class _Gauge(NamedTuple):
+    """Units of a gradient and a memory, both as lists of arrays."""
+
+    degrees: Homogeneity
+    groups: tuple[int, ...]
+    by: By
+
+    def follow(
+        self, gradient: list[Scaled], memory: list[Array], exponents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], list[Array], list[Array]]:
+        """Units that suit, and memory and gradient in them."""
+        measured = self._measure(gradient, exponents)
+        moves = tuple(
+            self._leaves_range(gradient, measured, memory, group) for group in range(len(exponents))
+        )
+
+        def move(operand: tuple) -> tuple:
+            memory, measured = operand
+            new = tuple(
+                jnp.where(flag, self._size(gradient, memory, old, group), old)
+                for group, (flag, old) in enumerate(zip(moves, exponents, strict=True))
+            )
+            moved = list(memory)
+            for place, degree, group in self._memories():
+                factor = _power(degree * (exponents[group] - new[group]), memory[place].dtype)
+                moved[place] = memory[place] * factor
+            # Compiled apart, the same formula may round otherwise where nothing moves.
+            again = [
+                jnp.where(moves[group], fresh, leaf)
+                for fresh, leaf, group in zip(
+                    self._measure(gradient, new), measured, self.groups, strict=True
+                )
+            ]
+            return new, moved, again
+
+        return cond_for_any(
+            jnp.stack([flag.any() for flag in moves]).any(),
+            move,
+            lambda operand: (exponents, *operand),
+            (memory, measured),
+        )
+
+    def idle(self, gradient: list[Scaled], memory: list[Array], group: int) -> Bool[Array, "..."]:
+        """Whether there is no gradient and never was one."""
+        zeros = [leaf.mantissa == 0 for leaf, own in self._gradients(gradient) if own == group]
+        zeros += [memory[place] == 0 for place, _, own in self._memories() if own == group]
+        if self.by != "entry":
+            zeros = [zero.all() for zero in zeros]
+        return functools.reduce(jnp.logical_and, zeros)
+
+    def _leaves_range(
+        self, gradient: list[Scaled], measured: list[Array], memory: list[Array], group: int
+    ) -> Bool[Array, "..."]:
+        """Whether the largest number leaves the range where squares of numbers are safe."""
+        sizes = [(leaf, 1) for leaf, own in self._gradients(measured) if own == group]
+        sizes += [(memory[place], k) for place, k, own in self._memories() if own == group]
+        high, low = [], []
+        for leaf, degree in sizes:
+            size = jnp.abs(leaf) if self.by == "entry" else jnp.abs(leaf).max()
+            bound = 2.0 ** (degree * _reach(leaf.dtype))
+            high.append(size > bound)
+            low.append(size < 1 / bound)
+        too_large = functools.reduce(jnp.logical_or, high)
+        too_small = functools.reduce(jnp.logical_and, low)
+        return too_large | (too_small & ~self.idle(gradient, memory, group))
+
+    def _size(
+        self, gradient: list[Scaled], memory: list[Array], exponent: Array, group: int
+    ) -> Int[Array, "..."]:
+        """The exponent of the largest of gradient and memory, in units of degree one."""
+        found = []
+        for leaf, own in self._gradients(gradient):
+            if own == group:
+                shift = jnp.maximum(jnp.floor(leaf.log_scale / math.log(2)), _NOTHING)
+                found.append(_exponent(leaf.mantissa) + shift.astype(jnp.int32))
+        for place, degree, own in self._memories():
+            if own == group:
+                found.append(_exponent(memory[place]) // degree + exponent)
+        if self.by != "entry":
+            found = [size.max() for size in found]
+        return functools.reduce(jnp.maximum, found)
+
+    def _measure(self, gradient: list[Scaled], exponents: tuple[Array, ...]) -> list[Array]:
+        return [_in_units(leaf, exponents[group]) for leaf, group in self._gradients(gradient)]
+
+    def _gradients(self, leaves: list[Any]) -> Iterator[tuple[Any, int]]:
+        return zip(leaves, self.groups, strict=True)
+
+    def _memories(self) -> list[tuple[int, int, int]]:
+        """Place, degree and group of every array of the memory that has a unit."""
+        pairs = zip(self.degrees.degrees, self.degrees.groups, strict=True)
+        return [(place, degree, own) for place, (degree, own) in enumerate(pairs) if degree]
+
+
+# Compiled here, so that a loop that is not compiled does not compile the conditional every time.
+@functools.partial(jax.jit, static_argnums=0)
+def _follow(
+    gauge: _Gauge,
+    mantissas: list[Array],
+    log_scales: list[Array],
+    memory: list[Array],
+    exponents: tuple[Array, ...],
+) -> tuple[tuple[Array, ...], list[Array], list[Array]]:
+    gradient = [Scaled(*number) for number in zip(mantissas, log_scales, strict=True)]
+    return gauge.follow(gradient, memory, exponents)
+
+
+def _reach(dtype: Any) -> int:
+    """How many powers of two from one the largest number may be."""
+    return int(jnp.finfo(dtype).maxexp) // 4
+
+
+def _in_units(scaled: Scaled, exponent: Array) -> Float[Array, "..."]:
+    """The value in units of ``2^exponent``."""
+    # ln 2 in two parts, the first so short that its product is exact: what is left after the
+    # subtraction has no rounding but that of the log scale itself.
+    bits = 2.0 ** (jnp.finfo(scaled.mantissa.dtype).nmant // 2)
+    short = round(math.log(2) * bits) / bits
+    left = scaled.log_scale - exponent * short - exponent * (math.log(2) - short)
+    half = jnp.exp(left / 2)
+    return scaled.mantissa * half * half
+
+
+def _exponent(array: Array) -> Int[Array, "..."]:
+    """The largest power of two no larger than a number in size; that of zero is ``_NOTHING``."""
+    return jnp.where(array == 0, _NOTHING, jnp.frexp(array)[1] - 1).astype(jnp.int32)
+
+
+def _times_power(array: Array, exponent: Array) -> Float[Array, "..."]:
+    """``array * 2^exponent`` without rounding."""
+    half = exponent // 2
+    return array * _power(half, array.dtype) * _power(exponent - half, array.dtype)
+
+
+def _power(exponent: Array, dtype: Any) -> Float[Array, "..."]:
+    """``2^exponent``, or the nearest power of two that is a normal number."""
+    info = jnp.finfo(dtype)
+    integer = {16: jnp.int16, 32: jnp.int32, 64: jnp.int64}[info.bits]
+    biased = jnp.clip(exponent, info.minexp, info.maxexp - 1) - (info.minexp - 1)
+    return jax.lax.bitcast_convert_type(biased.astype(integer) << info.nmant, dtype)

@@ -1,0 +1,114 @@
+"""Muon: momentum made orthogonal by Newton-Schulz iterations."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import optax
+import optax.contrib
+from jaxtyping import PyTree
+
+from attractor.errors import InvalidInputError
+from attractor.geometry import Spectral
+from attractor.training.optimizers.leaves import as_matrix
+from attractor.training.optimizers.momentum import check_decay
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.optimizer import (
+    Optimizer,
+    check_flag,
+    check_learning_rate,
+    check_weight_decay,
+)
+from attractor.training.optimizers.registry import register_optimizer
+
+
+@register_optimizer("muon")
+def muon(
+    learning_rate: float,
+    momentum: float = 0.95,
+    *,
+    nesterov: bool = True,
+    newton_schulz_iterations: int = 5,
+    weight_decay: float = 0.0,
+) -> Optimizer:
+    """Muon, steepest descent in the spectral norm on momentum, approximately.
+
+        m <- momentum m + (1 - momentum) grad L(W)
+        W <- W - learning_rate sqrt(max(1, e / d)) orthogonalize(m)    for W in R^(d x e)
+
+    It is ``optax.contrib.muon`` with its quintic iteration, whose singular values end between
+    0.5 and 1.5 rather than at one, but with eps = 0: a step does not depend on the size of the
+    gradient. A vector is a column here, not handed to Adam. ``spectral_descent`` takes the exact
+    step, without momentum. Source: Jordan et al., *Muon* (2024); Bernstein and Newhouse, *Old
+    Optimizer, New Norm* (arXiv 2409.20325).
+
+    Args:
+        learning_rate: The step size, positive.
+        momentum: What remains of the memory after a step, in [0, 1).
+        nesterov: Whether to look ahead with the gradient.
+        newton_schulz_iterations: Number of iterations, 1 or more.
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    iterations = newton_schulz_iterations
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise InvalidInputError(
+            "newton_schulz_iterations", f"{iterations!r} is not an integer >= 1", "Give 5"
+        )
+    return _muon(
+        check_learning_rate(learning_rate),
+        check_decay("momentum", momentum),
+        check_flag("nesterov", nesterov),
+        iterations,
+        check_weight_decay(weight_decay),
+    )
+
+
+# The same settings give the same object, so that training compiled once is compiled for good.
+@functools.lru_cache
+def _muon(
+    learning_rate: float, momentum: float, nesterov: bool, iterations: int, weight_decay: float
+) -> Optimizer:
+    of_matrices = optax.contrib.muon(
+        learning_rate,
+        ns_steps=iterations,
+        beta=momentum,
+        eps=0.0,
+        nesterov=nesterov,
+        muon_weight_dimension_numbers=_rows_and_columns,
+    )
+    return in_moving_gauge(
+        _on_matrices(of_matrices),
+        geometry=Spectral(),
+        by="leaf",
+        name="Muon",
+        settings={
+            "learning_rate": learning_rate,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "newton_schulz_iterations": iterations,
+        },
+        weight_decay=weight_decay,
+    )
+
+
+def _rows_and_columns(matrices: PyTree) -> PyTree:
+    return jax.tree.map(lambda _: optax.contrib.MuonDimensionNumbers(), matrices)
+
+
+def _on_matrices(transformation: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Hands every array to a transformation as one matrix."""
+
+    def init(params: PyTree) -> PyTree:
+        return transformation.init(jax.tree.map(as_matrix, params))
+
+    def update(updates: PyTree, state: PyTree, params: PyTree | None = None) -> tuple[PyTree, Any]:
+        matrices, weights = (jax.tree.map(as_matrix, tree) for tree in (updates, params))
+        steps, state = transformation.update(matrices, state, weights)
+        return jax.tree.map(lambda step, like: step.reshape(like.shape), steps, updates), state
+
+    return optax.GradientTransformation(init, update)

@@ -1,0 +1,179 @@
+"""Optimizers by name."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from attractor.errors import InvalidInputError
+from attractor.training.optimizers.optimizer import Optimizer
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_SHORT_WITH_NUMBER = re.compile(r"(.+) ([\d.]+)")
+_WORDS = {"true": True, "false": False, "none": None}
+
+Factory = Callable[..., Optimizer]
+_Factory = TypeVar("_Factory", bound=Factory)
+
+
+class RegisteredOptimizer(NamedTuple):
+    """An optimizer that is known by name.
+
+    Attributes:
+        name: Its name in full.
+        short: Its short names.
+        factory: The function that makes one.
+        number: The setting that a number behind a short name stands for, as in "md-1.75"; None
+            if it takes no such number.
+    """
+
+    name: str
+    short: tuple[str, ...]
+    factory: Factory
+    number: str | None
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What can be set beside the learning rate."""
+        every = inspect.signature(self.factory).parameters
+        return tuple(setting for setting in every if setting != "learning_rate")
+
+    @property
+    def takes_learning_rate(self) -> bool:
+        """Whether it has a learning rate."""
+        return "learning_rate" in inspect.signature(self.factory).parameters
+
+    @property
+    def spelling(self) -> str:
+        """What its names look like."""
+        forms = [*self.short, *(f"{short}-<{self.number}>" for short in self.short if self.number)]
+        return f"{self.name} ({', '.join(forms)})" if forms else self.name
+
+
+_REGISTERED: dict[str, RegisteredOptimizer] = {}
+
+
+def register_optimizer(
+    name: str, *short: str, number: str | None = None
+) -> Callable[[_Factory], _Factory]:
+    """Makes an optimizer known by name; used as a decorator of the function that makes it.
+
+    Args:
+        name: Its name in full, in words.
+        short: Short names.
+        number: The setting that a number behind a short name stands for.
+    """
+
+    def register(factory: _Factory) -> _Factory:
+        _REGISTERED[name] = RegisteredOptimizer(name, short, factory, number)
+        return factory
+
+    return register
+
+
+def registered_optimizers() -> tuple[RegisteredOptimizer, ...]:
+    """The optimizers that are known by name."""
+    return tuple(_REGISTERED.values())
+
+
+def get_optimizer(
+    name: str | Optimizer, learning_rate: float | None = None, **settings: Any
+) -> Optimizer:
+    """The optimizer of that name; an optimizer is handed back as it is.
+
+    A name is one in full, such as "normalized gradient descent" (underscores or hyphens will do
+    for spaces, and capitals do not matter), or a short one, such as "ngd". Settings may follow a
+    colon, as in "mirror descent:p=1.75,normalize=false"; where a short name takes a number, that
+    is "md-1.75".
+
+    Args:
+        name: The name, perhaps with settings.
+        learning_rate: The learning rate, for those that have one.
+        settings: Further settings; they stand over those in the name.
+
+    Raises:
+        InvalidInputError: If no optimizer has that name, or a setting is none of its own.
+    """
+    if isinstance(name, Optimizer):
+        return name
+    words, _, written = str(name).partition(":")
+    found, number = _find(words)
+    if found is None:
+        known = "; ".join(entry.spelling for entry in _REGISTERED.values())
+        raise InvalidInputError("optimizer", f"none is called {name!r}", f"Known: {known}")
+    given = number | _read_settings(found, written) | settings
+    for setting in given:
+        if setting not in found.settings:
+            raise InvalidInputError(
+                "optimizer",
+                f"{found.name} has no setting {setting!r}",
+                f"It has: {', '.join(found.settings)}",
+            )
+    if not found.takes_learning_rate:
+        if learning_rate is not None:
+            raise InvalidInputError(
+                "learning_rate",
+                f"{found.name} has none",
+                f"Leave it out; it has: {', '.join(found.settings)}",
+            )
+        return found.factory(**given)
+    if learning_rate is None:
+        raise InvalidInputError("learning_rate", f"{found.name} needs one", "Give 0.1, say")
+    required = [
+        setting.name
+        for setting in inspect.signature(found.factory).parameters.values()
+        if setting.default is setting.empty and setting.name not in ("learning_rate", *given)
+    ]
+    if required:
+        raise InvalidInputError(
+            "optimizer",
+            f"{found.name} needs {', '.join(required)}",
+            f"Write it behind a colon, as in {found.name}:{required[0]}=...",
+        )
+    return found.factory(learning_rate, **given)
+
+
+def _find(words: str) -> tuple[RegisteredOptimizer | None, dict[str, float]]:
+    """The optimizer that some words name, and the setting that a number among them gives."""
+    plain = _plain(words)
+    with_number = _SHORT_WITH_NUMBER.fullmatch(plain)
+    for entry in _REGISTERED.values():
+        names = {_plain(one) for one in (entry.name, *entry.short)}
+        if plain in names:
+            return entry, {}
+        if with_number and entry.number and with_number[1] in names and _is_number(with_number[2]):
+            return entry, {entry.number: float(with_number[2])}
+    return None, {}
+
+
+def _read_settings(entry: RegisteredOptimizer, written: str) -> dict[str, Any]:
+    """Reads settings such as "p=1.75,normalize=false"."""
+    settings: dict[str, Any] = {}
+    for item in filter(None, written.split(",")):
+        setting, equals, value = (part.strip() for part in item.partition("="))
+        if not (equals and value):
+            raise InvalidInputError(
+                "optimizer",
+                f"{item!r} sets nothing",
+                f"Write setting=value with one of: {', '.join(entry.settings)}",
+            )
+        settings[setting.replace("-", "_")] = _read_value(value)
+    return settings
+
+
+def _read_value(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if not _is_number(text):
+        return text
+    return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name.strip()).casefold()

@@ -1,0 +1,241 @@
+"""Steepest descent in any geometry: by signs, by one coordinate, by orthogonal matrices."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from attractor.attention.scaled import Scaled
+from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry, Lp, Spectral, get_geometry
+from attractor.training.optimizers.gradient_descent import time_of_unit_step
+from attractor.training.optimizers.leaves import (
+    as_matrix,
+    as_scaled,
+    largest_entry,
+    memoryless,
+    on_matrices,
+    unit,
+    with_one_scale,
+)
+from attractor.training.optimizers.newton_schulz import newton_schulz
+from attractor.training.optimizers.optimizer import (
+    Optimizer,
+    Reads,
+    check_learning_rate,
+    check_weight_decay,
+)
+from attractor.training.optimizers.registry import register_optimizer
+
+
+@register_optimizer("steepest descent", "steepest")
+def steepest_descent(
+    learning_rate: float, geometry: Geometry | str, *, weight_decay: float = 0.0
+) -> Optimizer:
+    """Steepest descent ``W <- W - learning_rate * argmax {<grad L(W), D> : ||D|| <= 1}``.
+
+    Every array of parameters takes a step of the same length in the norm of the geometry, and a
+    zero step where its gradient is exactly zero. Vectors count as matrices of one column, and
+    axes beyond the second as columns.
+
+    Args:
+        learning_rate: The length of a step, positive.
+        geometry: The norm, or its name, such as "l_inf" or "spectral".
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If the learning rate is not a positive finite number, the weight decay
+            is negative, or there is no such geometry.
+    """
+    return _steepest_descent(
+        check_learning_rate(learning_rate),
+        get_geometry(geometry),
+        "steepest descent",
+        check_weight_decay(weight_decay),
+    )
+
+
+@register_optimizer("sign descent", "sign")
+def sign_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
+    """Sign descent ``W <- W - learning_rate * sign(grad L(W))``.
+
+    This is steepest descent in the largest absolute entry. The signs are those of the true
+    gradient, however far apart the magnitudes of its entries.
+
+    Args:
+        learning_rate: What every entry moves by, positive.
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If the learning rate is not a positive finite number, or the weight
+            decay is negative.
+    """
+    return _steepest_descent(
+        check_learning_rate(learning_rate),
+        Lp(math.inf),
+        "sign descent",
+        check_weight_decay(weight_decay),
+    )
+
+
+@register_optimizer("greedy coordinate descent", "greedy")
+def greedy_coordinate_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
+    """Greedy coordinate descent: only the entry with the largest slope moves.
+
+    This is steepest descent in the sum of absolute entries of all arrays together. Of several
+    largest entries the first one moves, in the order of the arrays among the parameters.
+
+    Args:
+        learning_rate: What the entry moves by, positive.
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If the learning rate is not a positive finite number, or the weight
+            decay is negative.
+    """
+    return _greedy_coordinate_descent(
+        check_learning_rate(learning_rate), check_weight_decay(weight_decay)
+    )
+
+
+@register_optimizer("spectral descent", "spectral")
+def spectral_descent(
+    learning_rate: float,
+    *,
+    method: str = "exact",
+    iterations: int = 5,
+    weight_decay: float = 0.0,
+) -> Optimizer:
+    """Spectral descent ``W <- W - learning_rate * U V^T`` with ``grad L(W) = U s V^T``.
+
+    This is steepest descent in the largest singular value: Muon without its momentum.
+
+    Args:
+        learning_rate: What every singular direction moves by, positive.
+        method: ``"exact"`` gives ``U V^T`` as exactly as the roundings of the gradient leave it
+            known: to about ``1e-15 s_1 / s_i`` along a singular value ``s_i``. Those that rounding
+            alone could have made do not count. ``"newton-schulz"`` gives what Muon takes for it:
+            singular values between about 0.7 and 1.2, and below that those that are small against
+            the largest, so that it descends the geometry only roughly.
+        iterations: Number of Newton-Schulz iterations; ``"exact"`` has none.
+        weight_decay: Multiple of the parameters to add to the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    if method not in ("exact", "newton-schulz"):
+        raise InvalidInputError(
+            "method", f"{method!r} is not known", "Give 'exact' or 'newton-schulz'"
+        )
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise InvalidInputError(
+            "iterations", f"{iterations!r} is not a positive integer", "Give one, such as 5"
+        )
+    return _spectral_descent(
+        check_learning_rate(learning_rate),
+        iterations if method == "newton-schulz" else None,
+        check_weight_decay(weight_decay),
+    )
+
+
+# The same settings give the same object, so that training compiled once is compiled for good.
+@functools.lru_cache
+def _steepest_descent(
+    learning_rate: float, geometry: Geometry, name: str, weight_decay: float
+) -> Optimizer:
+    def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
+        plain, scale = with_one_scale(gradient)
+        sizes = [geometry.dual_norm(as_matrix(leaf)) for leaf in jax.tree.leaves(plain)]
+        # Signs are the steepest direction of all leaves together; other steps of several leaves
+        # are not those of one norm at one speed.
+        if len(sizes) > 1 and geometry != Lp(math.inf):
+            return jnp.asarray(jnp.nan)
+        return time_of_unit_step(learning_rate, scale + jnp.log(sum(sizes)))
+
+    reads, rise = _rise(geometry)
+    return Optimizer(
+        *memoryless(learning_rate, rise),
+        geometry=geometry,
+        reads=reads,
+        name=name,
+        settings={"learning_rate": learning_rate}
+        | ({"geometry": geometry.name} if name == "steepest descent" else {}),
+        log_time_step=log_time_step,
+        weight_decay=weight_decay,
+    )
+
+
+@functools.lru_cache
+def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Optimizer:
+    def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
+        plain, scale = with_one_scale(gradient)
+        sizes = [jnp.abs(leaf).max() for leaf in jax.tree.leaves(plain)]
+        return time_of_unit_step(learning_rate, scale + jnp.log(jnp.stack(sizes).max()))
+
+    return Optimizer(
+        *memoryless(learning_rate, largest_entry),
+        geometry=Lp(1),
+        reads="direction",
+        name="greedy coordinate descent",
+        settings={"learning_rate": learning_rate},
+        log_time_step=log_time_step,
+        weight_decay=weight_decay,
+    )
+
+
+@functools.lru_cache
+def _spectral_descent(
+    learning_rate: float, iterations: int | None, weight_decay: float
+) -> Optimizer:
+    exact = _steepest_descent(learning_rate, Spectral(), "spectral descent", 0.0)
+    settings = {"learning_rate": learning_rate, "method": "exact"}
+    if iterations is None:
+        pair = exact.init, exact.update
+    else:
+        function = functools.partial(newton_schulz, iterations=iterations)
+        pair = memoryless(learning_rate, lambda gradient: on_matrices(function, gradient))
+        settings |= {"method": "newton-schulz", "iterations": iterations}
+    return Optimizer(
+        *pair,
+        geometry=Spectral(),
+        reads=exact.reads,
+        name="spectral descent",
+        settings=settings,
+        log_time_step=exact.log_time_step if iterations is None else None,
+        weight_decay=weight_decay,
+    )
+
+
+def _rise(geometry: Geometry) -> tuple[Reads, Any]:
+    """What the steepest direction is made from, and the function that makes it."""
+    if geometry == Lp(2):
+        squares = functools.partial(unit, power_sum=_square_sum, exponent=2)
+        return "leaf directions", lambda gradient: jax.tree.map(squares, gradient)
+    if geometry == Lp(math.inf):
+        return "entry directions", lambda gradient: jax.tree.map(jnp.sign, gradient)
+    if isinstance(geometry, Lp) and geometry.p > 2:
+        # Roots bring together entries that are far apart: below rounding does not mean small.
+        direction = functools.partial(_direction_of_entries, geometry)
+        return "scaled entries", lambda gradient: jax.tree.map(direction, as_scaled(gradient))
+    function = geometry.steepest_descent_direction
+    return "leaf directions", lambda gradient: on_matrices(function, gradient)
+
+
+def _square_sum(matrix: Float[Array, "d e"]) -> Float[Array, ""]:
+    return (matrix**2).sum((-2, -1))
+
+
+def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
+    """``sign(G) (|G| / ||G||_q)^(q - 1)`` by logarithms, for entries of any magnitude."""
+    sizes = jnp.log(jnp.abs(leaf.mantissa)) + leaf.log_scale
+    largest = sizes.max()
+    sizes = sizes - jnp.where(jnp.isneginf(largest), 0, largest)
+    log_norm = jax.nn.logsumexp(geometry.q * sizes) / geometry.q
+    log_norm = jnp.where(jnp.isneginf(log_norm), 0, log_norm)
+    power = 1 / (geometry.p - 1)
+    return jnp.sign(leaf.mantissa) * jnp.exp(power * (sizes - log_norm))

@@ -1,0 +1,90 @@
+"""The initial state and the data of every trial."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Int, PyTree
+
+from attractor.attention import Head, Parameterization, attention_rows
+from attractor.precision import double_precision
+from attractor.randomness import keys
+from attractor.tokens import Tokens
+from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+
+_INITIAL = "initial weights"
+_BATCHES = "mini-batches"
+
+
+class Trials:
+    """Trials of all instances and seeds: gives the initial state and the data of any of them.
+
+    What it gives for a trial depends on the numbers of its instance and its seed alone.
+    """
+
+    def __init__(
+        self,
+        training: AttentionTraining,
+        tokens: Tokens,
+        head: Head,
+        initial: Mapping[str, np.ndarray] | None,
+        *,
+        seeds: int,
+        seed: int,
+        dtype: str,
+    ) -> None:
+        """Casts the data once.
+
+        Args:
+            training: What is trained.
+            tokens: The data sets.
+            head: The head.
+            initial: Initial attention parameters by name, ``(instances, seeds, ...)``; None for
+                random ones.
+            seeds: Number of seeds.
+            seed: The first of them.
+            dtype: Precision of the training.
+        """
+        self.training, self.initial, self.seeds, self.seed = training, initial, seeds, seed
+        self.dtype = np.dtype(dtype)
+        rows = attention_rows(tokens, self.dtype)
+        self.rows = rows if tokens.instances is not None else jax.tree.map(lambda a: a[None], rows)
+        self.head = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), head)
+        self.numbers = tokens.instance_numbers
+        self.shape = (tokens.key_dimension, tokens.query_dimension)
+
+    def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[AttentionState, AttentionData]:
+        """State and data, with a leading axis of trials on every leaf."""
+        instance, repeat = np.divmod(trials, self.seeds)
+        seeds, numbers = self.seed + repeat, self.numbers[instance]
+        layer = self.training.parameterization
+        head = self.head.for_instances(instance)
+        with double_precision():
+            if self.initial is None:
+                attention = initial_parameters(layer, seeds, numbers, *self.shape)
+            else:
+                attention = layer.from_arrays(
+                    {name: array[instance, repeat] for name, array in self.initial.items()}
+                )
+            attention = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), attention)
+            state = jax.vmap(self.training.start)(attention, head)
+            drawn = np.asarray(jax.random.key_data(keys(seeds, numbers, _BATCHES)))
+        rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
+        return state, AttentionData(rows, head, drawn)
+
+
+def initial_parameters(
+    parameterization: Parameterization,
+    seeds: Int[np.ndarray, "trial"],
+    instances: Int[np.ndarray, "trial"],
+    d: int,
+    e: int,
+) -> PyTree[Any]:
+    """Random initial attention parameters of trials, with a leading axis on every leaf."""
+    with double_precision():
+        draw = functools.partial(parameterization.initial, d=d, e=e)
+        return jax.tree.map(np.asarray, jax.vmap(draw)(keys(seeds, instances, _INITIAL)))

@@ -1,0 +1,114 @@
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import optax
+import pytest
+
+from attractor.attention.scaled import Scaled
+from attractor.errors import InvalidInputError
+from attractor.geometry import Lp
+from attractor.precision import double_precision
+from attractor.training.optimizers.adam import adam
+
+
+@pytest.fixture(autouse=True)
+def double():
+    with double_precision():
+        yield
+
+
+def steps_of(optimizer, mantissas, logs):
+    """Updates for a sequence of gradients, ``mantissas * exp(logs)``."""
+    parameters = jnp.zeros(mantissas.shape[1:])
+    state, found = optimizer.init(parameters), []
+    for mantissa, log in zip(mantissas, logs, strict=True):
+        number = Scaled(jnp.asarray(mantissa), jnp.asarray(log))
+        update, state = optimizer.update(number, state, parameters)
+        found.append(np.asarray(update))
+    return np.array(found)
+
+
+def exact_steps(mantissas, logs, learning_rate, b1, b2):
+    """Adam without eps as it is written, entry by entry, in 60 digits."""
+    with mpmath.workdps(60):
+        exact = np.vectorize(mpmath.mpf, otypes=[object])
+        b1, b2 = mpmath.mpf(b1), mpmath.mpf(b2)
+        m, v, found = 0, 0, []
+        gradients = exact(mantissas) * np.vectorize(mpmath.exp, otypes=[object])(exact(logs))
+        for t, g in enumerate(gradients, 1):
+            m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
+            sizes = [mpmath.sqrt(entry) for entry in v / (1 - b2**t)]
+            found.append(
+                [
+                    -learning_rate * a / s if s else 0
+                    for a, s in zip(m / (1 - b1**t), sizes, strict=True)
+                ]
+            )
+        return np.array(found, dtype=float)
+
+
+def test_gradients_of_every_magnitude_entry_by_entry():
+    """Up by e^1000 and down by e^-1000 in a step; one entry starts late, one never."""
+    random = np.random.default_rng(0)
+    mantissas, logs = random.normal(size=(40, 5)), np.zeros((40, 5))
+    logs[:, 1] = np.cumsum(random.normal(size=40) * 300)
+    logs[10:, 2] = -1000
+    logs[20:, 2] = 1500
+    mantissas[:15, 3] = mantissas[:, 4] = 0
+    logs[:, 3] = -5000
+    logs[:, 4] = -np.inf
+    for b1, b2 in ((0.9, 0.999), (0.5, 0.9), (0.0, 0.0)):
+        found = steps_of(adam(0.1, b1, b2), mantissas, logs)
+        expected = exact_steps(mantissas, np.where(np.isinf(logs), 0, logs), 0.1, b1, b2)
+        # Scales of 5,000 have roundings of 1e-12; 1 - b2^t loses three digits at t = 1.
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
+    assert (found[:, 4] == 0).all()
+
+
+def test_it_is_optax_to_the_bit_where_nothing_underflows():
+    random = np.random.default_rng(1)
+    mantissas = random.normal(size=(30, 4))
+    parameters = jnp.zeros(4)
+    for ours, theirs in (
+        (adam(0.01), optax.adam(0.01, eps=0.0)),
+        (adam(0.01, eps=1e-8), optax.adam(0.01)),
+    ):
+        mine, other = ours.init(parameters), theirs.init(parameters)
+        for mantissa in mantissas:
+            found, mine = ours.update(jnp.asarray(mantissa), mine, parameters)
+            expected, other = theirs.update(jnp.asarray(mantissa), other, parameters)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_without_eps_the_scale_of_the_loss_does_not_matter():
+    mantissas = np.random.default_rng(2).normal(size=(30, 4))
+    zero = np.zeros((30, 4))
+    np.testing.assert_allclose(
+        steps_of(adam(0.1), mantissas, zero - 5000),
+        steps_of(adam(0.1), mantissas, zero),
+        rtol=1e-11,
+    )
+
+
+def test_with_and_without_eps_are_two_algorithms():
+    without, with_eps = adam(0.1), adam(0.1, eps=1e-8)
+    assert without.name == "Adam, eps = 0" and without.geometry == Lp(np.inf)
+    assert without.by_entry and without is adam(0.1, weight_decay=0.0)
+    assert with_eps.name == "Adam" and with_eps.geometry is None
+    assert with_eps.reads == "magnitude"
+
+
+def test_weight_decay_is_added_to_the_gradient_before_anything_else():
+    optimizer = adam(0.1, weight_decay=1.0)
+    parameters = jnp.array([2.0, -3.0])
+    number = Scaled(jnp.array([1.0, 1.0]), jnp.array([-2000.0, 3.0]))
+    moved, _ = optimizer.step(number, optimizer.init(parameters), parameters)
+    np.testing.assert_allclose(moved, [1.9, -3.1], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"b1": 1.0}, {"b2": -0.1}, {"eps": -1e-8}, {"eps": np.inf}, {"b1": "large"}]
+)
+def test_arguments_are_checked(bad):
+    with pytest.raises(InvalidInputError, match=next(iter(bad))):
+        adam(0.1, **bad)

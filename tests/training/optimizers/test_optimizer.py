@@ -1,0 +1,43 @@
+import jax.numpy as jnp
+import optax
+import pytest
+
+from attractor.attention.scaled import Scaled
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius
+from attractor.training import Optimizer, declare, gradient_descent, normalized_gradient_descent
+
+
+def test_an_optimizer_is_an_optax_transformation_with_a_declaration():
+    optimizer = normalized_gradient_descent(0.5)
+    assert isinstance(optimizer, optax.GradientTransformationExtraArgs)
+    assert optimizer.geometry == Frobenius() and optimizer.reads == "direction"
+    assert repr(optimizer) == "normalized gradient descent(learning_rate=0.5)"
+    chained = optax.chain(optax.clip_by_global_norm(1.0), optimizer)
+    assert not isinstance(chained, Optimizer)
+    again = declare(chained, geometry=optimizer.geometry, reads="direction", name="clipped")
+    assert again.geometry == Frobenius() and again.name == "clipped"
+
+
+def test_what_is_read_of_a_tiny_gradient():
+    tiny = Scaled(jnp.array([[2.0]]), jnp.asarray(-5000.0))
+    assert normalized_gradient_descent(0.1).read(tiny).item() == 2.0
+    assert gradient_descent(0.1).read(tiny).item() == 0.0
+
+
+def test_declarations_are_checked():
+    with pytest.raises(InvalidInputError, match="transformation: int"):
+        declare(3, geometry=Frobenius())
+    with pytest.raises(InvalidInputError, match="geometry"):
+        declare(optax.sgd(0.1), geometry="frobenius")
+    with pytest.raises(InvalidInputError, match="reads"):
+        declare(optax.sgd(0.1), geometry=Frobenius(), reads="sign")
+    with pytest.raises(InvalidInputError, match="weight_decay"):
+        declare(optax.sgd(0.1), geometry=Frobenius(), weight_decay=-1)
+
+
+def test_a_declared_weight_decay_reaches_loops_of_ones_own():
+    optimizer = declare(optax.sgd(0.5), geometry=Frobenius(), weight_decay=0.1)
+    W = jnp.array([[2.0]])
+    updates, _ = optimizer.update(jnp.array([[1.0]]), optimizer.init(W), W)
+    assert updates.item() == pytest.approx(-0.5 * (1 + 0.2))

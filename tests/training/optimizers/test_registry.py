@@ -1,0 +1,89 @@
+import pytest
+
+from attractor.errors import InvalidInputError
+from attractor.training.optimizers import (
+    get_optimizer,
+    gradient_descent,
+    mirror_descent,
+    normalized_gradient_descent,
+    polyak_step,
+    registered_optimizers,
+    schatten_mirror_descent,
+    sign_descent,
+    spectral_descent,
+    steepest_descent,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("gradient descent", gradient_descent(0.1)),
+        ("GD", gradient_descent(0.1)),
+        ("normalized_gradient-descent", normalized_gradient_descent(0.1)),
+        ("ngd:per_factor=true", normalized_gradient_descent(0.1, per_factor=True)),
+        ("ngd:weight-decay=1e-3", normalized_gradient_descent(0.1, weight_decay=1e-3)),
+        ("md", mirror_descent(0.1)),
+        ("md-1.75", mirror_descent(0.1, 1.75)),
+        ("MD_3", mirror_descent(0.1, 3)),
+        ("mirror descent:p=1.75, normalize=false", mirror_descent(0.1, 1.75, normalize=False)),
+        ("smd-1.5", schatten_mirror_descent(0.1, 1.5)),
+        ("sign", sign_descent(0.1)),
+        ("spectral:method=newton-schulz", spectral_descent(0.1, method="newton-schulz")),
+        ("steepest:geometry=l_3", steepest_descent(0.1, "l_3")),
+    ],
+)  # fmt: skip
+def test_names_lead_to_optimizers(name, wanted):
+    assert get_optimizer(name, 0.1) is wanted
+
+
+def test_every_registered_name_leads_to_its_own_factory():
+    for entry in registered_optimizers():
+        needed = {"geometry": "spectral"} if "geometry" in entry.settings else {}
+        rate = (0.1,) if entry.takes_learning_rate else ()
+        for name in (entry.name, entry.name.upper(), *entry.short):
+            assert get_optimizer(name, *rate, **needed) is entry.factory(*rate, **needed)
+        assert entry.name in entry.spelling
+    names = [form for entry in registered_optimizers() for form in (entry.name, *entry.short)]
+    assert len(set(names)) == len(names)
+
+
+def test_settings_given_apart_stand_over_those_in_the_name():
+    assert get_optimizer("md-1.75", 0.1, p=3) is mirror_descent(0.1, 3)
+    optimizer = sign_descent(0.1)
+    assert get_optimizer(optimizer) is optimizer
+
+
+def test_polyak_has_no_learning_rate():
+    assert get_optimizer("polyak") is polyak_step()
+    assert get_optimizer("polyak:scale=0.5") is polyak_step(0.5)
+    with pytest.raises(InvalidInputError, match="learning_rate: Polyak step has none"):
+        get_optimizer("polyak", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("adamant", "none is called 'adamant'.*mirror descent.*md-<p>"),
+        (3, "none is called"),
+        ("ngd-2", "none is called"),
+        ("md-1.7.5", "none is called"),
+        ("gd:momentum=0.9", "no setting 'momentum'"),
+        ("md:p", "sets nothing"),
+        ("md:p=", "sets nothing"),
+        ("md:p=high", "'high' is not a number"),
+        ("md-0.5", "above 1"),
+        ("md:normalize=2", "neither True nor False"),
+        ("steepest", "needs geometry"),
+        ("steepest:geometry=round", "geometry: none is called 'round'"),
+        ("spectral:iterations=2.5", "iterations"),
+    ],
+)
+def test_names_that_say_nothing_known_are_refused(name, says):
+    with pytest.raises(InvalidInputError, match=says):
+        get_optimizer(name, 0.1)
+
+
+def test_a_learning_rate_is_asked_for():
+    with pytest.raises(InvalidInputError, match="learning_rate"):
+        get_optimizer("gd")

@@ -1,0 +1,89 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attractor.attention import LinearHead
+from attractor.errors import InvalidInputError, TrialStatus
+from attractor.training import gradient_descent, normalized_gradient_descent, train
+
+STEP = normalized_gradient_descent(0.1)
+
+
+def test_a_batch_of_all_sequences_is_the_full_batch(unit_tokens):
+    tokens, head = unit_tokens(3)
+    full = train(tokens, head, gradient_descent(0.5), steps=40)
+    drawn = train(tokens, head, gradient_descent(0.5), steps=40, batch_size=6)
+    np.testing.assert_allclose(drawn.W(), full.W(), atol=1e-13)
+
+
+def test_each_step_sees_as_many_sequences_as_asked_for(unit_tokens):
+    # One sequence in a step moves W by a matrix of rank one, two by one of rank two.
+    for size in (1, 2):
+        run = train(*unit_tokens(2), STEP, steps=12, batch_size=size, record=range(13))
+        moves = np.diff(run.data["W"].to_numpy(), axis=2)
+        assert (np.linalg.matrix_rank(moves, tol=1e-10) == size).all()
+
+
+def test_batches_differ_between_steps_seeds_and_instances(unit_tokens):
+    tokens, head = unit_tokens(2)
+    run = train(
+        tokens, head, STEP, steps=60, seeds=2, batch_size=1, record=range(61), initial=np.eye(10)
+    )
+    moves = np.diff(run.data["W"].to_numpy(), axis=2)
+    rows = np.linalg.svd(moves)[2][..., 0, :]  # the query of the sequence drawn
+    found = np.abs(np.einsum("isne,ike->isnk", rows, tokens.queries[:, :, 0])).argmax(-1)
+    assert len({tuple(order) for order in found.reshape(4, -1)}) == 4
+    counts = np.stack([np.bincount(order, minlength=6) for order in found.reshape(4, -1)])
+    assert (counts > 0).all() and counts.max() < 30
+
+
+def test_batches_are_those_of_the_trial_alone(unit_tokens):
+    tokens, head = unit_tokens(30)
+    together = train(tokens, head, STEP, steps=40, batch_size=2)
+    alone = train(tokens[29:], LinearHead(head.weight[29:]), STEP, steps=40, batch_size=2)
+    np.testing.assert_array_equal(alone.W()[0], together.W()[29])
+
+
+def test_a_batch_at_rest_does_not_freeze_the_trial():
+    from attractor.tokens import Tokens
+
+    keys = np.ones((6, 3, 2))  # sequences of equal tokens have no gradient
+    keys[5, 0] = [2.0, 1.0]
+    tokens = Tokens(keys, np.ones((6, 2)), np.ones(6))
+    run = train(
+        tokens, LinearHead([1.0, 0.0]), STEP, steps=50, batch_size=1, initial=np.zeros((2, 2))
+    )
+    assert run.data["status"].item() == TrialStatus.TRAINED
+    moved = np.linalg.norm(run.W()) / 0.1
+    assert 1 <= round(moved) < 40
+
+
+@pytest.mark.parametrize("size", (0, 7, 2.0))
+def test_impossible_batches_are_refused(unit_tokens, size):
+    with pytest.raises(InvalidInputError, match="batch_size"):
+        train(*unit_tokens(1), STEP, steps=1, batch_size=size)
+
+
+def test_metrics_of_the_user_are_recorded(unit_tokens):
+    run = train(
+        *unit_tokens(3), STEP, steps=20,
+        metrics={
+            "largest_entry": lambda seen: jnp.abs(seen.W).max(),
+            "entropy": lambda seen: -(seen.probabilities * jnp.log(seen.probabilities)).sum(-1),
+        },
+    )  # fmt: skip
+    np.testing.assert_array_equal(
+        run.data["largest_entry"], np.abs(run.data["W"]).max(("row", "column"))
+    )
+    assert run.data["entropy"].dims[:3] == ("instance", "seed", "step")
+    assert run.data["entropy"].shape[3:] == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [({"loss": jnp.sum}, "'loss' cannot be used"), ({"one": 1}, "'one' is 1"),
+     ({"a b": jnp.sum}, "'a b' cannot be used")],
+)  # fmt: skip
+def test_metrics_are_functions_with_names_of_their_own(unit_tokens, metrics, message):
+    with pytest.raises(InvalidInputError, match=message):
+        train(*unit_tokens(1), STEP, steps=1, metrics=metrics)
