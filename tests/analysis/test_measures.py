@@ -33,6 +33,25 @@ def test_other_directions_measure_less_than_one(solution, rng):
     assert (closer.margin_ratio > measures.margin_ratio).all()
 
 
+def test_the_divergence_is_that_of_the_directions_and_keeps_its_digits(solution, rng):
+    step = 1e-9 * rng.normal(size=solution.W.shape)
+    W = np.stack([5 * solution.W, solution.W + step, rng.normal(size=solution.W.shape)])
+    measures = measure_direction(W, solution)
+    found = measures.directional_bregman_divergence
+    unit = solution.W / np.linalg.norm(solution.W)
+    across = step - (step * unit).sum() * unit
+    assert found[0] < 1e-31
+    assert found[1] == pytest.approx((across**2).sum() / (solution.W**2).sum() / 2, rel=1e-6)
+    assert found[2] == pytest.approx(1 - measures.correlation[2])
+    nuclear = solve(solution.problem, Nuclear())
+    assert np.isnan(measure_direction(W, nuclear).directional_bregman_divergence).all()
+    power = solve(solution.problem, Lp(1.5))
+    b = W[2] / Lp(1.5).norm(W[2])
+    expected = 1 - (np.sign(b) * np.abs(b) ** 0.5 * power.W).sum() / power.value
+    measured = measure_direction(W, power).directional_bregman_divergence[2]
+    assert measured == pytest.approx(expected, rel=1e-9)
+
+
 def test_margin_ratio_by_hand():
     tokens = Tokens([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 0.0]]], [[1.0], [1.0]])
     problem = MarginProblem.from_selection(tokens, Selection.from_index(tokens, [0, 0]))

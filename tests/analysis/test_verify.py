@@ -53,6 +53,21 @@ def test_every_trial_and_step_is_there(data, run):
     assert float(medians[-1]) > float(medians.sel(step=100, method="nearest"))
 
 
+def test_curves_that_rates_are_fitted_to(data, run):
+    verdict = at.verify(run)
+    curves = verdict.data
+    shortfall = 1 - verdict.correlation.values
+    divergence = curves["directional_bregman_divergence"].isel(step=-1).values
+    np.testing.assert_allclose(divergence, shortfall, rtol=1e-9)
+    np.testing.assert_array_equal(curves["log_time"], run.data["log_time"])
+    tokens, W = data[0][2], run.W()[2, 1]
+    problem = at.MarginProblem.from_selection(tokens, at.attended_tokens(tokens, W))
+    own = {"instance": 2, "seed": 1}
+    assert float(curves["solution_norm"].sel(own)) == pytest.approx(at.solve(problem).value)
+    assert verdict.rate("norm", "log_time").trials == 8
+    assert verdict.rate().quantity == "1 - correlation"
+
+
 def test_selection_predicted_and_reached(data, run):
     tokens, head = data
     verdict = at.verify(run)

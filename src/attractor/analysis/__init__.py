@@ -1,17 +1,21 @@
 """The analysis room: a training run held against the direction predicted for it."""
 
+from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.analysis.geometries import compare_geometries
 from attractor.analysis.measures import DirectionMeasures, measure_direction
-from attractor.analysis.rates import Rate, fit_rate
+from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
 from attractor.analysis.verdict import Verdict
 from attractor.analysis.verify import verify
 
 __all__ = [
     "DirectionMeasures",
     "Rate",
+    "Rates",
     "Verdict",
     "compare_geometries",
+    "directional_bregman_divergence",
     "fit_rate",
+    "fit_rates",
     "measure_direction",
     "verify",
 ]

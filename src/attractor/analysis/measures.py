@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.margin import MarginProblem, Solution
 
 
@@ -20,6 +21,9 @@ class DirectionMeasures:
             norm, also where the solution is not unique.
         correlation: ``<W, W*> / (||W||_F ||W*||_F)``; NaN where the solution is not known to be
             unique, as then one of many would decide it.
+        directional_bregman_divergence: ``D = 1 - <grad psi(W / ||W||), W* / ||W*||>`` with
+            ``psi = ||.||^p / p``; accurate down to 1e-30, where ``1 - correlation`` is not. NaN
+            where the geometry has no mirror map.
         kkt_residual: With W scaled to the norm of the solution, the largest of the misalignment
             ``1 - <W, M> / (||W|| ||M||_dual)``, ``M = sum_j lambda_j a_j b_j^T``; the infeasibility
             ``max_j (c_j - a_j^T W b_j)_+ / c_j``; and the complementarity
@@ -31,6 +35,7 @@ class DirectionMeasures:
 
     margin_ratio: Float[np.ndarray, "batch"]
     correlation: Float[np.ndarray, "batch"]
+    directional_bregman_divergence: Float[np.ndarray, "batch"]
     kkt_residual: Float[np.ndarray, "batch"]
     violated: Int[np.ndarray, "batch"]
     removed_norm: Float[np.ndarray, "batch"]
@@ -47,7 +52,7 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     undefined = np.full(len(W), np.nan)
     if not np.isfinite(solution.W).all() or not (problem.bounds > 0).any():
         none = np.zeros(len(W), dtype=int)
-        return DirectionMeasures(undefined, undefined, undefined, none, undefined)
+        return DirectionMeasures(undefined, undefined, undefined, undefined, none, undefined)
     projected = project_on_equalities(W, problem)
     norm = np.where(np.isfinite(W).all((-1, -2)), geometry.norm(projected), np.nan)
     norm = np.where(norm > 0, norm, np.nan)
@@ -65,6 +70,9 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     return DirectionMeasures(
         margin_ratio=smallest / norm * solution.value,
         correlation=correlation,
+        directional_bregman_divergence=directional_bregman_divergence(
+            projected, solution.W, geometry
+        ),
         kkt_residual=_kkt_residual(projected, norm, margins, solution),
         violated=(margins[:, loose] < problem.bounds[loose]).sum(-1),
         removed_norm=np.linalg.norm(W - projected, axis=(-1, -2)),

@@ -14,7 +14,7 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.rates import Rate, fit_rate
+from attractor.analysis.rates import Rate, fit_rates
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
 from attractor.storage import atomic_file
@@ -41,10 +41,13 @@ class Verdict:
     """Measures of every trial of a training run against the solution of a margin problem.
 
     Attributes:
-        data: Labeled measures. Over (instance, seed, step): ``margin_ratio``, ``correlation``,
-            ``kkt_residual``, ``selected_probability``, ``log_unselected_probability``,
-            ``violated``, ``removed_norm``, ``norm``, ``loss``. Over (instance, seed):
-            ``feasible``, ``gap``, ``status``, and where a selection is predicted
+        data: Labeled measures. Over (instance, seed, step), or what else the trajectory runs
+            along: ``margin_ratio``, ``correlation``, ``directional_bregman_divergence``,
+            ``kkt_residual``, ``selected_probability``,
+            ``log_unselected_probability``, ``violated``, ``removed_norm``, ``norm``, ``loss``,
+            ``log_time``, and where head and loss tell it ``log_excess_loss``, the logarithm of
+            the loss above that of the selected tokens. Over (instance, seed): ``feasible``,
+            ``gap``, ``solution_norm``, ``status``, and where a selection is predicted
             ``selection_agreement`` and ``locally_optimal``. Over rows: ``reached``,
             ``predicted``.
         solution: The solutions the trials are held against.
@@ -58,24 +61,29 @@ class Verdict:
     reference: str
 
     @property
+    def axis(self) -> str:
+        """What the measures run along: that of the trajectory."""
+        return self.trajectory.axis
+
+    @property
     def margin_ratio(self) -> xr.DataArray:
         """Normalized margin ratio of every trial at its last step; 1 is the attractor."""
-        return self.data["margin_ratio"].isel(step=-1)
+        return self._at_end("margin_ratio")
 
     @property
     def correlation(self) -> xr.DataArray:
         """Correlation with the solution at the last step; NaN unless it is known to be unique."""
-        return self.data["correlation"].isel(step=-1)
+        return self._at_end("correlation")
 
     @property
     def kkt_residual(self) -> xr.DataArray:
         """KKT residual of every trial's direction at its last step."""
-        return self.data["kkt_residual"].isel(step=-1)
+        return self._at_end("kkt_residual")
 
     @property
     def selected_probability(self) -> xr.DataArray:
         """Softmax mass on the selected tokens at the last step, averaged over rows."""
-        return self.data["selected_probability"].isel(step=-1)
+        return self._at_end("selected_probability")
 
     @property
     def feasible(self) -> xr.DataArray:
@@ -100,7 +108,7 @@ class Verdict:
     @property
     def impossible(self) -> Bool[np.ndarray, "instance seed"]:
         """Trials whose margin ratio exceeds 1 by more than the solution's gap: an error."""
-        excess = self.data["margin_ratio"].max("step") - 1
+        excess = self.data["margin_ratio"].max(self.axis) - 1
         return np.asarray(excess > self.data["gap"] + _ROUNDING)
 
     @property
@@ -115,15 +123,16 @@ class Verdict:
             f"(the largest is {worst:.12f}): the solution or the run is wrong"
         ]
 
-    def rate(self, measure: str = "correlation") -> Rate:
-        """Exponent of the power law by which ``1 - measure`` falls over the last decade.
+    def rate(self, measure: str = "correlation", against: str | None = None) -> Rate:
+        """The law by which one measure changes over the last decade; see ``fit_rates``.
 
         Args:
-            measure: ``"correlation"`` or ``"margin_ratio"``; ``"norm"`` fits the norm itself.
+            measure: ``"correlation"`` and ``"margin_ratio"`` stand for one minus themselves.
+            against: The abscissa: ``"step"``, ``"norm"`` or ``"log_time"``; default: what the
+                measures run along.
         """
-        curves = self.data[measure].transpose("instance", "seed", "step").values
-        values = curves if measure == "norm" else 1 - curves
-        return fit_rate(self.data["step"].values, values)
+        against = self.axis if against is None else against
+        return fit_rates(self.data, quantities=[measure], against=against)[measure, against]
 
     def summary(self) -> dict[str, Any]:
         """The verdict in plain numbers, as ``to_json`` writes them."""
@@ -137,7 +146,7 @@ class Verdict:
             "reference": self.reference,
             "geometry": self.solution.geometry.name,
             "trials": trials,
-            "steps": int(self.data["step"][-1]),
+            self._axis_words: self._last,
             "feasible": int(self.feasible.sum()),
             "status": statuses,
             "largest_gap": _nothing_if_nan(_largest(self.data["gap"].values)),
@@ -149,20 +158,23 @@ class Verdict:
             summary["selection_as_predicted"] = int((agreement == 1).sum())
             summary["rows_as_predicted"] = float(agreement.mean())
         for name in _MEASURES:
-            summary[name] = _statistics(self.data[name].isel(step=-1).values)
+            summary[name] = _statistics(self._at_end(name).values)
         summary["errors"] = self.errors
         return summary
 
     def table(self) -> Table:
         """The verdict as a rich table."""
         summary = self.summary()
-        title = f"{summary['trials']} trials after {summary['steps']} steps, {self.reference}"
+        reached = f"to {self.axis} {self._last:g}"
+        if self.axis == "step":
+            reached = f"after {self._last} steps"
+        title = f"{summary['trials']} trials {reached}, {self.reference}"
         table = Table(title=title, title_justify="left", title_style="bold")
-        table.add_column("at the last step", no_wrap=True)
+        table.add_column(f"at the last {self.axis}", no_wrap=True)
         for column in ("mean", "median", "5 %", "95 %"):
             table.add_column(column, justify="right")
         for name, words in _MEASURES.items():
-            numbers = _statistics(self.data[name].isel(step=-1).values)
+            numbers = _statistics(self._at_end(name).values)
             columns = ("mean", "median", "low", "high")
             table.add_row(words, *(_shown(numbers[column]) for column in columns))
         table.add_section()
@@ -181,7 +193,7 @@ class Verdict:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes a line for every trial, with its measures at the last step."""
-        last = self.data.isel(step=-1, drop=True)
+        last = self.data.isel({self.axis: -1}, drop=True)
         flat = last[[name for name in last if set(last[name].dims) == {"instance", "seed"}]]
         with atomic_file(path) as temporary:
             flat.to_dataframe(dim_order=["instance", "seed"]).to_csv(temporary)
@@ -217,6 +229,17 @@ class Verdict:
         facts.append(("trials", ended))
         facts.extend(("[red]ERROR[/red]", text) for text in self.errors)
         return facts
+
+    @property
+    def _last(self) -> float:
+        return self.data[self.axis][-1].item()
+
+    @property
+    def _axis_words(self) -> str:
+        return "steps" if self.axis == "step" else f"last_{self.axis}"
+
+    def _at_end(self, name: str) -> xr.DataArray:
+        return self.data[name].isel({self.axis: -1})
 
     def _needs(self, name: str) -> xr.DataArray:
         if name not in self.data:

@@ -8,17 +8,18 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
 from attractor.analysis.measures import measure_direction
 from attractor.analysis.reference import Reference, solve_for, use_given
 from attractor.analysis.verdict import Verdict
+from attractor.attention import get_loss
+from attractor.attention.losses import is_margin_loss
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
-
-_CURVES = ("instance", "seed", "step")
 
 
 def verify(
@@ -30,7 +31,7 @@ def verify(
     """Holds every trial of a training run against the solution of a margin problem.
 
     Args:
-        trajectory: What ``train`` returned.
+        trajectory: What ``train`` or ``regularization_path`` returned.
         solution: The direction predicted, one for all or one for each instance. Without it the
             margin problem is solved for ``selection``, in the norm the optimizer descends in.
         selection: Which tokens to solve for without a solution: those each trial attends to
@@ -44,11 +45,11 @@ def verify(
     Raises:
         InvalidInputError: If the solution or the selection does not fit the run.
     """
-    tokens = _with_instances(trajectory.tokens)
+    tokens, axis = _with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
-    if "step" not in kept.dims:
-        kept = kept.expand_dims(step=trajectory.steps[-1:])
-    W = kept.transpose("instance", "seed", "step", "row", "column").to_numpy().astype(np.float64)
+    if axis not in kept.dims:
+        kept = kept.expand_dims({axis: trajectory.steps[-1:]})
+    W = kept.transpose("instance", "seed", axis, "row", "column").to_numpy().astype(np.float64)
     reached = _attended(tokens, W)
     if solution is not None:
         if selection != "reached at end":
@@ -58,16 +59,16 @@ def verify(
         reference = use_given(tokens, solution, W.shape[:3])
     else:
         reference = solve_for(tokens, reached, selection, _geometry_of(trajectory))
+    curves = _curves(tokens, W, reference) | _excess_curve(tokens, W, reference, trajectory)
+    along = ("instance", "seed", axis)
     data = xr.Dataset(
-        _curves(tokens, W, reference) | _outcome(tokens, trajectory, reference, reached),
-        coords={
-            "instance": trajectory.data["instance"],
-            "seed": trajectory.data["seed"],
-            "step": kept["step"],
-        },
+        {name: (along, values) for name, values in curves.items()}
+        | _outcome(tokens, trajectory, reference, reached),
+        coords={name: (kept if name == axis else trajectory.data)[name] for name in along},
     )
-    for name in ("loss", "norm"):
-        data[name] = trajectory.data[name].sel(step=data["step"])
+    for name in ("loss", "norm", "log_time"):
+        if name in trajectory.data:
+            data[name] = trajectory.data[name].sel({axis: data[axis]})
     data["status"] = trajectory.data["status"]
     return Verdict(data, reference.solution, trajectory, reference.description)
 
@@ -105,10 +106,17 @@ def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) ->
 
 def _curves(
     tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"], reference: Reference
-) -> dict[str, tuple]:
-    """Measures of every recorded matrix."""
+) -> dict[str, np.ndarray]:
+    """Measures of every recorded matrix, over (instance, seed, record)."""
     shape = W.shape[:3]
-    names = ("margin_ratio", "correlation", "kkt_residual", "violated", "removed_norm")
+    names = (
+        "margin_ratio",
+        "correlation",
+        "directional_bregman_divergence",
+        "kkt_residual",
+        "violated",
+        "removed_norm",
+    )
     found = {name: np.full(shape, np.nan) for name in names}
     log_losers = np.full(shape, np.nan)
     for number in range(len(reference.instance)):
@@ -119,12 +127,11 @@ def _curves(
         own = tokens[int(reference.instance[number])]
         chosen = reference.selection.mask[number]
         log_losers[places] = _log_mass_outside(own, chosen, W[places])
-    curves = {name: (_CURVES, values) for name, values in found.items()}
     # A matrix that is not finite has no probabilities, and must not pass for a saturated one.
     log_losers[~np.isfinite(W).all((-1, -2))] = np.nan
-    curves["log_unselected_probability"] = (_CURVES, log_losers)
-    curves["selected_probability"] = (_CURVES, -np.expm1(np.minimum(log_losers, 0)))
-    return curves
+    found["log_unselected_probability"] = log_losers
+    found["selected_probability"] = -np.expm1(np.minimum(log_losers, 0))
+    return found
 
 
 def _log_mass_outside(
@@ -138,6 +145,30 @@ def _log_mass_outside(
     return np.logaddexp.reduce(logs, axis=-1) - np.log(logs.shape[-1])
 
 
+def _excess_curve(
+    tokens: Tokens,
+    W: Float[np.ndarray, "instance seed step d e"],
+    reference: Reference,
+    trajectory: Trajectory,
+) -> dict[str, np.ndarray]:
+    """Loss above that of the selected tokens, where head and loss tell it."""
+    head = trajectory.head
+    head_trained = any(str(name).startswith("head_") for name in trajectory.data)
+    if head is None or head_trained or not _has_token_scores(trajectory):
+        return {}
+    loss = get_loss(trajectory.settings["loss"])
+    if not has_excess_loss(loss, head):
+        return {}
+    gamma, reach = token_scores(tokens, head), np.asarray(head.reach(tokens.values))
+    logs = np.full(W.shape[:3], np.nan)
+    for number, instance in enumerate(reference.instance):
+        places = np.nonzero((reference.number == number) & np.isfinite(W).all((-1, -2)))
+        scores = tokens[int(instance)].scores(W[places])
+        chosen = reference.selection.mask[number]
+        logs[places] = log_excess_loss(loss, scores, gamma[instance], reach[instance], chosen)
+    return {"log_excess_loss": logs}
+
+
 def _outcome(
     tokens: Tokens, trajectory: Trajectory, reference: Reference, reached: Selection
 ) -> dict[str, tuple]:
@@ -145,13 +176,15 @@ def _outcome(
     trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
     last = reference.number[:, :, -1]
     gaps = np.array([float(solution.gap) for solution in reference.solutions])
+    norms = np.array([float(solution.value) for solution in reference.solutions])
     end = Selection(reached.mask[:, :, -1], reached.tied[:, :, -1])
     outcome = {
         "feasible": (trials, reference.feasible[last]),
         "gap": (trials, gaps[last]),
+        "solution_norm": (trials, norms[last]),
         "reached": (rows, _index(end)),
     }
-    if tokens.labels is not None and trajectory.head is not None:
+    if trajectory.head is not None and _has_token_scores(trajectory):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TiedTokensWarning)
             predicted = optimal_tokens(tokens, trajectory.head)
@@ -168,6 +201,14 @@ def _outcome(
     outcome["predicted"] = (("instance", "sequence", "query"), _index(predicted))
     outcome["selection_agreement"] = (trials, agreement)
     return outcome
+
+
+def _has_token_scores(trajectory: Trajectory) -> bool:
+    """Whether training favors the tokens for which ``y h(x)`` is highest."""
+    head, tokens = trajectory.head, trajectory.tokens
+    if head is None or head.classes is not None or tokens.labels is None:
+        return False
+    return is_margin_loss(trajectory.settings.get("loss", ""))
 
 
 def _index(selection: Selection) -> np.ndarray:

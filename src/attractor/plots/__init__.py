@@ -4,6 +4,12 @@ Importing this module loads matplotlib; ``import attractor`` does not.
 """
 
 from attractor.plots.attention import attention_map
+from attractor.plots.bias_matrix import (
+    bias_map,
+    bias_matrix_figure,
+    ratio_curves,
+    ratio_curves_figure,
+)
 from attractor.plots.curves import (
     band_curve,
     correlation,
@@ -30,6 +36,7 @@ from attractor.plots.geometries import (
     solution_map,
 )
 from attractor.plots.patches import image_with_patches, patch_frequency
+from attractor.plots.rates import plot_rate, rates_figure
 from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
 from attractor.plots.sizes import fraction_bars
 from attractor.plots.style import COLORS, save_figure, style
@@ -39,6 +46,8 @@ __all__ = [
     "attention_figure",
     "attention_map",
     "band_curve",
+    "bias_map",
+    "bias_matrix_figure",
     "correlation",
     "correlation_shortfall",
     "direction_figure",
@@ -54,6 +63,10 @@ __all__ = [
     "norm_growth",
     "patch_frequency",
     "patches_figure",
+    "plot_rate",
+    "rates_figure",
+    "ratio_curves",
+    "ratio_curves_figure",
     "save_figure",
     "selected_probability",
     "sensitivity_figure",
