@@ -1,6 +1,7 @@
 """Geometries: a norm, its dual, and what an optimizer that descends in it does."""
 
 from attractor.geometry.contract import Geometry
+from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.frobenius import Frobenius
 from attractor.geometry.registry import get_geometry, register_geometry, registered_geometries
@@ -16,4 +17,6 @@ __all__ = [
     "get_geometry",
     "register_geometry",
     "registered_geometries",
+    "singular_value_decomposition",
+    "singular_values",
 ]

@@ -1,22 +1,31 @@
-"""The training room: the loop, ``train``, optimizers, and the trajectory they leave."""
+"""The training room: the loop, ``train``, flows, paths, optimizers, and their trajectories."""
 
+from attractor.training.flow.gradient_flow import gradient_flow
 from attractor.training.optimizers import (
     Optimizer,
     RegisteredOptimizer,
+    adam,
     declare,
     get_optimizer,
     gradient_descent,
     greedy_coordinate_descent,
+    in_moving_gauge,
+    lion,
     mirror_descent,
+    momentum,
+    muon,
     normalized_gradient_descent,
+    normalized_momentum,
     polyak_step,
     register_optimizer,
     registered_optimizers,
     schatten_mirror_descent,
     sign_descent,
+    sign_momentum,
     spectral_descent,
     steepest_descent,
 )
+from attractor.training.paths.regularization_path import regularization_path
 from attractor.training.train import train
 from attractor.training.trajectory import Trajectory
 
@@ -24,17 +33,26 @@ __all__ = [
     "Optimizer",
     "RegisteredOptimizer",
     "Trajectory",
+    "adam",
     "declare",
     "get_optimizer",
     "gradient_descent",
+    "gradient_flow",
     "greedy_coordinate_descent",
+    "in_moving_gauge",
+    "lion",
     "mirror_descent",
+    "momentum",
+    "muon",
     "normalized_gradient_descent",
+    "normalized_momentum",
     "polyak_step",
     "register_optimizer",
     "registered_optimizers",
+    "regularization_path",
     "schatten_mirror_descent",
     "sign_descent",
+    "sign_momentum",
     "spectral_descent",
     "steepest_descent",
     "train",

@@ -13,23 +13,17 @@ import jax
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
-from attractor.attention import get_loss as loss_named
-from attractor.attention import get_parameterization as parameterization_named
 from attractor.errors import PrecisionWarning
 from attractor.progress import progress_bar
-from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
 from attractor.training.attention_training import AttentionTraining, Metric
 from attractor.training.checkpoint import Checkpoint
-from attractor.training.initial import check_initial
+from attractor.training.inputs import Inputs, check_inputs, weights_kept_at_end_only
 from attractor.training.objective import Condition
 from attractor.training.optimizers import Optimizer
 from attractor.training.recording import record_steps
 from attractor.training.trajectory import Trajectory, trajectory_data
-from attractor.training.trials import Trials
-
-_WEIGHTS_BYTES = 10**9
 
 
 def train(
@@ -79,6 +73,8 @@ def train(
             head beside any of these: ``"(v, W)"``, ``"(v, p)"``, or ``Joint(...)``.
         batch_size: Sequences in a step, drawn without replacement at every step; default: all.
         metrics: What to record besides, by name: functions of a ``Snapshot`` that JAX can trace.
+            The same function object each time compiles once. For singular values take those of
+            ``attractor.geometry``: two programs of JAX's own batched ones can block each other.
         weights: ``"all"`` keeps the matrices of every recorded step, ``"last"`` those of the last
             one; ``"auto"`` keeps all as long as they fit in 1 GB.
         dtype: ``"float64"``, or ``"float32"`` at the price of a warning.
@@ -99,18 +95,18 @@ def train(
             nothing has been computed then.
         FileFormatError: If the checkpoint is damaged.
     """
-    loss, layer = loss_named(loss), parameterization_named(parameterization)
-    validation.check_tokens(tokens, loss)
-    tokens = layer.prepare(tokens)
-    head = validation.check_head(head, tokens)
-    validation.check_targets(head, tokens, loss)
+    inputs = check_inputs(
+        tokens,
+        head,
+        loss=loss,
+        parameterization=parameterization,
+        initial=initial,
+        seeds=seeds,
+        seed=seed,
+    )
     validation.check_optimizer(optimizer)
     steps = validation.check_count("steps", steps)
-    seeds = validation.check_count("seeds", seeds)
-    seed = check_seed("seed", seed)
-    check_seed("seed", seed + seeds - 1)
-    given = check_initial(initial, layer, tokens, seeds)
-    batch_size = validation.check_batch_size(batch_size, tokens)
+    batch_size = validation.check_batch_size(batch_size, inputs.tokens)
     chosen = validation.check_metrics(metrics)
     validation.check_choice("weights", weights, ("auto", "all", "last"))
     validation.check_choice("dtype", dtype, ("float64", "float32"))
@@ -123,35 +119,28 @@ def train(
             stacklevel=2,
         )
 
-    training = AttentionTraining(layer, loss, optimizer, batch_size, chosen)
-    instances = tokens.instances or 1
-    trials = Trials(training, tokens, head, given, seeds=seeds, seed=seed, dtype=dtype)
-    sizes = _weight_sizes(trials, training)
-    kept = _weights_kept(weights, instances * seeds * len(recorded) * sum(sizes.values()))
-    last_only = frozenset() if kept == "all" else frozenset(sizes)
+    layer = inputs.parameterization
+    training = AttentionTraining(layer, inputs.loss, optimizer, batch_size, chosen)
+    trials = inputs.trials(training, dtype)
+    last_only = weights_kept_at_end_only(weights, trials, training, inputs.count * len(recorded))
     settings = {
-        "loss": loss.name,
-        "parameterization": layer.name,
+        **inputs.settings,
         "steps": steps,
-        "seeds": seeds,
-        "seed": seed,
-        "initial": "random" if given is None else "given",
         "batch_size": batch_size,
         "dtype": dtype,
-        "weights": kept,
+        "weights": "last" if last_only else "all",
         "optimizer": dict(optimizer.settings),
     }
     saved = None
     if checkpoint is not None:
         named = {**settings, "optimizer": {"name": optimizer.name, **optimizer.settings}}
         named["metrics"] = dict(chosen)
-        arrays = _data(tokens, head, given)
-        saved = Checkpoint(checkpoint, named, arrays, checkpoint_every)
-    with progress_bar("training", instances * seeds * steps, enabled=progress) as advance:
+        saved = Checkpoint(checkpoint, named, _data(inputs), checkpoint_every)
+    with progress_bar("training", inputs.count * steps, enabled=progress) as advance:
         records = loop.run(
             training,
             trials,
-            instances * seeds,
+            inputs.count,
             recorded,
             last_only=last_only,
             stop=stop,
@@ -159,39 +148,22 @@ def train(
             advance=advance,
             skip=advance.skip,
         )
-    seed_numbers = np.arange(seed, seed + seeds)
     geometry = layer.effective_geometry(optimizer.geometry)
+    numbers = inputs.tokens.instance_numbers
     return Trajectory(
-        data=trajectory_data(
-            records, tokens.instance_numbers, seed_numbers, recorded, last_only=last_only
-        ),
-        tokens=tokens,
-        head=head,
+        data=trajectory_data(records, numbers, inputs.seed_numbers, recorded, last_only=last_only),
+        tokens=inputs.tokens,
+        head=inputs.head,
         optimizer_name=optimizer.name,
         geometry="not known" if geometry is None else geometry.name,
         settings=settings,
     )
 
 
-def _data(
-    tokens: Tokens, head: Head, initial: Mapping[str, np.ndarray] | None
-) -> dict[str, np.ndarray | None]:
+def _data(inputs: Inputs) -> dict[str, np.ndarray | None]:
     """Every array that training starts from, by name."""
+    tokens = inputs.tokens
     found = {f"tokens.{field.name}": getattr(tokens, field.name) for field in fields(tokens)}
-    for path, leaf in jax.tree.leaves_with_path(head):
+    for path, leaf in jax.tree.leaves_with_path(inputs.head):
         found[f"head{jax.tree_util.keystr(path)}"] = np.asarray(leaf)
-    return found | {f"initial.{name}": array for name, array in (initial or {}).items()}
-
-
-def _weight_sizes(trials: Trials, training: AttentionTraining) -> dict[str, int]:
-    """Bytes of every array of weights of one trial, by name."""
-    state, _ = trials(np.zeros(1, dtype=np.int64))
-    shapes = jax.eval_shape(jax.vmap(training.weights), state.parameters)
-    return {name: leaf.size * leaf.dtype.itemsize for name, leaf in shapes.items()}
-
-
-def _weights_kept(weights: str, size: int) -> str:
-    """Whether the weights of all recorded steps are kept or the last ones only."""
-    if weights == "auto":
-        return "all" if size <= _WEIGHTS_BYTES else "last"
-    return weights
+    return found | {f"initial.{name}": array for name, array in (inputs.initial or {}).items()}

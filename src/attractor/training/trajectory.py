@@ -66,6 +66,8 @@ class Trajectory:
             ``head_...``, where they were trained), ``status``, ``steps_taken``, and metrics of the
             user. ``log_time`` is the logarithm of the equivalent raw time: of what the step sizes
             of the same algorithm without normalization would add up to; NaN where it is none.
+            Of paths and flows, ``radius``, ``time`` or ``logarithmic_time`` takes the place of
+            step; flows have ``conserved_drift``, too.
         tokens: What was trained on.
         head: The head: fixed, or where its training started; None if a file could not keep it.
         optimizer_name: The optimizer.

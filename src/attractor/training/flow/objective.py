@@ -1,0 +1,150 @@
+"""Gradient flow as the loop sees it: a step leads from one record to the next."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from attractor.attention.parameterization import Parameters
+from attractor.errors import TrialStatus
+from attractor.geometry import Frobenius
+from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+from attractor.training.flow.conserved import conserved_drift, fixed_directions
+from attractor.training.flow.motion import Motion, natural_units
+from attractor.training.flow.records import FlowRecords
+from attractor.training.flow.stepping import Limits, Position, Stepper, starting_positions
+from attractor.training.objective import Objective
+from attractor.training.trials import Trials
+
+_TARGETS = 64  # targets are padded to a multiple, so that few programs are compiled
+
+
+class FlowState(NamedTuple):
+    """What changes along the flow.
+
+    Attributes:
+        attention: Parameters, number of records passed, and time, as training keeps them.
+        position: Where the solver is.
+    """
+
+    attention: AttentionState
+    position: Position
+
+
+class FlowData(NamedTuple):
+    """What stays.
+
+    Attributes:
+        attention: The data set and the head.
+        beginning: Attention parameters at time zero.
+        unit: Natural length of every parameter.
+        fixed: Orthonormal directions that no gradient has a component in.
+        targets: Logarithms of times, or norms, at which the flow is recorded.
+        by_norm: Whether they are norms.
+        norm: The norm to stop at, infinite for none.
+        limits: What steps are held to.
+    """
+
+    attention: AttentionData
+    beginning: PyTree
+    unit: Float[Any, "parameter"]
+    fixed: Float[Any, "entry direction"]
+    targets: Float[Any, "records"]
+    by_norm: Bool[Any, ""]
+    norm: Float[Any, ""]
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class GradientFlow(Objective):
+    """``dW/dt = -grad L(W)`` between records.
+
+    Attributes:
+        training: What is trained.
+        implicit: Whether steps are implicit.
+    """
+
+    training: AttentionTraining
+    implicit: bool
+
+    def step(self, state: FlowState, data: FlowData) -> tuple[FlowState, Array]:
+        """Follows the flow to the next record, or to where it stops."""
+        motion = Motion(self.training, data.attention, data.unit, state.attention.parameters)
+        stepper = Stepper(self.implicit, data.limits)
+        position = stepper.begin(motion, state.position)
+        target, log_unit_time = data.targets[state.attention.step], position.log_unit_time
+        log_target = jnp.where(data.by_norm, jnp.inf, target)
+        norm = jnp.where(data.by_norm, target, data.norm)
+
+        def late(point: Float[Array, "parameter+1"]) -> Array:
+            return point[-1] - jax.nn.softplus(log_target - log_unit_time)
+
+        def goal(point: Float[Array, "parameter+1"]) -> Array:
+            ratio = self._norm(motion.parameters(point)) / norm
+            return jnp.maximum(late(point), jnp.where(jnp.isinf(norm), -jnp.inf, ratio - 1))
+
+        position, status = stepper.advance(motion, position, goal)
+        early = (late(position.point) < -stepper.met) & ~data.by_norm
+        stopped = (status == TrialStatus.TRAINED) & early
+        attention = state.attention._replace(
+            parameters=motion.parameters(position.point),
+            step=state.attention.step + 1,
+            log_time=log_unit_time + _log_expm1(position.point[-1]),
+        )
+        return FlowState(attention, position), jnp.where(stopped, TrialStatus.STOPPED, status)
+
+    def record(self, state: FlowState, data: FlowData) -> dict[str, Array]:
+        """What training records, and what the flow should have conserved."""
+        attention = state.attention.parameters.attention
+        layer = self.training.parameterization
+        return {
+            **self.training.record(state.attention, data.attention),
+            "conserved_drift": conserved_drift(layer, data.beginning, attention, data.fixed),
+            "steps_accepted": state.position.accepted,
+            "steps_tried": state.position.tried,
+        }
+
+    def _norm(self, parameters: Parameters) -> Array:
+        layer = self.training.parameterization
+        geometry = layer.effective_geometry(Frobenius()) or Frobenius()
+        return geometry.norm(layer.effective_matrix(parameters.attention))
+
+
+class FlowTrials:
+    """The initial state and the data of any trials of a flow."""
+
+    def __init__(self, trials: Trials, records: FlowRecords, limits: Limits) -> None:
+        """Finds what is conserved, once for every instance."""
+        self.trials, self.records, self.limits = trials, records, limits
+        self.layer, rows = trials.training.parameterization, trials.rows
+        arrays = (np.asarray(one) for one in (rows.keys, rows.queries, rows.mask))
+        self.fixed = fixed_directions(self.layer, *arrays)
+
+    def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[FlowState, FlowData]:
+        """State and data, with a leading axis of trials on every leaf."""
+        state, data = self.trials(trials)
+        parameters, count = state.parameters, len(trials)
+        each = [jax.tree.map(operator.itemgetter(i), (parameters, data.rows)) for i in range(count)]
+        units = np.stack([natural_units(self.layer, *one) for one in each])
+        leaves = [np.reshape(leaf, (count, -1)) for leaf in jax.tree.leaves(parameters)]
+        points = np.concatenate(leaves, axis=1) / units
+        padding = -len(self.records.targets) % _TARGETS
+        targets = np.pad(self.records.targets, (0, padding), mode="edge")
+        shared = (targets, self.records.axis == "radius", self.records.norm)
+        targets, by_norm, norm, limits = jax.tree.map(
+            lambda leaf: np.broadcast_to(leaf, (count, *np.shape(leaf))), (*shared, self.limits)
+        )
+        fixed = self.fixed[trials // self.trials.seeds]
+        return FlowState(state, starting_positions(points)), FlowData(
+            data, parameters.attention, units, fixed, targets, by_norm, norm, limits
+        )
+
+
+def _log_expm1(value: Float[Array, ""]) -> Float[Array, ""]:
+    return value + jnp.log(-jnp.expm1(-value))

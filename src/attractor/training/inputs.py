@@ -1,0 +1,123 @@
+"""What training, gradient flow and regularization paths all begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from attractor.attention import Head, Loss, Parameterization
+from attractor.attention import get_loss as loss_named
+from attractor.attention import get_parameterization as parameterization_named
+from attractor.randomness import check_seed
+from attractor.tokens import Tokens
+from attractor.training import validation
+from attractor.training.attention_training import AttentionTraining
+from attractor.training.initial import check_initial
+from attractor.training.trials import Trials
+
+_WEIGHTS_BYTES = 10**9
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Data sets, model and starting points, checked.
+
+    Attributes:
+        tokens: The data sets, as the parameterization speaks of them.
+        head: The head.
+        loss: The loss.
+        parameterization: What is trained.
+        initial: Initial attention parameters by name, or None for random ones.
+        seeds: Number of seeds.
+        seed: The first seed.
+    """
+
+    tokens: Tokens
+    head: Head
+    loss: Loss
+    parameterization: Parameterization
+    initial: Mapping[str, np.ndarray] | None
+    seeds: int
+    seed: int
+
+    @property
+    def count(self) -> int:
+        """Number of trials."""
+        return (self.tokens.instances or 1) * self.seeds
+
+    @property
+    def seed_numbers(self) -> np.ndarray:
+        """The seeds."""
+        return np.arange(self.seed, self.seed + self.seeds)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a trajectory keeps of them."""
+        return {
+            "loss": self.loss.name,
+            "parameterization": self.parameterization.name,
+            "seeds": self.seeds,
+            "seed": self.seed,
+            "initial": "random" if self.initial is None else "given",
+        }
+
+    def trials(self, training: AttentionTraining, dtype: str = "float64") -> Trials:
+        """The trials, for training in some precision."""
+        return Trials(
+            training,
+            self.tokens,
+            self.head,
+            self.initial,
+            seeds=self.seeds,
+            seed=self.seed,
+            dtype=dtype,
+        )
+
+
+def check_inputs(
+    tokens: Any,
+    head: Any,
+    *,
+    loss: Any,
+    parameterization: Any,
+    initial: Any,
+    seeds: Any,
+    seed: Any,
+) -> Inputs:
+    """Checks what training begins with.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used.
+    """
+    loss, layer = loss_named(loss), parameterization_named(parameterization)
+    validation.check_tokens(tokens, loss)
+    tokens = layer.prepare(tokens)
+    head = validation.check_head(head, tokens)
+    validation.check_targets(head, tokens, loss)
+    seeds = validation.check_count("seeds", seeds)
+    seed = check_seed("seed", seed)
+    check_seed("seed", seed + seeds - 1)
+    given = check_initial(initial, layer, tokens, seeds)
+    return Inputs(tokens, head, loss, layer, given, seeds, seed)
+
+
+def weights_kept_at_end_only(
+    weights: str, trials: Trials, training: AttentionTraining, count: int
+) -> frozenset[str]:
+    """Names of the weights that are kept at the last record alone: all of them or none.
+
+    Args:
+        weights: ``"all"``, ``"last"``, or ``"auto"``: all as long as they fit in 1 GB.
+        trials: The trials.
+        training: What is trained.
+        count: Number of trials times number of records.
+    """
+    state, _ = trials(np.zeros(1, dtype=np.int64))
+    shapes = jax.eval_shape(jax.vmap(training.weights), state.parameters)
+    size = count * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes.values())
+    everything = weights == "all" or (weights == "auto" and size <= _WEIGHTS_BYTES)
+    return frozenset() if everything else frozenset(shapes)

@@ -1,0 +1,5 @@
+"""Regularization paths: minima of the loss over balls of growing radius, in any geometry."""
+
+from attractor.training.paths.regularization_path import regularization_path
+
+__all__ = ["regularization_path"]

@@ -1,0 +1,190 @@
+"""``regularization_path``: where the loss is least over balls of growing radius."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from attractor.attention import Head, LinearHead, Loss, Parameterization
+from attractor.attention import get_loss as loss_named
+from attractor.attention import get_parameterization as parameterization_named
+from attractor.attention.excess import check_excess, check_log_loss
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius, Geometry, get_geometry
+from attractor.precision import single_blas_thread
+from attractor.progress import progress_bar
+from attractor.randomness import check_seed
+from attractor.selection import Selection
+from attractor.threads import in_threads
+from attractor.tokens import Tokens
+from attractor.training import validation
+from attractor.training.initial import check_initial
+from attractor.training.measurements import Records
+from attractor.training.paths.checks import (
+    check_geometry,
+    check_head_radius,
+    check_radii,
+    check_selected,
+    check_tolerance,
+)
+from attractor.training.paths.trial import PathTrials
+from attractor.training.trajectory import Trajectory, trajectory_data
+
+_DESCRIPTIONS = {
+    "log_excess": "logarithm of the loss above the best that attention can reach",
+    "log_loss": "logarithm of the loss",
+    "optimality": "relative Frank-Wolfe gap; zero at stationary points",
+}
+
+
+def regularization_path(
+    tokens: Tokens,
+    head: Head,
+    geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
+    *,
+    radii: Any = None,
+    seeds: int = 1,
+    seed: int = 0,
+    starts: int = 3,
+    loss: str | Loss = "logistic",
+    parameterization: str | Parameterization = "W",
+    selected: Selection | None = None,
+    initial: Any = None,
+    head_radius: Callable[[Any], Any] | Any = None,
+    tolerance: float = 1e-8,
+    weights: str = "all",
+    progress: bool = False,
+) -> Trajectory:
+    """Minimizes the loss over balls of growing radius, in any geometry.
+
+        W(R) = argmin L(W)       subject to  ||W|| <= R,
+        (K, Q)(R) = argmin L(K Q^T)  subject to  ||K||_F^2 + ||Q||_F^2 <= 2 R,
+        (v, W)(R) = argmin L(v, W)   subject to  ||v|| <= r(R),  ||W|| <= R.
+
+    Its direction tends to the solution of the margin problem of the optimal tokens, in the norm
+    of the ball; for (K, Q) that is the nuclear norm, with the rank that their width allows. What
+    is minimized is ``log(L - L_best)``, which is exact at any radius (``log_excess_loss``); with
+    a head that is trained, ``log L``.
+
+    The problem is not convex. Minima are followed from radius to radius beside those that the
+    margin solution and random directions lead to, and the lowest is kept: at finite radius it may
+    select other tokens, and jump. Each is found by Newton's method to rounding, and is certified
+    to be stationary by ``optimality``, its Frank-Wolfe gap
+
+        ( max_{||D|| <= R} <grad, W - D> ) / max(1, R ||grad||_dual)
+
+    for the gradient of the logarithm: where the loss is convex on the ball, a bound on what is
+    left to gain. That no lower minimum exists elsewhere, nothing certifies.
+
+    Args:
+        tokens: Data sets with labels.
+        head: A linear head: fixed, or where the search for one starts.
+        geometry: The norm, of W and of a head that is trained. For ``"KQ"`` it is that of the
+            factors, and only Frobenius will do.
+        radii: Increasing radii; default: 17, evenly spread over the logarithm from 1 to 10^4.
+        seeds: Number of searches per instance, each with random starts of its own.
+        seed: The first seed.
+        starts: Random starts at every radius, as long as scores are of ordinary size.
+        loss: ``"logistic"``, ``"exponential"`` or ``"linear"``.
+        parameterization: As in ``train``: ``"W"``, ``"KQ"``, ``"p"``, or these with the head.
+        selected: Tokens to be kept instead of the optimal ones: the local path, of minima of the
+            loss that lead to the margin solution of these tokens, followed down from the largest
+            radius. Where there is none any more, optimality tells.
+        initial: Attention parameters to start from besides, as in ``train``.
+        head_radius: For a head that is trained: r as a function of R, or its values; default R.
+        tolerance: Optimality up to which a point counts as stationary; a trial that exceeds it
+            at some radius has the status ``UNCONVERGED``.
+        weights: ``"all"`` keeps the matrices of every radius, ``"last"`` those of the last one.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        A trajectory along ``radius``, with ``log_excess``, ``optimality`` and, for a head that is
+        trained, ``log_loss`` besides what training records. ``steps_taken`` counts Newton steps.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used; nothing has been computed then.
+
+    Source: *Transformers as Support Vector Machines* (arXiv 2308.16898), regularization paths;
+    *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), l_p-AttRP; *Max-Margin Token
+    Selection in Attention Mechanism* (arXiv 2306.13596), joint path and local path.
+    """
+    loss, layer = loss_named(loss), parameterization_named(parameterization)
+    validation.check_tokens(tokens, loss)
+    tokens = layer.prepare(tokens)
+    validation.check_head(head, tokens)
+    check_excess(loss, head)
+    if layer.trains_head:
+        check_log_loss(loss)
+        _check_trained_head(head, selected)
+    geometry = get_geometry(geometry) if isinstance(geometry, str) else geometry
+    ball = check_geometry(geometry, layer)
+    radii = check_radii(radii)
+    head_radii = check_head_radius(head_radius, radii, layer.trains_head)
+    seeds = validation.check_count("seeds", seeds)
+    seed = check_seed("seed", seed)
+    check_seed("seed", seed + seeds - 1)
+    starts = validation.check_count("starts", starts) if starts != 0 else 0
+    given = check_initial(initial, layer, tokens, seeds)
+    chosen = check_selected(selected, tokens)
+    tolerance = check_tolerance(tolerance)
+    validation.check_choice("weights", weights, ("all", "last"))
+
+    with single_blas_thread():
+        trials = PathTrials(
+            tokens, head, ball, layer, loss, radii, head_radii, chosen, given, seeds, seed,
+            starts, tolerance,
+        )  # fmt: skip
+        count = (tokens.instances or 1) * seeds
+        found: list[Any] = [None] * count
+        with progress_bar("regularization path", count, enabled=progress) as advance:
+            for number, answer in in_threads(trials, range(count)):
+                found[number] = answer
+                advance(1)
+    series = {name: np.stack([answer.series[name] for answer in found]) for name in found[0].series}
+    last_only: frozenset[str] = frozenset()
+    if weights == "last":
+        last_only = frozenset({"W", "head_weight", *layer.shapes(1, 1)}) & set(series)
+        series |= {name: series[name][:, -1] for name in last_only}
+    records = Records(
+        series,
+        np.array([answer.status for answer in found], dtype=np.int32),
+        np.array([answer.iterations for answer in found]),
+    )
+    data = trajectory_data(
+        records, tokens.instance_numbers, np.arange(seed, seed + seeds), radii, "radius", last_only
+    )
+    for name, description in _DESCRIPTIONS.items():
+        if name in data:
+            data[name].attrs["description"] = description
+    return Trajectory(
+        data=data,
+        tokens=tokens,
+        head=head,
+        optimizer_name="regularization path",
+        geometry=ball.name,
+        settings={
+            "loss": loss.name,
+            "parameterization": layer.name,
+            "seeds": seeds,
+            "seed": seed,
+            "starts": starts,
+            "initial": "none" if given is None else "given",
+            "selected": "optimal tokens" if selected is None else "given",
+            "head_radius": None if head_radii is None else head_radii.tolist(),
+            "tolerance": tolerance,
+            "weights": weights,
+        },
+    )
+
+
+def _check_trained_head(head: Head, selected: Selection | None) -> None:
+    if not isinstance(head, LinearHead):
+        raise InvalidInputError(
+            "head", f"the head {head.name!r} cannot be trained along a path", "Give LinearHead(v)"
+        )
+    if selected is not None:
+        raise InvalidInputError(
+            "selected", "which tokens are best changes with the head", "Leave it out, or fix v"
+        )
