@@ -118,6 +118,6 @@ _TRIAL_MESSAGES = {
         "The solver took the most steps allowed before it arrived; frozen where it was."
     ),
     TrialStatus.UNCONVERGED: (
-        "Some point of the path is not stationary to the tolerance; its optimality says by how much."
+        "Some point of the path is not stationary to the tolerance; its optimality says how far off."
     ),
 }

@@ -76,3 +76,19 @@ def test_axes_are_labeled(axes, data, draw):
     assert axes.get_xlabel() == "iteration"
     assert axes.get_ylabel()
     assert "n = 6" in axes.get_legend_handles_labels()[1]
+
+
+@pytest.mark.parametrize(
+    ("axis", "label", "scale"),
+    (
+        ("radius", "radius", "log"),
+        ("time", "time", "log"),
+        ("logarithmic_time", "natural logarithm of the time", "linear"),
+    ),
+)
+def test_curves_run_along_what_was_recorded(axes, data, axis, label, scale):
+    plots.band_curve(axes, data.loss.rename(step=axis))
+    assert axes.get_xlabel() == label
+    assert axes.get_xscale() == scale
+    shown = len(data.step) - (scale == "log")  # zero has no place on a logarithmic axis
+    assert len(axes.lines[0].get_xdata()) == shown

@@ -180,7 +180,6 @@ def test_the_plain_kernel_stalls_where_ours_goes_on():
         (1.5, [300, 1500], [4.8e-2, 4.4e-2], [1.8e-2, 8.1e-4]),
         (1.75, [1500, 4000, 6000], [1.38e-2, 1.50e-2, 1.91e-2], [1.36e-3, 1.7e-4, 7.5e-5]),
         (2, [2000, 4000, 8000], [6.8e-3, 6.0e-3, 7.7e-3], [3.3e-3, 7.2e-4, 1.7e-4]),
-        (3, [20_000, 60_000], [1.05e-2, 2.1e-3], [1.05e-2, 1.5e-3]),
     ],
 )
 def test_the_table_of_saturated_gradients_is_reproduced_both_ways(p, recorded, published, exact):
@@ -191,6 +190,16 @@ def test_the_table_of_saturated_gradients_is_reproduced_both_ways(p, recorded, p
         print(f"p = {p}, {name}: mean {one.mean(1)}, median {np.median(one, 1)}")
     np.testing.assert_allclose(plain.mean(1), published, rtol=0.4)
     np.testing.assert_allclose(np.median(ours, 1), exact, rtol=0.4)
+
+
+@pytest.mark.slow
+def test_plain_gradients_hold_as_long_as_margins_are_small():
+    plain, ours = (one.mean(1) for one in both_runs(3, [20_000, 60_000], 40))
+    print(f"p = 3: mean plain {plain}, exact {ours}")
+    np.testing.assert_allclose(plain[0], ours[0], rtol=0.01)  # margins of 22: nothing is lost yet
+    np.testing.assert_allclose([plain[1], ours[1]], [2.1e-3, 1.5e-3], rtol=0.2)
+    # Published for the same forty data sets and other starts: a mean with a heavy tail.
+    assert 1.05e-2 / 2 < ours[0] < 1.05e-2 * 2
 
 
 def test_exactness_needs_no_particular_data():

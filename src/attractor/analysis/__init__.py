@@ -1,5 +1,6 @@
 """The analysis room: a training run held against the direction predicted for it."""
 
+from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
 from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.analysis.geometries import compare_geometries
 from attractor.analysis.measures import DirectionMeasures, measure_direction
@@ -8,14 +9,17 @@ from attractor.analysis.verdict import Verdict
 from attractor.analysis.verify import verify
 
 __all__ = [
+    "BiasMatrix",
     "DirectionMeasures",
     "Rate",
     "Rates",
     "Verdict",
+    "bias_matrix",
     "compare_geometries",
     "directional_bregman_divergence",
     "fit_rate",
     "fit_rates",
     "measure_direction",
     "verify",
+    "which_norm",
 ]

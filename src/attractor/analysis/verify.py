@@ -204,8 +204,10 @@ def _outcome(
 
 
 def _has_token_scores(trajectory: Trajectory) -> bool:
-    """Whether training favors the tokens for which ``y h(x)`` is highest."""
+    """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
     head, tokens = trajectory.head, trajectory.tokens
+    if any(str(name).startswith("head_") for name in trajectory.data):
+        return False  # it was trained, and what it made of tokens changed on the way
     if head is None or head.classes is not None or tokens.labels is None:
         return False
     return is_margin_loss(trajectory.settings.get("loss", ""))

@@ -1,4 +1,4 @@
-"""Curves against iterations, with a band over trials."""
+"""Curves against iterations, radius or time, with a band over trials."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from matplotlib.axes import Axes
 
 from attractor.plots.style import COLORS, SERIES
 
+AXES = {
+    "step": "iteration",
+    "radius": "radius",
+    "time": "time",
+    "logarithmic_time": "natural logarithm of the time",
+}
+"""What curves may run along, and what their axis is called."""
+
 BAND = (0.1, 0.9)
 """Quantiles over trials between which a band is drawn."""
 
@@ -22,27 +30,29 @@ def band_curve(
     label: str | None = None,
     look: Mapping[str, Any] = SERIES[0],
 ) -> None:
-    """Draws the median over trials against the step, and a band from the 10th to 90th percentile.
+    """Draws the median over trials and a band from the 10th to 90th percentile, along the records.
 
     Step 0 has no place on a logarithmic axis and is left out, as are trials without a value.
 
     Args:
         axes: Where to draw.
-        values: Dimensions ``instance, seed, step``.
+        values: Dimensions ``instance, seed`` and one of ``AXES``.
         label: Name in the legend.
         look: Line properties.
     """
-    trials = values.stack(trial=("instance", "seed")).transpose("step", "trial")
-    trials = trials.sel(step=trials.step > 0)
+    axis = axis_of(values)
+    trials = values.stack(trial=("instance", "seed")).transpose(axis, "trial")
+    if axis != "logarithmic_time":
+        trials = trials.sel({axis: trials[axis] > 0})
+        axes.set_xscale("log")
     known = np.isfinite(trials.values)
     trials = trials[known.any(axis=1), known.any(axis=0)]
     numbers = trials.values
-    axes.set_xscale("log")
-    axes.set_xlabel("iteration")
+    axes.set_xlabel(AXES[axis])
     if numbers.size == 0:
         say_nothing_to_show(axes)
         return
-    steps = trials.step.values
+    steps = trials[axis].values
     axes.plot(steps, np.nanmedian(numbers, axis=1), label=label, **look)
     if numbers.shape[1] > 1:
         low, high = np.nanquantile(numbers, BAND, axis=1)
@@ -103,6 +113,11 @@ def loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
     """Training loss."""
     band_curve(axes, data.loss, **options)
     axes.set_ylabel("training loss")
+
+
+def axis_of(values: xr.DataArray | xr.Dataset) -> str:
+    """What curves run along."""
+    return next(axis for axis in AXES if axis in values.dims)
 
 
 def say_nothing_to_show(axes: Axes) -> None:

@@ -21,10 +21,10 @@ _BAND_NOTE = "line: median over trials; band: 10th to 90th percentile"
 
 
 def direction_figure(runs: Mapping[str, xr.Dataset]) -> Figure:
-    """Margin ratio and correlation against iterations, and how far each is from 1.
+    """Margin ratio and correlation along the records, and how far each is from 1.
 
     Args:
-        runs: Measures over ``instance, seed, step`` (``Verdict.data``) by name of the run.
+        runs: ``Verdict.data`` by name of the run, all along the same axis.
     """
     panels = (
         curves.margin_ratio,
@@ -36,10 +36,10 @@ def direction_figure(runs: Mapping[str, xr.Dataset]) -> Figure:
 
 
 def training_figure(runs: Mapping[str, xr.Dataset]) -> Figure:
-    """Attention on the selected token, attention elsewhere, norm and loss against iterations.
+    """Attention on the selected token, attention elsewhere, norm and loss along the records.
 
     Args:
-        runs: Measures over ``instance, seed, step`` (``Verdict.data``) by name of the run.
+        runs: ``Verdict.data`` by name of the run, all along the same axis.
     """
     panels = (
         curves.selected_probability,
@@ -186,5 +186,5 @@ def _note(runs: Mapping[str, xr.Dataset]) -> str:
 
 
 def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:
-    known: Any = np.isfinite(data.margin_ratio).any("step")
+    known: Any = np.isfinite(data.margin_ratio).any(curves.axis_of(data))
     return int(known.sum()), int(known.size)

@@ -7,6 +7,7 @@ fixed size as the unit, trial 37 run alone gives the very numbers of trial 37 of
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ Gather = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
 
 _LARGEST_BLOCK = 25
 _BLOCK_BYTES = 256 * 2**20
+_SMALL_MATRIX = 400  # entries up to which narrow registers were faster in every case tried
 _STRETCH_SECONDS = 0.5  # between two looks at whether the run was interrupted
 _STRETCH_GROWTH = 8
 
@@ -75,7 +77,7 @@ class Plan:
     def program(self, block: Int[np.ndarray, "block"], device: Any) -> str:
         """The text of the program that is compiled."""
         carry, data = self.begin(block, device)
-        lowered = _advance.lower(
+        lowered = _compiled(carry, data).lower(
             self.objective, self.stop, carry, data, np.int64(0), np.bool_(True)
         )
         return lowered.as_text()
@@ -116,12 +118,11 @@ class Plan:
     def _advance(
         self, carry: PyTree, data: PyTree, target: int, recording: bool
     ) -> tuple[PyTree, dict[str, Array]]:
-        return _advance(
+        return _compiled(carry, data)(
             self.objective, self.stop, carry, data, np.int64(target), np.bool_(recording)
         )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
 def _advance(
     objective: Objective,
     stop: Condition | None,
@@ -160,6 +161,20 @@ def _advance(
     with jax.default_matmul_precision("highest"):
         carry = jax.vmap(train)(carry, data)
         return jax.lax.cond(recording, jax.vmap(measure), skip, carry, data)
+
+
+_compile = functools.partial(jax.jit, _advance, static_argnums=(0, 1))
+_for_any_size = _compile()
+# A loop over ten numbers is too short for wide registers, and would be done one number at a time.
+_for_small_matrices = _compile(compiler_options={"xla_cpu_prefer_vector_width": 128})
+
+
+def _compiled(carry: PyTree, data: PyTree) -> Any:
+    """The compiled step for arrays of their size."""
+    leaves = jax.tree.leaves((carry, data))
+    largest = max(math.prod(leaf.shape[1:][-2:]) for leaf in leaves)
+    on_cpu = all(device.platform == "cpu" for device in leaves[0].devices())
+    return _for_small_matrices if on_cpu and largest <= _SMALL_MATRIX else _for_any_size
 
 
 def block_size(state: PyTree, data: PyTree) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +39,7 @@ class Inputs:
     head: Head
     loss: Loss
     parameterization: Parameterization
-    initial: Mapping[str, np.ndarray] | None
+    initial: dict[str, np.ndarray] | None
     seeds: int
     seed: int
 

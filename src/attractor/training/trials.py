@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int, PyTree
+from jaxtyping import Int, PyTree, UInt32
 
 from attractor.attention import Head, Parameterization, attention_rows
 from attractor.precision import double_precision
@@ -72,9 +72,16 @@ class Trials:
                 )
             attention = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), attention)
             state = jax.vmap(self.training.start)(attention, head)
-            drawn = np.asarray(jax.random.key_data(keys(seeds, numbers, _BATCHES)))
+            drawn = self._batch_keys(seeds, numbers)
         rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
         return state, AttentionData(rows, head, drawn)
+
+    def _batch_keys(
+        self, seeds: Int[np.ndarray, "block"], numbers: Int[np.ndarray, "block"]
+    ) -> UInt32[np.ndarray, "block 2"]:
+        if self.training.batch_size is None:  # compiling the draw would be most of a short run
+            return np.zeros((len(seeds), 2), np.uint32)
+        return np.asarray(jax.random.key_data(keys(seeds, numbers, _BATCHES)))
 
 
 def initial_parameters(

@@ -62,7 +62,9 @@ def test_second_derivatives_are_those_of_first_differences(geometry, rng):
         (low, lower), (high, higher) = (
             slopes_along(theta + t * direction)[0] for t in (-step, step)
         )
-    np.testing.assert_allclose(np.asarray(slope) @ direction, along, rtol=1e-12)
+    slope, along, curved = np.asarray(slope), float(along), np.asarray(curved)
+    low, high, lower, higher = map(np.asarray, (low, high, lower, higher))
+    np.testing.assert_allclose(slope @ direction, along, rtol=1e-12)
     np.testing.assert_allclose(along, (high - low) / 2 / step, rtol=1e-6)
     np.testing.assert_allclose(curved, (higher - lower) / 2 / step, atol=1e-5)
 

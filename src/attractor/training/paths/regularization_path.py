@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Head, LinearHead, Loss, Parameterization
-from attractor.attention import get_loss as loss_named
-from attractor.attention import get_parameterization as parameterization_named
 from attractor.attention.excess import check_excess, check_log_loss
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.precision import single_blas_thread
 from attractor.progress import progress_bar
-from attractor.randomness import check_seed
 from attractor.selection import Selection
 from attractor.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training import validation
-from attractor.training.initial import check_initial
+from attractor.training.inputs import check_inputs
 from attractor.training.measurements import Records
 from attractor.training.paths.checks import (
     check_geometry,
@@ -110,10 +107,16 @@ def regularization_path(
     *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), l_p-AttRP; *Max-Margin Token
     Selection in Attention Mechanism* (arXiv 2306.13596), joint path and local path.
     """
-    loss, layer = loss_named(loss), parameterization_named(parameterization)
-    validation.check_tokens(tokens, loss)
-    tokens = layer.prepare(tokens)
-    validation.check_head(head, tokens)
+    inputs = check_inputs(
+        tokens,
+        head,
+        loss=loss,
+        parameterization=parameterization,
+        initial=initial,
+        seeds=seeds,
+        seed=seed,
+    )
+    tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
     check_excess(loss, head)
     if layer.trains_head:
         check_log_loss(loss)
@@ -122,21 +125,17 @@ def regularization_path(
     ball = check_geometry(geometry, layer)
     radii = check_radii(radii)
     head_radii = check_head_radius(head_radius, radii, layer.trains_head)
-    seeds = validation.check_count("seeds", seeds)
-    seed = check_seed("seed", seed)
-    check_seed("seed", seed + seeds - 1)
     starts = validation.check_count("starts", starts) if starts != 0 else 0
-    given = check_initial(initial, layer, tokens, seeds)
     chosen = check_selected(selected, tokens)
     tolerance = check_tolerance(tolerance)
     validation.check_choice("weights", weights, ("all", "last"))
 
     with single_blas_thread():
         trials = PathTrials(
-            tokens, head, ball, layer, loss, radii, head_radii, chosen, given, seeds, seed,
-            starts, tolerance,
+            tokens, head, ball, layer, loss, radii, head_radii, chosen, inputs.initial,
+            inputs.seeds, inputs.seed, starts, tolerance,
         )  # fmt: skip
-        count = (tokens.instances or 1) * seeds
+        count = inputs.count
         found: list[Any] = [None] * count
         with progress_bar("regularization path", count, enabled=progress) as advance:
             for number, answer in in_threads(trials, range(count)):
@@ -153,7 +152,7 @@ def regularization_path(
         np.array([answer.iterations for answer in found]),
     )
     data = trajectory_data(
-        records, tokens.instance_numbers, np.arange(seed, seed + seeds), radii, "radius", last_only
+        records, tokens.instance_numbers, inputs.seed_numbers, radii, "radius", last_only
     )
     for name, description in _DESCRIPTIONS.items():
         if name in data:
@@ -165,12 +164,8 @@ def regularization_path(
         optimizer_name="regularization path",
         geometry=ball.name,
         settings={
-            "loss": loss.name,
-            "parameterization": layer.name,
-            "seeds": seeds,
-            "seed": seed,
+            **inputs.settings,
             "starts": starts,
-            "initial": "none" if given is None else "given",
             "selected": "optimal tokens" if selected is None else "given",
             "head_radius": None if head_radii is None else head_radii.tolist(),
             "tolerance": tolerance,
