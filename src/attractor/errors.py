@@ -110,7 +110,7 @@ _TRIAL_MESSAGES = {
     TrialStatus.TRAINED: "Took every step asked for.",
     TrialStatus.STATIONARY: "Reached a point where the gradient is exactly zero; frozen there.",
     TrialStatus.BELOW_ROUNDING: (
-        "The step is smaller than the rounding of the parameters and changes nothing; frozen."
+        "The step is smaller than the rounding of the parameters, or is nothing else; frozen."
     ),
     TrialStatus.DIVERGED: "Parameters or gradient became infinite or undefined; frozen there.",
     TrialStatus.STOPPED: "Met the condition to stop; frozen there.",
@@ -118,6 +118,6 @@ _TRIAL_MESSAGES = {
         "The solver took the most steps allowed before it arrived; frozen where it was."
     ),
     TrialStatus.UNCONVERGED: (
-        "Some point of the path is not stationary to the tolerance; its optimality says how far off."
+        "Some point of the path is not stationary to the tolerance; its optimality says how far."
     ),
 }

@@ -32,23 +32,32 @@ def singular_value_decomposition(
     return W.__array_namespace__().linalg.svd(W, full_matrices=False)
 
 
-def _one_at_a_time(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of one matrix that stays one under ``vmap`` where that is the CPU's."""
+def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of single matrices that stays one under ``vmap`` where that is the CPU's.
+
+    Args:
+        function: Takes arrays and returns a pytree of arrays; made of decompositions.
+    """
     single = jax.custom_batching.custom_vmap(function)
 
     @single.def_vmap
-    def batched(size: int, is_batched: list[bool], W: Any) -> tuple[Any, Any]:
-        del size, is_batched
+    def batched(size: int, is_batched: list[bool], *arrays: Any) -> tuple[Any, Any]:
+        whole = [
+            array if flag else jnp.broadcast_to(array, (size, *array.shape))
+            for array, flag in zip(arrays, is_batched, strict=True)
+        ]
         found = jax.lax.platform_dependent(
-            W, cpu=lambda W: jax.lax.map(single, W), default=function
+            *whole,
+            cpu=lambda *arrays: jax.lax.map(lambda each: single(*each), arrays),
+            default=jax.vmap(function),
         )
         return found, jax.tree.map(lambda _: True, found)
 
     return single
 
 
-_singular_values = _one_at_a_time(lambda W: jnp.linalg.svd(W, compute_uv=False))
-_decomposition = _one_at_a_time(lambda W: tuple(jnp.linalg.svd(W, full_matrices=False)))
+_singular_values = one_at_a_time(lambda W: jnp.linalg.svd(W, compute_uv=False))
+_decomposition = one_at_a_time(lambda W: tuple(jnp.linalg.svd(W, full_matrices=False)))
 
 
 def _for_each_matrix(function: Callable[[Any], Any], W: jax.Array) -> Any:

@@ -13,6 +13,7 @@ from attractor.geometry.exponent import (
     conjugate_exponent,
     exponent_after,
     exponent_text,
+    positive_power,
 )
 from attractor.geometry.frobenius import Frobenius
 from attractor.geometry.registry import register_geometry
@@ -86,7 +87,7 @@ class Lp(Geometry):
         relative = xp.abs(G) / _scale(xp, G)
         norm = _norm(relative, self.q)[..., None, None]
         relative = relative / xp.where(norm != 0, norm, xp.ones_like(norm))
-        return xp.sign(G) * relative ** (1 / (self.p - 1))
+        return xp.sign(G) * positive_power(relative, 1 / (self.p - 1))
 
     def dual_norm_constant(self, rows: int, columns: int) -> float:
         """``(d e)^max(0, 1/q - 1/2)``, attained where all entries are equal or all but one zero."""
@@ -147,7 +148,7 @@ def _norm(W: Any, p: float) -> Any:
         return xp.max(xp.abs(W), axis=(-2, -1))
     scale = _scale(xp, W)
     relative = xp.abs(W) / scale
-    powers = relative if p == 1 else relative**p
+    powers = relative if p == 1 else positive_power(relative, p)
     total = xp.sum(xp.sum(powers, axis=-1), axis=-1)
     return scale[..., 0, 0] * (total if p == 1 else total ** (1 / p))
 
@@ -170,4 +171,4 @@ def _signed_power(W: Any, exponent: float) -> Any:
     if exponent == 1:
         return W
     xp = W.__array_namespace__()
-    return xp.sign(W) * xp.abs(W) ** exponent
+    return xp.sign(W) * positive_power(xp.abs(W), exponent)

@@ -7,7 +7,6 @@ fixed size as the unit, trial 37 run alone gives the very numbers of trial 37 of
 from __future__ import annotations
 
 import functools
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
 from attractor.errors import TrialStatus
+from attractor.training.compilation import compiled_for
 from attractor.training.objective import Condition, Objective
 
 Gather = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
 
 _LARGEST_BLOCK = 25
 _BLOCK_BYTES = 256 * 2**20
-_SMALL_MATRIX = 400  # entries up to which narrow registers were faster in every case tried
 _STRETCH_SECONDS = 0.5  # between two looks at whether the run was interrupted
 _STRETCH_GROWTH = 8
 
@@ -72,12 +71,13 @@ class Plan:
 
     def compile(self, block: Int[np.ndarray, "block"], device: Any) -> None:
         """Compiles the step for a device, by taking none."""
-        jax.block_until_ready(self._advance(*self.begin(block, device), 0, True))
+        carry, data = self.begin(block, device)
+        jax.block_until_ready(self._advance(carry, data)(carry, data, np.int64(0), np.bool_(True)))
 
     def program(self, block: Int[np.ndarray, "block"], device: Any) -> str:
         """The text of the program that is compiled."""
         carry, data = self.begin(block, device)
-        lowered = _compiled(carry, data).lower(
+        lowered = compiled_for(_advance, (carry, data)).lower(
             self.objective, self.stop, carry, data, np.int64(0), np.bool_(True)
         )
         return lowered.as_text()
@@ -97,14 +97,15 @@ class Plan:
         """
         carry, step, records = place
         last, stretch = int(self.recorded[-1]), 1
+        advance = self._advance(carry, data)
         while records < len(self.recorded):
             goal = int(self.recorded[records])
             target = min(goal, step + stretch)
             begun = time.monotonic()
-            carry, measured = self._advance(carry, data, target, target == goal)
+            carry, measured = advance(carry, data, np.int64(target), np.bool_(target == goal))
             frozen = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
             if frozen and target < goal:  # nothing moves until the next record, nor after it
-                carry, measured = self._advance(carry, data, goal, True)
+                carry, measured = advance(carry, data, np.int64(goal), np.bool_(True))
             if frozen or target == goal:
                 after = len(self.recorded) if frozen else records + 1
                 store(records, after, measured)
@@ -115,12 +116,9 @@ class Plan:
             step = last if frozen else target
             yield Place(carry, step, records)
 
-    def _advance(
-        self, carry: PyTree, data: PyTree, target: int, recording: bool
-    ) -> tuple[PyTree, dict[str, Array]]:
-        return _compiled(carry, data)(
-            self.objective, self.stop, carry, data, np.int64(target), np.bool_(recording)
-        )
+    def _advance(self, carry: PyTree, data: PyTree) -> Callable[..., tuple[PyTree, Any]]:
+        compiled = compiled_for(_advance, (carry, data))
+        return functools.partial(compiled, self.objective, self.stop)
 
 
 def _advance(
@@ -161,20 +159,6 @@ def _advance(
     with jax.default_matmul_precision("highest"):
         carry = jax.vmap(train)(carry, data)
         return jax.lax.cond(recording, jax.vmap(measure), skip, carry, data)
-
-
-_compile = functools.partial(jax.jit, _advance, static_argnums=(0, 1))
-_for_any_size = _compile()
-# A loop over ten numbers is too short for wide registers, and would be done one number at a time.
-_for_small_matrices = _compile(compiler_options={"xla_cpu_prefer_vector_width": 128})
-
-
-def _compiled(carry: PyTree, data: PyTree) -> Any:
-    """The compiled step for arrays of their size."""
-    leaves = jax.tree.leaves((carry, data))
-    largest = max(math.prod(leaf.shape[1:][-2:]) for leaf in leaves)
-    on_cpu = all(device.platform == "cpu" for device in leaves[0].devices())
-    return _for_small_matrices if on_cpu and largest <= _SMALL_MATRIX else _for_any_size
 
 
 def block_size(state: PyTree, data: PyTree) -> int:

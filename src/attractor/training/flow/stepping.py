@@ -14,6 +14,7 @@ import optimistix
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.errors import TrialStatus
+from attractor.training.flow.linear_solver import OneAtATimeLU
 from attractor.training.flow.motion import Motion
 
 _FIRST_STEP = 0.01
@@ -202,7 +203,8 @@ class Stepper:
         if not self.implicit:
             return diffrax.Dopri8()
         tolerance: Any = self.limits.tolerance
-        return diffrax.Kvaerno5(root_finder=_Chord(rtol=tolerance, atol=tolerance))
+        chord = _Chord(rtol=tolerance, atol=tolerance, linear_solver=OneAtATimeLU())
+        return diffrax.Kvaerno5(root_finder=chord)
 
     @property
     def _controller(self) -> diffrax.PIDController:

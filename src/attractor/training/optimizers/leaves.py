@@ -34,14 +34,21 @@ def unit(
 
     Leaves are first divided by the largest entry, so that no power overflows or underflows.
     """
-    leaves = jax.tree.leaves(tree)
-    largest = _largest(leaves)
-    scale = jnp.where(largest != 0, largest, 1)
-    shrunk = jax.tree.map(lambda leaf: leaf / scale, tree)
-    total = sum(power_sum(as_matrix(leaf)) for leaf in jax.tree.leaves(shrunk))
-    norm = jnp.sqrt(total) if exponent == 2 else total ** (1 / exponent)
+    shrunk, _, norm = _reduced(tree, power_sum, exponent)
     norm = jnp.where(norm != 0, norm, 1)
     return jax.tree.map(lambda leaf: leaf / norm, shrunk)
+
+
+def log_size(
+    gradient: PyTree[Scaled], power_sum: Callable[[Array], Array], exponent: float
+) -> Float[Array, ""]:
+    """Logarithm of what ``unit`` divides a gradient by, minus infinity for zero.
+
+    It is made of the same expressions, so that a compiled step computes the norm once.
+    """
+    plain, log_scale = with_one_scale(gradient)
+    _, largest, norm = _reduced(plain, power_sum, exponent)
+    return log_scale + jnp.log(largest) + jnp.log(norm)
 
 
 def largest_entry(tree: PyTree) -> PyTree[Float[Array, "..."]]:
@@ -63,6 +70,8 @@ def largest_entry(tree: PyTree) -> PyTree[Float[Array, "..."]]:
 def with_one_scale(gradient: PyTree[Scaled]) -> tuple[PyTree, Float[Array, ""]]:
     """Plain arrays and the logarithm of the one factor that they all lack."""
     leaves = jax.tree.leaves(gradient)
+    if len(leaves) == 1 and not jnp.ndim(leaves[0].log_scale):
+        return jax.tree.map(lambda leaf: leaf.mantissa, gradient), leaves[0].log_scale
     scales = [jnp.where(leaf.mantissa != 0, leaf.log_scale, -jnp.inf).max() for leaf in leaves]
     common = common_log_scale(jnp.stack(scales))
     plain = jax.tree.map(lambda leaf: leaf.mantissa * relative(leaf.log_scale, common), gradient)
@@ -87,6 +96,19 @@ def memoryless(learning_rate: float, rise: Callable[[PyTree], PyTree]) -> tuple[
         return jax.tree.map(lambda leaf: -learning_rate * leaf, rise(updates)), state
 
     return lambda params: optax.EmptyState(), update
+
+
+def _reduced(
+    tree: PyTree, power_sum: Callable[[Array], Array], exponent: float
+) -> tuple[PyTree, Float[Array, ""], Float[Array, ""]]:
+    """A tree divided by its largest entry, that entry, and the norm of what is left."""
+    leaves = jax.tree.leaves(tree)
+    largest = _largest(leaves)
+    scale = jnp.where(largest != 0, largest, 1)
+    shrunk = jax.tree.map(lambda leaf: leaf / scale, tree)
+    total = sum(power_sum(as_matrix(leaf)) for leaf in jax.tree.leaves(shrunk))
+    norm = jnp.sqrt(total) if exponent == 2 else total ** (1 / exponent)
+    return shrunk, largest, norm
 
 
 def _largest(leaves: list[Array]) -> Float[Array, ""]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
-from attractor.geometry import Lp, Schatten
+from attractor.geometry import Lp, Schatten, singular_values
 from attractor.geometry.exponent import checked_exponent
 from attractor.training.optimizers.gradient_descent import time_of_unit_step
 from attractor.training.optimizers.leaves import as_matrix, on_matrices, unit, with_one_scale
@@ -197,11 +197,9 @@ def _mirror_descent(
             return jnp.asarray(math.log(learning_rate))
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
-        plain, scale = with_one_scale(gradient)
-        geometry = _only(geometries(plain))
-        sizes = jnp.stack([geometry.dual_norm(as_matrix(leaf)) for leaf in jax.tree.leaves(plain)])
-        size = Lp(geometry.p).dual_norm(sizes[None])
-        return time_of_unit_step(learning_rate, scale + jnp.log(size))
+        geometry = _only(geometries(_mantissas(gradient)))
+        size = log_size(gradient, _power_sum(geometry), geometry.q)
+        return time_of_unit_step(learning_rate, size)
 
     return Optimizer(
         init,
@@ -246,10 +244,10 @@ def _power_sum(geometry: Lp | Schatten) -> Callable[[Array], Array]:
 
     def apply(matrix: Array) -> Array:
         if isinstance(geometry, Schatten) and geometry.q != 2:
-            matrix = jnp.linalg.svd(matrix, compute_uv=False)[None]
+            matrix = singular_values(matrix)[None]
         if geometry.q == 2:
             return (matrix**2).sum((-2, -1))
-        return (jnp.abs(matrix) ** geometry.q).sum((-2, -1))
+        return positive_power(jnp.abs(matrix), geometry.q).sum((-2, -1))
 
     return apply
 
