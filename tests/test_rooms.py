@@ -10,8 +10,8 @@ import attractor
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
-    "attention", "selection", "margin", "training", "analysis", "datasets", "files", "plots",
-    "report", "cli",
+    "attention", "selection", "margin", "training", "torch", "analysis", "datasets", "files",
+    "plots", "report", "cli",
 ]  # fmt: skip
 
 

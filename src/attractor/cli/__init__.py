@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import attractor
-from attractor.cli import check, demo, example, solve, train, verify
+from attractor.cli import check, demo, example, matrix, solve, train, verify
 from attractor.cli.session import ExitCode
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command(help=check.HELP)(check.check)
 app.command(help=solve.HELP)(solve.solve)
 app.command(help=train.HELP)(train.train)
 app.command(help=verify.HELP)(verify.verify)
+app.command(help=matrix.HELP)(matrix.matrix)
 app.add_typer(example.app, name="example")
 
 

@@ -33,15 +33,15 @@ def layout_help(first: str) -> str:
     )
 
 
-def read_tokens(file: Path) -> LoadedTokens:
-    """Reads a token file whose labels suit the logistic loss.
+def read_tokens(file: Path, loss: str = "logistic") -> LoadedTokens:
+    """Reads a token file whose labels suit a loss.
 
     Raises:
         InvalidInputError: If anything in it cannot be used.
     """
     loaded = load(file)
     assert loaded.tokens.labels is not None
-    get_loss("logistic").validate(loaded.tokens.labels)
+    get_loss(loss).validate(loaded.tokens.labels)
     return loaded
 
 

@@ -21,6 +21,14 @@ UnusedSeed = Annotated[
 Seeds = Annotated[int, typer.Option(min=1, help="Initial matrices to train from, per data set.")]
 Steps = Annotated[int, typer.Option(min=1, help="Training steps.")]
 LearningRate = Annotated[float, typer.Option("--lr", help="Length of a training step.")]
+OPTIMIZER_HELP = (
+    "A name with its settings, such as md:p=1.5, or module:factory: a function without arguments "
+    "that returns an optax transformation"
+)
+OptionalLearningRate = Annotated[
+    float | None,
+    typer.Option("--lr", help="Learning rate of an optimizer given by name; default: 0.1."),
+]
 Report = Annotated[
     Path, typer.Option("--out", help="Folder for the report, new or written by an earlier run.")
 ]

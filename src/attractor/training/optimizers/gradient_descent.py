@@ -13,7 +13,13 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction, log_norm
 from attractor.geometry import Frobenius
-from attractor.training.optimizers.leaves import as_scaled, memoryless, unit
+from attractor.training.optimizers.leaves import (
+    as_scaled,
+    log_size,
+    memoryless,
+    square_sum,
+    unit,
+)
 from attractor.training.optimizers.optimizer import (
     Optimizer,
     Reads,
@@ -94,7 +100,7 @@ def _normalized_gradient_descent(
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
-        size = log_size(gradient, _square_sum, 2)
+        size = log_size(gradient, square_sum, 2)
         if eps:
             size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, math.log(eps)))
         return time_of_unit_step(learning_rate, size)
@@ -133,7 +139,7 @@ def _guarded_unit(per_factor: bool, log_eps: float, gradient: PyTree) -> PyTree:
 
 
 def _unit_tree(tree: PyTree) -> PyTree:
-    return unit(tree, _square_sum, 2)
+    return unit(tree, square_sum, 2)
 
 
 def _unit_leaves(tree: PyTree) -> PyTree:

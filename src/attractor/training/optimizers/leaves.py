@@ -51,6 +51,11 @@ def log_size(
     return log_scale + jnp.log(largest) + jnp.log(norm)
 
 
+def square_sum(matrix: Float[Array, "*batch d e"]) -> Float[Array, "*batch"]:
+    """The square of the Frobenius norm."""
+    return (matrix**2).sum((-2, -1))
+
+
 def largest_entry(tree: PyTree) -> PyTree[Float[Array, "..."]]:
     """The sign of the first of the largest entries of all leaves; zero everywhere else."""
     leaves, structure = jax.tree.flatten(tree)

@@ -15,9 +15,9 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten, singular_values
-from attractor.geometry.exponent import checked_exponent
+from attractor.geometry.exponent import checked_exponent, positive_power
 from attractor.training.optimizers.gradient_descent import time_of_unit_step
-from attractor.training.optimizers.leaves import as_matrix, on_matrices, unit, with_one_scale
+from attractor.training.optimizers.leaves import log_size, on_matrices, square_sum, unit
 from attractor.training.optimizers.optimizer import (
     Optimizer,
     check_flag,
@@ -197,7 +197,7 @@ def _mirror_descent(
             return jnp.asarray(math.log(learning_rate))
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
-        geometry = _only(geometries(_mantissas(gradient)))
+        geometry = _only(geometries(gradient))
         size = log_size(gradient, _power_sum(geometry), geometry.q)
         return time_of_unit_step(learning_rate, size)
 
@@ -246,7 +246,7 @@ def _power_sum(geometry: Lp | Schatten) -> Callable[[Array], Array]:
         if isinstance(geometry, Schatten) and geometry.q != 2:
             matrix = singular_values(matrix)[None]
         if geometry.q == 2:
-            return (matrix**2).sum((-2, -1))
+            return square_sum(matrix)
         return positive_power(jnp.abs(matrix), geometry.q).sum((-2, -1))
 
     return apply

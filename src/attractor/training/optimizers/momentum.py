@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp
-from attractor.training.optimizers.leaves import unit
+from attractor.training.optimizers.leaves import square_sum, unit
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import (
     Optimizer,
@@ -155,7 +155,7 @@ def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: 
 @functools.lru_cache
 def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
     def normalize(updates: PyTree, params: PyTree | None = None) -> PyTree:
-        return unit(updates, lambda matrix: (matrix**2).sum((-2, -1)), 2)
+        return unit(updates, square_sum, 2)
 
     return _averaged(
         optax.stateless(normalize),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxtyping import Array, Float
 
-from attractor.training.optimizers.leaves import unit
+from attractor.training.optimizers.leaves import square_sum, unit
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
@@ -19,7 +19,7 @@ def newton_schulz(G: Float[Array, "d e"], iterations: int) -> Float[Array, "d e"
     """
     a, b, c = _COEFFICIENTS
     wide = G.T if G.shape[0] > G.shape[1] else G
-    X = unit(wide, lambda matrix: (matrix**2).sum((-2, -1)), 2)
+    X = unit(wide, square_sum, 2)
     for _ in range(iterations):
         gram = X @ X.T
         X = a * X + (b * gram + c * gram @ gram) @ X

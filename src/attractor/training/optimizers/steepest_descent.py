@@ -20,6 +20,7 @@ from attractor.training.optimizers.leaves import (
     largest_entry,
     memoryless,
     on_matrices,
+    square_sum,
     unit,
     with_one_scale,
 )
@@ -214,7 +215,7 @@ def _spectral_descent(
 def _rise(geometry: Geometry) -> tuple[Reads, Any]:
     """What the steepest direction is made from, and the function that makes it."""
     if geometry == Lp(2):
-        squares = functools.partial(unit, power_sum=_square_sum, exponent=2)
+        squares = functools.partial(unit, power_sum=square_sum, exponent=2)
         return "leaf directions", lambda gradient: jax.tree.map(squares, gradient)
     if geometry == Lp(math.inf):
         return "entry directions", lambda gradient: jax.tree.map(jnp.sign, gradient)
@@ -224,10 +225,6 @@ def _rise(geometry: Geometry) -> tuple[Reads, Any]:
         return "scaled entries", lambda gradient: jax.tree.map(direction, as_scaled(gradient))
     function = geometry.steepest_descent_direction
     return "leaf directions", lambda gradient: on_matrices(function, gradient)
-
-
-def _square_sum(matrix: Float[Array, "d e"]) -> Float[Array, ""]:
-    return (matrix**2).sum((-2, -1))
 
 
 def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:

@@ -1,0 +1,23 @@
+"""The bias matrix: which optimizer maximizes the margin in which norm."""
+
+from attractor.analysis.bias.answer import NormAnswer
+from attractor.analysis.bias.bias_matrix import bias_matrix
+from attractor.analysis.bias.bring_your_own import as_method, load_method
+from attractor.analysis.bias.intervals import MedianInterval, median_interval
+from attractor.analysis.bias.methods import NORMS, Method, standard_methods
+from attractor.analysis.bias.result import BiasMatrix
+from attractor.analysis.bias.which_norm import which_norm
+
+__all__ = [
+    "NORMS",
+    "BiasMatrix",
+    "MedianInterval",
+    "Method",
+    "NormAnswer",
+    "as_method",
+    "bias_matrix",
+    "load_method",
+    "median_interval",
+    "standard_methods",
+    "which_norm",
+]

@@ -1,0 +1,190 @@
+"""Which norm's margin an optimizer maximizes, or that the runs do not say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from attractor.analysis.bias.intervals import MedianInterval, median_interval, smallest_sample
+
+MAXIMIZES, NOT_SETTLED, NONE = "maximizes", "not settled", "none of these"
+
+ENOUGH = 0.97
+"""Median margin ratio from which an optimizer is said to maximize a margin."""
+CONFIDENCE = 0.95
+AT_REST = 1e-6
+"""Relative change of W over the second half of a run below which it counts as at rest."""
+_MOST_AT_REST = 0.25
+_STILL_MOVING = 0.05
+_DOUBLED = 0.5
+_LONGEST = 10.0
+
+
+@dataclass(frozen=True)
+class NormAnswer:
+    """Which norm's margin an optimizer maximizes.
+
+    Attributes:
+        outcome: ``"maximizes"``, ``"not settled"`` or ``"none of these"``.
+        norm: Name of the norm; empty unless the outcome is ``"maximizes"``.
+        reason: Why, in a sentence with its numbers.
+        data_sets: How many the answer is from.
+    """
+
+    outcome: str
+    norm: str
+    reason: str
+    data_sets: int
+
+    def __str__(self) -> str:
+        verdict = f"maximizes the {self.norm} margin" if self.norm else self.outcome
+        return f"{verdict}: {self.reason}"
+
+
+def answer(row: xr.Dataset) -> NormAnswer:
+    """Answers from the runs of one method.
+
+    The rules, in this order, with r the margin ratio, medians over data sets, and intervals that
+    hold for any distribution (``median_interval``):
+
+    1. Runs that came to rest or diverged are left out: their ratio is that of where rounding
+       stopped them. If more than a quarter did, the answer is "not settled".
+    2. There must be enough data sets for an interval at all: else "not settled".
+    3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
+       in every norm, the answer is "none of these"; if not, "not settled". It has not settled in
+       N if the interval of its change over the second half of the run leaves out zero, and the
+       change, carried on until W has doubled (but for ten times as long at most, as raw gradient
+       descent grows with the logarithm of the step), is more than a twentieth of what is missing
+       to one; in another norm if the same holds and it rises.
+    4. For every other norm the interval of the paired difference r_N - r has to be above zero,
+       all of them together with a confidence of 95 % (Bonferroni): else "not settled".
+    5. The lead over any other norm must not shrink so fast over the second half that as many
+       steps again would use it up, and r_N must not fall so fast that they would bring it below
+       0.97: else "not settled".
+    6. Then the answer is N.
+
+    Args:
+        row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``
+            and ``movement`` over instance. Norms without numbers are not compared.
+    """
+    ratios = row["margin_ratio"].transpose("norm", "instance")
+    before = row["margin_ratio_halfway"].transpose("norm", "instance").values
+    known = np.isfinite(ratios.values).any(1)
+    names = [str(name) for name in ratios["norm"].values[known]]
+    end, before = ratios.values[known], before[known]
+    moving = row["trained"].values & (row["movement"].values > AT_REST)
+    usable = moving & np.isfinite(end).all(0) & np.isfinite(before).all(0)
+    count, total = int(usable.sum()), usable.size
+    if count < (1 - _MOST_AT_REST) * total:
+        return _unsettled(
+            f"{total - count} of {total} runs came to rest or diverged before the end, where "
+            "rounding or the optimizer's own constants stopped them",
+            count,
+        )
+    joint = 1 - (1 - CONFIDENCE) / max(len(names) - 1, 1)
+    if count < smallest_sample(joint):
+        return _unsettled(
+            f"{count} data sets are too few to compare {len(names)} norms; "
+            f"{smallest_sample(joint)} would do",
+            count,
+        )
+    movement = float(np.median(row["movement"].values[usable]))
+    return _compare(names, end[:, usable], before[:, usable], movement, joint)
+
+
+def _compare(
+    names: list[str],
+    end: Float[np.ndarray, "norm instance"],
+    before: Float[np.ndarray, "norm instance"],
+    movement: float,
+    joint: float,
+) -> NormAnswer:
+    """Rules 3 to 6."""
+    count = end.shape[1]
+    best = int(np.median(end, axis=1).argmax())
+    name, at_end = names[best], median_interval(end[best], CONFIDENCE)
+    found = f"the median ratio is {_interval(at_end)}"
+    changes = [median_interval(one, CONFIDENCE) for one in end - before]
+    if at_end.median < ENOUGH:
+        moving = _still_moving(names, end, changes, best, movement)
+        if moving:
+            return _unsettled(f"{found} in {name}, the best of them, and {moving}", count)
+        return NormAnswer(NONE, "", f"{found} in {name}, the best of them, below {ENOUGH}", count)
+    for other, other_name in enumerate(names):
+        if other == best:
+            continue
+        lead = median_interval(end[best] - end[other], joint)
+        if lead.low <= 0:
+            next_best = median_interval(end[other], CONFIDENCE)
+            return _unsettled(
+                f"{name} ({_interval(at_end)}) cannot be told from {other_name} "
+                f"({_interval(next_best)})",
+                count,
+            )
+        earlier = float(np.median(before[best] - before[other]))
+        if 2 * lead.median - earlier <= 0:
+            return _unsettled(
+                f"the lead of {name} over {other_name} shrinks, from {earlier:.4f} halfway "
+                f"through the run to {lead.median:.4f}",
+                count,
+            )
+    change = changes[best]
+    if change.high < 0 and at_end.median + change.median < ENOUGH:
+        return _unsettled(
+            f"{found} in {name}, but it falls, by {-change.median:.4f} over the second half of "
+            "the run",
+            count,
+        )
+    return NormAnswer(MAXIMIZES, name, f"{found}, {_runner_up(names, end, best)}", count)
+
+
+def _still_moving(
+    names: list[str],
+    end: Float[np.ndarray, "norm instance"],
+    changes: list[MedianInterval],
+    best: int,
+    movement: float,
+) -> str:
+    """In which norm the ratio has not settled, in words; empty if in none."""
+    carried_on = float(np.clip(_DOUBLED / movement, 1, _LONGEST))
+    order = [best, *(place for place in range(len(names)) if place != best)]
+    for place in order:
+        change, missing = changes[place], 1 - float(np.median(end[place]))
+        sure = change.low > 0 or (place == best and change.high < 0)
+        if sure and abs(change.median) * carried_on > _STILL_MOVING * missing:
+            way = "rises" if change.median > 0 else "falls"
+            where = "it" if place == best else f"in {names[place]} it"
+            amount = f"{abs(change.median):.4f}"
+            return f"{where} still {way}, by {amount} over the second half of the run"
+    return ""
+
+
+def _runner_up(names: list[str], end: Float[np.ndarray, "norm instance"], best: int) -> str:
+    medians = np.median(end, axis=1)
+    medians[best] = -math.inf
+    if len(names) == 1:
+        return "the only norm compared"
+    return f"and {medians.max():.4f} in {names[int(medians.argmax())]}, the next"
+
+
+def _interval(found: MedianInterval) -> str:
+    return f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]"
+
+
+def _unsettled(reason: str, count: int) -> NormAnswer:
+    return NormAnswer(NOT_SETTLED, "", reason, count)
+
+
+def answer_fields(found: NormAnswer) -> dict[str, Any]:
+    """The answer for a JSON object."""
+    return {
+        "outcome": found.outcome,
+        "norm": found.norm or None,
+        "reason": found.reason,
+        "data_sets": found.data_sets,
+    }

@@ -1,0 +1,120 @@
+"""The rows of the bias matrix: optimizers, what they train, and step sizes fixed beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attractor.attention import Parameterization, get_parameterization
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Spectral
+from attractor.training import (
+    Optimizer,
+    adam,
+    gradient_descent,
+    greedy_coordinate_descent,
+    lion,
+    mirror_descent,
+    momentum,
+    muon,
+    normalized_gradient_descent,
+    normalized_momentum,
+    polyak_step,
+    schatten_mirror_descent,
+    sign_descent,
+    sign_momentum,
+    spectral_descent,
+)
+
+if TYPE_CHECKING:
+    from attractor.torch import TorchOptimizer
+
+NORMS: tuple[Geometry, ...] = (
+    Frobenius(), Nuclear(), Spectral(), Lp(float("inf")), Lp(1), Lp(1.75), Lp(3),
+)  # fmt: skip
+"""The norms that every direction is measured in."""
+
+_GREEDY_STEPS = 10 / 3
+"""Greedy coordinate descent moves one entry a step, and takes this many times the steps."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the matrix.
+
+    Attributes:
+        name: What tables and figures call it.
+        optimizer: The step.
+        parameterization: What is trained: ``"W"``, ``"KQ"``, or another one of the same tokens.
+        steps: How many steps it takes; None for as many as the others.
+        reads: How it is given gradients, in words.
+    """
+
+    name: str
+    optimizer: Optimizer | TorchOptimizer
+    parameterization: str | Parameterization = "W"
+    steps: int | None = None
+    reads: str = ""
+
+    @property
+    def layer(self) -> Parameterization:
+        """The parameterization itself."""
+        return get_parameterization(self.parameterization)
+
+    @property
+    def own_norm(self) -> Geometry | None:
+        """The norm of ``W`` that it is known to descend, or None."""
+        return self.layer.effective_geometry(self.optimizer.geometry)
+
+    @property
+    def settings(self) -> str:
+        """Step size and other settings, in words."""
+        given = ", ".join(f"{key} = {value}" for key, value in self.optimizer.settings.items())
+        return given.replace("learning_rate", "step").replace("_", " ")
+
+
+def standard_methods(size: str = "paper", steps: int = 6000) -> tuple[Method, ...]:
+    """The methods of the matrix, each with its step size.
+
+    No step size was chosen by looking at a margin ratio. Those of the methods with a known norm
+    are given in advance; each other one has that of its nearest relative.
+
+    Args:
+        size: ``"paper"`` for all of them, ``"quick"`` for one a norm.
+        steps: How many steps most of them take; greedy coordinate descent takes 10/3 of that.
+
+    Raises:
+        InvalidInputError: If the size is not known.
+    """
+    per_factor = normalized_gradient_descent(0.1, per_factor=True)
+    decayed = normalized_gradient_descent(0.1, per_factor=True, weight_decay=2.2e-16)
+    greedy_steps = round(_GREEDY_STEPS * steps)
+    one_a_norm = (
+        Method("normalized GD", normalized_gradient_descent(0.3)),
+        Method("(K, Q) normalized GD", per_factor, "KQ"),
+        Method("spectral descent", spectral_descent(0.3)),
+        Method("sign descent", sign_descent(0.1)),
+        Method("greedy coordinate", greedy_coordinate_descent(0.3), steps=greedy_steps),
+        Method("mirror descent, p = 1.75", mirror_descent(0.1, 1.75)),
+        Method("mirror descent, p = 3", mirror_descent(100, 3)),
+    )
+    if size == "quick":
+        return one_a_norm
+    if size != "paper":
+        raise InvalidInputError("size", f"{size!r} is not known", "Give 'quick' or 'paper'")
+    return (
+        *one_a_norm,
+        Method("mirror descent, p = 2", mirror_descent(0.3, 2)),
+        Method("Schatten mirror descent, p = 1.5", schatten_mirror_descent(0.1, 1.5)),
+        Method("(K, Q) with weight decay", decayed, "KQ"),
+        Method("spectral, Newton-Schulz", spectral_descent(0.3, method="newton-schulz")),
+        Method("Muon", muon(0.3)),
+        Method("gradient descent", gradient_descent(0.3)),
+        Method("momentum", momentum(0.3)),
+        Method("normalized momentum", normalized_momentum(0.3)),
+        Method("Polyak step", polyak_step()),
+        Method("sign momentum", sign_momentum(0.1)),
+        Method("Lion", lion(0.1)),
+        Method("Adam, eps = 0", adam(0.1)),
+        Method("Adam, eps = 1e-8", adam(0.1, eps=1e-8)),
+    )

@@ -1,0 +1,257 @@
+"""``BiasMatrix``: what every optimizer's runs amount to in every norm."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
+from attractor.analysis.bias.intervals import MedianInterval, median_interval
+from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
+from attractor.storage import atomic_file
+
+_WIDTH = 80
+_LINES = ("margin_ratio", "margin_ratio_halfway", "gap")
+_OF_RUN = ("status", "movement")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BiasMatrix:
+    """Margin ratios of every method in every norm, over data sets.
+
+    Attributes:
+        data: Labeled numbers. Over (optimizer, norm, instance): ``margin_ratio`` at the last step,
+            ``margin_ratio_halfway``, and ``gap``, the certified gap of the solution it is held
+            against. Over (optimizer, norm, instance, record): ``margin_ratio_curve``, at the
+            ``step`` of (optimizer, record). Over (optimizer, instance): ``status``, ``trained``,
+            ``W`` at the last step, ``movement``, its relative change over the second half of the
+            run; with a record ``norm_of_W``, in the own norm, or Frobenius where none is known.
+            Over optimizer: ``own_norm``, empty where none is known, ``steps``,
+            ``parameterization``, ``settings``, ``reads``. ``reached``: the token that each row
+            attends to at the end, -1 for several.
+    """
+
+    data: xr.Dataset
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the rows."""
+        return [str(name) for name in self.data["optimizer"].values]
+
+    @property
+    def columns(self) -> list[str]:
+        """The norms asked for."""
+        return [str(name) for name in self.data["norm"].values[self.data["compared"].values]]
+
+    def compared(self, method: str) -> list[str]:
+        """The norms a method is compared in: the columns, and its own."""
+        own, columns = self.own_norm(method), self.columns
+        return columns if own in (*columns, "") else [*columns, own]
+
+    def own_norm(self, method: str) -> str:
+        """The norm a method is known to descend; empty if none is."""
+        return str(self.data["own_norm"].sel(optimizer=method).item())
+
+    def ratio(self, method: str, norm: str) -> MedianInterval:
+        """Median margin ratio over data sets, with its 95 % order-statistic interval."""
+        return median_interval(self.data["margin_ratio"].sel(optimizer=method, norm=norm).values)
+
+    def enough(self, method: str) -> int | None:
+        """Number of data sets whose ratio in the method's own norm is 0.97 or more."""
+        own = self.own_norm(method)
+        if not own:
+            return None
+        ratios = self.data["margin_ratio"].sel(optimizer=method, norm=own).values
+        return int((ratios >= ENOUGH).sum())
+
+    def highest(self, method: str) -> dict[str, int]:
+        """In how many data sets each norm has the highest ratio of those compared."""
+        names = self.compared(method)
+        ratios = self.data["margin_ratio"].sel(optimizer=method, norm=names).transpose("norm", ...)
+        known = ratios.values[:, np.isfinite(ratios.values).all(0)]
+        winners = known.argmax(0)
+        return {name: int((winners == place).sum()) for place, name in enumerate(names)}
+
+    def answer(self, method: str) -> NormAnswer:
+        """Which norm's margin a method maximizes, or that it is not settled."""
+        return answer(self.data.sel(optimizer=method, norm=self.compared(method)))
+
+    @property
+    def same_selection(self) -> int:
+        """Number of data sets in which all methods ended on the same tokens."""
+        reached = self.data["reached"].transpose("optimizer", "instance", ...).values
+        same = (reached == reached[:1]).all(0)
+        return int(same.reshape(len(same), -1).all(1).sum())
+
+    def summary(self) -> dict[str, Any]:
+        """The matrix as plain numbers, for JSON."""
+        rows = [self._summary_row(method) for method in self.methods]
+        return {
+            **{str(name): value for name, value in self.data.attrs.items()},
+            "data_sets": self.data.sizes["instance"],
+            "same_selection": self.same_selection,
+            "largest_gap": _plain(float(np.nanmax(self.data["gap"].values))),
+            "optimizers": rows,
+        }
+
+    def table(self) -> Table:
+        """Medians over data sets, the own norm of every optimizer marked."""
+        title = f"Median margin ratio over {self.data.sizes['instance']} data sets; * its own norm"
+        table = _empty_table(title)
+        for name in self.columns:
+            table.add_column(name, justify="right", no_wrap=True)
+        for method in self.methods:
+            medians = {name: self.ratio(method, name).median for name in self.columns}
+            own = self.own_norm(method)
+            cells = [f"{value:.3f}{'*' if n == own else ' '}" for n, value in medians.items()]
+            table.add_row(method, *cells)
+        return table
+
+    def answers_table(self) -> Table:
+        """The best norm of every optimizer, and whether it may be quoted."""
+        table = _empty_table("The norm with the highest median; 95 % intervals of the median")
+        table.add_column("norm", no_wrap=True)
+        table.add_column("margin ratio", no_wrap=True)
+        table.add_column("highest", justify="right", no_wrap=True)
+        table.add_column("answer", no_wrap=True)
+        for method in self.methods:
+            best = self.best(method)
+            found = self.ratio(method, best)
+            table.add_row(
+                method,
+                f"{best}{'*' if best == self.own_norm(method) else ''}",
+                f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]",
+                f"{self.highest(method)[best]} of {self.data.sizes['instance']}",
+                self.answer(method).outcome,
+            )
+        return table
+
+    def best(self, method: str) -> str:
+        """The norm with the highest median ratio, of those compared."""
+        return max(self.compared(method), key=lambda norm: _or_least(self.ratio(method, norm)))
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled numbers."""
+        return self.data.copy()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file by its ending: ``.nc`` everything, ``.csv`` lines, ``.json`` the summary.
+
+        Raises:
+            InvalidInputError: If the ending is none of these.
+        """
+        ending = Path(path).suffix
+        if ending not in (".nc", ".csv", ".json"):
+            raise InvalidInputError(
+                "path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc, .csv or .json"
+            )
+        with atomic_file(path) as temporary:
+            if ending == ".nc":
+                self.data.to_netcdf(temporary, engine="h5netcdf")
+            elif ending == ".csv":
+                self._lines().to_csv(temporary, index=False)
+            else:
+                temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BiasMatrix:
+        """Reads a NetCDF file that ``save`` wrote.
+
+        Raises:
+            FileFormatError: If it is none.
+        """
+        try:
+            with xr.open_dataset(path, engine="h5netcdf") as stored:
+                data = stored.load()
+        except (OSError, ValueError) as error:
+            raise FileFormatError(f"{os.fspath(path)} cannot be read: {error}") from error
+        if "margin_ratio_curve" not in data or "own_norm" not in data:
+            raise FileFormatError(f"{os.fspath(path)} holds no bias matrix.")
+        return cls(data)
+
+    def __str__(self) -> str:
+        stream = io.StringIO()
+        self._print(Console(file=stream, width=_WIDTH))
+        return stream.getvalue().rstrip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        console = Console(file=io.StringIO(), record=True, width=_WIDTH)
+        self._print(console)
+        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+    def _print(self, console: Console) -> None:
+        console.print(self.table())
+        console.print(self.answers_table())
+        for method in self.methods:
+            console.print(f"{method}: {self.answer(method)}", highlight=False, markup=False)
+
+    def _summary_row(self, method: str) -> dict[str, Any]:
+        row = self.data.sel(optimizer=method)
+        statuses = row["status"].values
+        own = self.own_norm(method)
+        ratios = {name: self.ratio(method, name) for name in map(str, row["norm"].values)}
+        counts = {str(s): int((statuses == s).sum()) for s in TrialStatus if (statuses == s).any()}
+        return {
+            "optimizer": method,
+            "own_norm": own or None,
+            "parameterization": str(row["parameterization"].item()),
+            "settings": str(row["settings"].item()),
+            "reads": str(row["reads"].item()),
+            "steps": int(row["steps"]),
+            "margin_ratio": {
+                name: {
+                    "median": _plain(found.median),
+                    "low": _plain(found.low),
+                    "high": _plain(found.high),
+                }
+                for name, found in ratios.items()
+            },
+            "at_least_0.97_in_own_norm": self.enough(method),
+            "highest": self.highest(method),
+            "answer": answer_fields(self.answer(method)),
+            "status": counts,
+            "final_norm": _plain(float(np.nanmedian(row["norm_of_W"].values[:, -1]))),
+        }
+
+    def _lines(self) -> Any:
+        """One line for every method, norm and data set."""
+        flat = self.data[[*_LINES, *_OF_RUN, "own_norm", "steps"]]
+        flat = flat.assign(final_norm=self.data["norm_of_W"].isel(record=-1))
+        frame = flat.to_dataframe(dim_order=["optimizer", "norm", "instance"]).reset_index()
+        frame["status"] = [str(TrialStatus(status)) for status in frame["status"]]
+        return frame
+
+
+def _empty_table(title: str) -> Table:
+    table = Table(
+        title=title,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    table.add_column("optimizer", overflow="fold")
+    return table
+
+
+def _or_least(found: MedianInterval) -> float:
+    return -math.inf if math.isnan(found.median) else found.median
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,157 @@
+"""The page on where optimizers go: the whole matrix, or the answer for a few of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from attractor import plots
+from attractor.analysis.bias import BiasMatrix
+from attractor.report.page import FigureFile, Section, Table, render_page
+from attractor.report.write import MARKER, footer
+from attractor.storage import atomic_directory
+
+HEAT_MAP = FigureFile(
+    "matrix",
+    "Median margin ratio of every optimizer in every norm; the norm of each optimizer is outlined "
+    "where one is known.",
+)
+CURVES = FigureFile(
+    "curves",
+    "Margin ratio in every norm against iterations, median over data sets.",
+)
+
+_RULES = (
+    "Margin ratio: the smallest margin of the trained matrix divided by its norm, relative to the "
+    "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
+    "Intervals of medians are order statistics of the data sets and hold for any distribution. A "
+    "norm is named only if its median ratio is 0.97 or more, its paired lead over every other norm "
+    "is above zero with a joint confidence of 95 %, and neither the lead nor the ratio is about to "
+    "be lost at the pace of the second half of the run. Otherwise the answer is that it is not "
+    "settled, or, where no ratio reaches 0.97 and none is still on its way, that it is none of "
+    "these norms.",
+    "Runs that came to rest before their end, because true gradients fell below what floating "
+    "point holds or below a constant of the optimizer, are left out; if more than a quarter did, "
+    "nothing is settled.",
+)
+
+
+def write_bias_report(
+    directory: str | os.PathLike[str], matrix: BiasMatrix, *, title: str, source: str
+) -> dict[str, Any]:
+    """Writes ``report.html``, figures as PNG and SVG, and the matrix as NetCDF, CSV and JSON.
+
+    The folder appears whole or not at all.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier report fills.
+        matrix: What ``attractor.analysis.bias_matrix`` returned.
+        title: Title of the page.
+        source: What was trained, a line for the page.
+
+    Returns:
+        What ``summary.json`` holds.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    summary = matrix.summary()
+    several = len(matrix.methods) > 1
+    with atomic_directory(directory, MARKER) as folder:
+        matrix.save(folder / "matrix.nc")
+        matrix.save(folder / "matrix.csv")
+        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+        with plots.style():
+            plots.save_figure(plots.bias_matrix_figure(matrix), folder, HEAT_MAP.name)
+            plots.save_figure(plots.ratio_curves_figure(matrix), folder, CURVES.name)
+        sections = [_medians(matrix)] if several else [_one_optimizer(matrix)]
+        sections += [
+            Section("As training goes on", figure=CURVES),
+            _settings(matrix, summary),
+            Section("How to read this", _RULES),
+        ]
+        page = render_page(
+            title,
+            source,
+            [f"{method}: {matrix.answer(method)}." for method in matrix.methods],
+            sections,
+            figures=folder,
+            footer=footer(),
+        )
+        (folder / MARKER).write_text(page, encoding="utf-8")
+    return summary
+
+
+def _medians(matrix: BiasMatrix) -> Section:
+    """The whole matrix as a heat map, and what each optimizer does in its best norm."""
+    rows = []
+    for method in matrix.methods:
+        best, own, enough = matrix.best(method), matrix.own_norm(method), matrix.enough(method)
+        found = matrix.ratio(method, best)
+        rows.append(
+            (
+                method,
+                own or "not known",
+                best,
+                f"{found.median:.4f}\N{NO-BREAK SPACE}[{found.low:.4f},\N{NO-BREAK SPACE}"
+                f"{found.high:.4f}]",
+                "-" if enough is None else str(enough),
+                str(matrix.highest(method)[best]),
+                matrix.answer(method).outcome,
+            )
+        )
+    header = (
+        "optimizer", "its own norm", "best norm", "ratio there", "own ratio >= 0.97",
+        "best in", "answer",
+    )  # fmt: skip
+    return Section("Every optimizer in every norm", table=Table(header, rows), figure=HEAT_MAP)
+
+
+def _one_optimizer(matrix: BiasMatrix) -> Section:
+    """The ratios of a single optimizer, a line for each norm."""
+    (method,) = matrix.methods
+    counts = matrix.highest(method)
+    halfway = matrix.data["margin_ratio_halfway"].sel(optimizer=method).median("instance")
+    rows = []
+    for norm in sorted(counts, key=lambda one: -matrix.ratio(method, one).median):
+        found = matrix.ratio(method, norm)
+        rows.append(
+            (
+                norm,
+                f"{found.median:.4f}",
+                f"[{found.low:.4f}, {found.high:.4f}]",
+                f"{float(halfway.sel(norm=norm)):.4f}",
+                str(counts[norm]),
+            )
+        )
+    header = ("norm", "median ratio", "95 % interval", "halfway", "highest in data sets")
+    return Section("Margin ratio in every norm", table=Table(header, rows))
+
+
+def _settings(matrix: BiasMatrix, summary: dict[str, Any]) -> Section:
+    """Step sizes, how gradients were read, and how runs ended."""
+    rows = [
+        (
+            row["optimizer"],
+            row["parameterization"],
+            row["settings"],
+            row["reads"],
+            f"{row['steps']:,}",
+            ", ".join(f"{count} {status}" for status, count in row["status"].items()),
+            "-" if row["final_norm"] is None else f"{row['final_norm']:.5g}",
+        )
+        for row in summary["optimizers"]
+    ]
+    header = (
+        "optimizer", "trained", "settings", "reads", "steps", "how runs ended", "norm of W",
+    )  # fmt: skip
+    start = summary["start"]
+    sets, same = summary["data_sets"], summary["same_selection"]
+    agree = f" All of them ended on the same tokens in {same} of {sets} data sets."
+    words = (
+        f"Initial weights: {start}, seed {summary['seed']}; {summary['loss']} loss."
+        f"{agree if len(rows) > 1 else ''} Largest certified gap of the margin problems: "
+        f"{summary['largest_gap']:.1e}."
+    )
+    return Section("How it was run", [words], table=Table(header, rows, words=True))

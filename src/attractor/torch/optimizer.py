@@ -1,0 +1,103 @@
+"""A PyTorch optimizer, and what of a gradient it can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
+
+DIRECTION = "directions of the gradient, exact at every magnitude"
+MAGNITUDE = "true magnitudes, which end where floating point does, at e^-745"
+
+Factory = Callable[[Any], torch.optim.Optimizer]
+
+_FACTORS = (1.0, 4.0**-30, 4.0**30, 4.0**-120)
+
+
+@dataclass(frozen=True)
+class TorchOptimizer:
+    """A factory of PyTorch optimizers, one for each trial.
+
+    Attributes:
+        factory: Takes a list of parameters and returns a ``torch.optim.Optimizer``.
+        name: What tables and figures call it.
+        reads: What of a gradient it is given, in words.
+        settings: Its hyperparameters.
+        geometry: None: which norm it descends is not known.
+    """
+
+    factory: Factory
+    name: str
+    reads: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    geometry: Geometry | None = None
+
+    @classmethod
+    def tried(cls, factory: Factory, name: str) -> TorchOptimizer:
+        """Tries a factory on random gradients, and on the same at other magnitudes.
+
+        An optimizer that keeps no tensors and whose steps do not depend on the magnitude of the
+        gradient is given directions, which are exact however small gradients become. Any other
+        is given true magnitudes.
+
+        Args:
+            factory: Takes a list of parameters and returns a ``torch.optim.Optimizer``.
+            name: What to call it.
+
+        Raises:
+            InvalidInputError: If it raises, or returns something else.
+        """
+        try:
+            steps = [_steps(factory, factor) for factor in _FACTORS]
+            made = factory([torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))])
+        except Exception as error:  # a user's factory can raise anything
+            raise InvalidInputError(
+                "optimizer",
+                f"{name} raised {type(error).__name__}: {error}",
+                "Give a function of a list of torch parameters, or one without arguments",
+            ) from error
+        invariant = all(np.allclose(found, steps[0][0], rtol=1e-12, atol=0) for found, _ in steps)
+        memoryless = not any(remembers for _, remembers in steps)
+        settings = {
+            key: value
+            for key, value in made.defaults.items()
+            if isinstance(value, int | float | str | tuple) and value not in (False, 0, "")
+        }
+        return cls(factory, name, DIRECTION if invariant and memoryless else MAGNITUDE, settings)
+
+
+def make(factory: Factory, arrays: Sequence[Float[np.ndarray, "..."]]) -> tuple[Any, list[Any]]:
+    """An optimizer of a factory, and the parameters it was given: float64 copies of arrays.
+
+    Raises:
+        TypeError: If the factory returns something else.
+    """
+    parameters = [torch.nn.Parameter(torch.from_numpy(np.array(array))) for array in arrays]
+    optimizer = factory(parameters)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"it returned a {type(optimizer).__name__}, not a torch.optim.Optimizer")
+    return optimizer, parameters
+
+
+def _steps(factory: Factory, factor: float) -> tuple[Float[np.ndarray, "..."], bool]:
+    """Where a few steps lead to, and whether the optimizer remembers any tensor of numbers."""
+    random = np.random.default_rng(0)
+    optimizer, (parameter,) = make(factory, [random.normal(size=(3, 3))])
+    start = parameter.detach().clone()
+    for _ in range(3):
+        parameter.grad = torch.from_numpy(random.normal(size=(3, 3)) * factor)
+        optimizer.step()
+    memories = [
+        value
+        for state in optimizer.state.values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor) and value.ndim
+    ]
+    return (parameter.detach() - start).numpy(), bool(memories)

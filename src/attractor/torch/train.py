@@ -1,0 +1,203 @@
+"""Training by a PyTorch optimizer, on gradients that are exact."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import torch
+from jaxtyping import Array, Float, PyTree
+
+from attractor.attention import Head, Parameterization
+from attractor.attention.parameterization import Parameters
+from attractor.attention.scaled import direction, magnitude
+from attractor.attention.scaled_gradient import scaled_gradient
+from attractor.errors import InvalidInputError, TrialStatus
+from attractor.precision import double_precision
+from attractor.progress import progress_bar
+from attractor.tokens import Tokens
+from attractor.torch.optimizer import DIRECTION, TorchOptimizer, make
+from attractor.training import Trajectory, declare
+from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+from attractor.training.inputs import Inputs, check_inputs
+from attractor.training.loop import Records
+from attractor.training.recording import record_steps
+from attractor.training.trajectory import trajectory_data
+from attractor.training.validation import check_count
+
+
+def train_with_torch(
+    tokens: Tokens,
+    head: Head,
+    optimizer: TorchOptimizer,
+    *,
+    steps: int,
+    seeds: int = 1,
+    seed: int = 0,
+    initial: Any = None,
+    loss: str = "logistic",
+    parameterization: str | Parameterization = "W",
+    record: Any = None,
+    progress: bool = False,
+) -> Trajectory:
+    """Trains as ``train`` does, with steps taken by PyTorch, trial by trial.
+
+    Every trial has an optimizer of its own, with float64 parameters. Gradients are those of
+    ``train``; see ``TorchOptimizer.reads`` for how they are handed over. A trial whose last step
+    changed nothing ends as stationary if its gradient is exactly zero, else as below rounding.
+
+    Args:
+        tokens: Data sets with labels.
+        head: The head: fixed, or where its training starts.
+        optimizer: The optimizer.
+        steps: Number of steps.
+        seeds: Number of initial parameters per instance.
+        seed: The first seed.
+        initial: Initial parameters, as for ``train``.
+        loss: The loss.
+        parameterization: What is trained.
+        record: Steps to record, as for ``train``.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used, or the optimizer raises.
+    """
+    inputs = check_inputs(
+        tokens,
+        head,
+        loss=loss,
+        parameterization=parameterization,
+        initial=initial,
+        seeds=seeds,
+        seed=seed,
+    )
+    steps = check_count("steps", steps)
+    recorded = record_steps(steps, record)
+    # The step is PyTorch's; what is measured along the way is the same as ever.
+    unused = declare(optax.identity(), geometry=None, name=optimizer.name)
+    training = AttentionTraining(inputs.parameterization, inputs.loss, unused)
+    with progress_bar("training", inputs.count * steps, enabled=progress) as advance:
+        run = _Run(training, inputs, optimizer)
+        measured = []
+        for step in range(steps + 1):
+            if step in recorded:
+                measured.append(run.measure())
+            if step < steps:
+                run.step()
+                advance(inputs.count)
+    series = {name: np.stack([one[name] for one in measured], axis=1) for name in measured[0]}
+    records = Records(series, run.status(), run.steps_taken)
+    numbers = inputs.tokens.instance_numbers
+    return Trajectory(
+        data=trajectory_data(records, numbers, inputs.seed_numbers, recorded),
+        tokens=inputs.tokens,
+        head=inputs.head,
+        optimizer_name=optimizer.name,
+        geometry="not known",
+        settings={
+            **inputs.settings,
+            "steps": steps,
+            "dtype": "float64",
+            "optimizer": {"reads": optimizer.reads, **optimizer.settings},
+        },
+    )
+
+
+class _Run:
+    """All trials, each with its optimizer; gradients are computed for all of them at once."""
+
+    def __init__(
+        self, training: AttentionTraining, inputs: Inputs, optimizer: TorchOptimizer
+    ) -> None:
+        self.training, self.directions = training, optimizer.reads == DIRECTION
+        count, trials = inputs.count, inputs.trials(training)
+        with double_precision():
+            self.state, self.data = jax.tree.map(jnp.asarray, trials(np.arange(count)))
+        leaves, self.structure = jax.tree.flatten(self.state.parameters)
+        self.leaves = [np.array(leaf) for leaf in leaves]
+        self.workers = [
+            _guarded(optimizer.name, make, optimizer.factory, [leaf[trial] for leaf in self.leaves])
+            for trial in range(count)
+        ]
+        self.name, self.taken = optimizer.name, 0
+        self.steps_taken = np.zeros(count, dtype=np.int64)
+        self.sloped = np.zeros(count, dtype=bool)
+
+    def step(self) -> None:
+        """One step of every trial."""
+        with double_precision():
+            slopes, sloped = _gradients(self.training, self._state(), self.data, self.directions)
+        gradients = [np.array(leaf) for leaf in jax.tree.leaves(slopes)]
+        self.sloped, self.taken = np.asarray(sloped), self.taken + 1
+        for trial, (optimizer, parameters) in enumerate(self.workers):
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = torch.from_numpy(gradient[trial])
+            _guarded(self.name, optimizer.step)
+            moved = False
+            for leaf, parameter in zip(self.leaves, parameters, strict=True):
+                new = parameter.detach().numpy()
+                moved |= bool((leaf[trial] != new).any())
+                leaf[trial] = new
+            if moved:
+                self.steps_taken[trial] = self.taken
+
+    def measure(self) -> dict[str, np.ndarray]:
+        """What is recorded of every trial."""
+        with double_precision():
+            return jax.tree.map(np.asarray, _measure(self.training, self._state(), self.data))
+
+    def status(self) -> np.ndarray:
+        """How every trial ended."""
+        finite = np.all(
+            [np.isfinite(leaf).all(tuple(range(1, leaf.ndim))) for leaf in self.leaves], axis=0
+        )
+        rested = np.where(self.sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
+        status = np.where(self.steps_taken == self.taken, TrialStatus.TRAINED, rested)
+        return np.where(finite, status, TrialStatus.DIVERGED).astype(np.int32)
+
+    def _state(self) -> AttentionState:
+        parameters = self.structure.unflatten([jnp.asarray(leaf) for leaf in self.leaves])
+        return self.state._replace(parameters=parameters)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3))
+def _gradients(
+    training: AttentionTraining, state: AttentionState, data: AttentionData, directions: bool
+) -> tuple[PyTree[Float[Array, "..."]], Array]:
+    """Gradients of all trials as plain arrays, and whether they are other than zero."""
+
+    def one(state: AttentionState, data: AttentionData) -> tuple[PyTree, Array]:
+        attention, trained = state.parameters
+        reader = data.head if trained is None else trained
+        found = scaled_gradient(
+            training.parameterization, training.loss, attention, reader, data.rows
+        )
+        gradient = Parameters(found.attention, None if trained is None else found.head)
+        slopes = jax.tree.map(lambda leaf: (leaf.mantissa != 0).any(), gradient)
+        read = direction if directions else magnitude
+        return read(gradient), jnp.stack(jax.tree.leaves(slopes)).any()
+
+    return jax.vmap(one)(state, data)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _measure(
+    training: AttentionTraining, state: AttentionState, data: AttentionData
+) -> dict[str, Array]:
+    return jax.vmap(training.record)(state, data)
+
+
+def _guarded(name: str, function: Any, *arguments: Any) -> Any:
+    """Calls into a user's code, and says whose exception it is."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise InvalidInputError(
+            "optimizer",
+            f"{name} raised {type(error).__name__}: {error}",
+            "Mend it, and try it alone first",
+        ) from error

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.patches import Rectangle
+
+from attractor import plots
+from attractor.analysis import BiasMatrix
+
+NORMS = ["frobenius", "l_inf", "schatten_1.5"]
+
+
+@pytest.fixture
+def matrix():
+    """Two optimizers, one of them with fewer steps recorded and no norm of its own."""
+    random = np.random.default_rng(0)
+    ends = np.array([[0.98, 0.5, 0.7], [0.3, 0.4, 0.6]])[..., None]
+    curves = ends[..., None] - random.uniform(0, 0.02, (2, 3, 6, 1)) - 0.5 / np.arange(1, 6)
+    steps = np.tile(10.0 ** np.arange(5), (2, 1))
+    steps[1, :2], curves[1, ..., :2] = np.nan, np.nan
+    dims = ("optimizer", "norm", "instance")
+    return BiasMatrix(
+        xr.Dataset(
+            {
+                "margin_ratio": (dims, curves[..., -1]),
+                "margin_ratio_curve": ((*dims, "record"), curves),
+                "step": (("optimizer", "record"), steps),
+                "own_norm": ("optimizer", ["frobenius", ""]),
+                "compared": ("norm", [True, True, False]),
+            },
+            {"optimizer": ["first", "second"], "norm": NORMS, "instance": np.arange(6)},
+        )
+    )
+
+
+def test_every_median_is_printed_and_the_own_norm_outlined(matrix, tmp_path):
+    with plots.style():
+        figure = plots.bias_matrix_figure(matrix)
+        plots.save_figure(figure, tmp_path, "matrix")
+    axes = figure.axes[0]
+    medians = matrix.data["margin_ratio"].median("instance").values
+    assert [text.get_text() for text in axes.texts] == [f"{value:.3f}" for value in medians.ravel()]
+    (outline,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    np.testing.assert_allclose(outline.get_center(), [0, 0], atol=1e-12)
+    assert (tmp_path / "matrix.png").stat().st_size > 5000
+
+
+def test_a_panel_for_each_optimizer_with_its_own_steps(matrix):
+    with plots.style():
+        figure = plots.ratio_curves_figure(matrix)
+    first, second = figure.axes
+    assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("first", "second")
+    assert [len(line.get_xdata()) for line in first.lines] == [5, 5]
+    assert [len(line.get_xdata()) for line in second.lines] == [3, 3]
+    thick = [max(axes.lines, key=lambda line: line.get_linewidth()) for axes in (first, second)]
+    medians = matrix.data["margin_ratio_curve"].median("instance")
+    for line, number, norm in zip(thick, (0, 1), ("frobenius", "l_inf"), strict=True):
+        expected = medians.sel(norm=norm)[number].values
+        np.testing.assert_allclose(line.get_ydata(), expected[np.isfinite(expected)])
+
+
+def test_a_ratio_that_is_not_defined_is_drawn_as_a_dash(matrix):
+    matrix.data["margin_ratio"][1, 1] = np.nan
+    with plots.style():
+        figure = plots.bias_matrix_figure(matrix)
+    assert "-" in [text.get_text() for text in figure.axes[0].texts]

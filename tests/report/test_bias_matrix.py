@@ -1,0 +1,50 @@
+import json
+
+import numpy as np
+import pytest
+
+from attractor.analysis import BiasMatrix
+from attractor.analysis.bias import Method, bias_matrix
+from attractor.datasets import unit_tokens
+from attractor.errors import InvalidInputError
+from attractor.report.bias_matrix import write_bias_report
+from attractor.training import normalized_gradient_descent, sign_descent
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    rows = (
+        Method("normalized GD", normalized_gradient_descent(0.3), reads="directions"),
+        Method("signs & more", sign_descent(0.1)),
+    )
+    return bias_matrix(*unit_tokens(3, 4, 5, seeds=8), methods=rows, steps=800)
+
+
+def test_the_page_of_several_optimizers(matrix, tmp_path):
+    summary = write_bias_report(tmp_path / "out", matrix, title="Who goes where", source="8 sets")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Who goes where" in page
+    assert "signs &amp; more: maximizes the l_inf margin" in page
+    assert "directions" in page
+    assert f"same tokens in {matrix.same_selection} of 8 data sets" in page
+    assert page.count("data:image/svg+xml") == 2
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
+    again = BiasMatrix.load(tmp_path / "out" / "matrix.nc")
+    np.testing.assert_array_equal(again.data["W"], matrix.data["W"])
+
+
+def test_the_page_of_one_optimizer_ranks_the_norms(matrix, tmp_path):
+    one = BiasMatrix(matrix.data.isel(optimizer=[1]))
+    write_bias_report(tmp_path / "out", one, title="signs", source="8 sets")
+    page = (tmp_path / "out" / "report.html").read_text()
+    first = page.index("<td>l_inf</td>")
+    assert all(first < page.index(f"<td>{norm}</td>") for norm in ("frobenius", "l_1", "nuclear"))
+    assert "same tokens in" not in page
+    assert page.count("data:image/svg+xml") == 1
+
+
+def test_a_folder_of_somebody_else_is_refused(matrix, tmp_path):
+    (tmp_path / "thesis.tex").write_text("...")
+    with pytest.raises(InvalidInputError, match="did not write"):
+        write_bias_report(tmp_path, matrix, title="", source="")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
