@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.machine import ROOT, machine, versions
+from benchmarks.machine import ROOT, machine, peak_memory, versions
 
 TOLERANCE = 1e-6
 
@@ -81,7 +81,11 @@ def run(case: Case) -> Measured:
     solution = at.solve(problem, get_geometry(case.norm), tolerance=TOLERANCE)
     seconds = time.perf_counter() - start
     return Measured(
-        len(problem.bounds), seconds, _peak(), float(solution.gap), int(solution.support.sum())
+        len(problem.bounds),
+        seconds,
+        peak_memory(),
+        float(solution.gap),
+        int(solution.support.sum()),
     )
 
 
@@ -130,14 +134,6 @@ Each case ran once, in a process of its own.
 | --- | --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
 """
-
-
-def _peak() -> float:
-    """Most memory this process has held, in GB."""
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import os
 import platform
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -36,6 +38,39 @@ def cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+def graphics_processor() -> str | None:
+    """The GPU that JAX would compute on, by its name, if there is one."""
+    code = "import jax; device = jax.devices()[0]; print(device.platform, device.device_kind)"
+    asked = subprocess.run(
+        [sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, check=True
+    )
+    platform, name = asked.stdout.strip().split(" ", 1)
+    return None if platform == "cpu" else name
+
+
+def peak_memory() -> float:
+    """Most memory this process has held, in GB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def seconds_of_steps(train: Callable[[int], object], steps: int) -> float:
+    """How long training takes beyond its first step.
+
+    Drawing the start and measuring both ends are no part of that.
+    """
+    return seconds(lambda: train(steps)) - seconds(lambda: train(1))
+
+
 def spread(values: list[float], form: str = "{:.3g}") -> str:
     """The median, with the smallest and the largest."""
     shown = [form.format(value) for value in (median(values), min(values), max(values))]
@@ -48,10 +83,14 @@ class Worker:
     The process prints a line of numbers when it is ready, and one after each run.
     """
 
-    def __init__(self, module: str, side: str, *, single_thread: bool) -> None:
+    def __init__(
+        self, module: str, *arguments: str, single_thread: bool, gpu: bool = False
+    ) -> None:
         """Starts the process; with ``single_thread`` it is held to one core and one thread."""
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        if not gpu:
+            environment["JAX_PLATFORMS"] = "cpu"
         # The compile time told beside the ratio is that of a fresh machine.
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -60,7 +99,7 @@ class Worker:
             if single_thread:
                 environment[name] = "1"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, side],
+            [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
             env=environment,
             text=True,
@@ -70,10 +109,10 @@ class Worker:
         )
         self.ready = self._numbers()
 
-    def run(self) -> list[float]:
-        """Runs once and returns what the process measured."""
+    def run(self, what: str = "run") -> list[float]:
+        """Runs once and returns what the process measured; ``what`` is the line it reads."""
         assert self.process.stdin is not None
-        self.process.stdin.write("run\n")
+        self.process.stdin.write(f"{what}\n")
         self.process.stdin.flush()
         return self._numbers()
 

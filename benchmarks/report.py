@@ -7,12 +7,16 @@ from pathlib import Path
 
 from attractor.storage import atomic_file
 from benchmarks import (
+    exact_gradient,
     frobenius_methods,
     geometries,
     growth,
     large_problems,
+    many_trials,
+    optimizers,
     throughput,
     training,
+    training_growth,
 )
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -20,7 +24,18 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 
 def main() -> None:
     """Measures and writes."""
-    modules = (training, geometries, large_problems, growth, frobenius_methods, throughput)
+    modules = (
+        training,
+        exact_gradient,
+        many_trials,
+        training_growth,
+        optimizers,
+        throughput,
+        geometries,
+        large_problems,
+        growth,
+        frobenius_methods,
+    )
     sections = [module.section() for module in modules]
     head = (
         "# Benchmark results\n\n"
