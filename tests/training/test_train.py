@@ -10,7 +10,13 @@ from attractor.attention import LinearHead
 from attractor.errors import InvalidInputError, PrecisionWarning, TrialStatus
 from attractor.geometry import Frobenius
 from attractor.tokens import Tokens
-from attractor.training import declare, gradient_descent, normalized_gradient_descent, train
+from attractor.training import (
+    declare,
+    gradient_descent,
+    inputs,
+    normalized_gradient_descent,
+    train,
+)
 
 STEP = normalized_gradient_descent(0.1)
 
@@ -246,3 +252,11 @@ def test_labels_are_needed_and_must_suit_the_loss(unit_tokens):
     zero_one = Tokens(tokens.keys, tokens.queries, (tokens.labels + 1) / 2)
     with pytest.raises(InvalidInputError, match=r"labels: .* logistic loss cannot use"):
         train(zero_one, head, STEP, steps=1)
+
+
+def test_weights_are_kept_while_they_fit_to_the_byte(unit_tokens, monkeypatch):
+    tokens, head = unit_tokens(3)
+    size = train(tokens, head, STEP, steps=100).data["W"].nbytes
+    for limit, kept in ((size, "all"), (size - 1, "last")):
+        monkeypatch.setattr(inputs, "_WEIGHTS_BYTES", limit)
+        assert train(tokens, head, STEP, steps=100).settings["weights"] == kept

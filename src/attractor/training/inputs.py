@@ -11,6 +11,7 @@ import numpy as np
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention import get_loss as loss_named
 from attractor.attention import get_parameterization as parameterization_named
+from attractor.precision import double_precision
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import validation
@@ -115,8 +116,9 @@ def weights_kept_at_end_only(
         training: What is trained.
         count: Number of trials times number of records.
     """
-    state, _ = trials(np.zeros(1, dtype=np.int64))
-    shapes = jax.eval_shape(jax.vmap(training.weights), state.parameters)
+    with double_precision():
+        state, _ = trials(np.zeros(1, dtype=np.int64))
+        shapes = jax.eval_shape(jax.vmap(training.weights), state.parameters)
     size = count * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes.values())
     everything = weights == "all" or (weights == "auto" and size <= _WEIGHTS_BYTES)
     return frozenset() if everything else frozenset(shapes)
