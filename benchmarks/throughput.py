@@ -140,7 +140,8 @@ warm, all its overhead included), over those of the step's own matrix products a
 batched over the same trials at the same shapes in one compiled loop, and over those of one product
 of {LARGE} x {LARGE} matrices. One core, float64, {RUNS} runs, all sides in turn.
 What is not matrix product is the softmax and its exact derivative, the norm of the gradient, and
-the checks for trials to freeze, all of them passes over small arrays.
+the checks for trials to freeze, all of them passes over small arrays. Alone, every product is
+written to memory; in a step some are joined to what follows, so that a step can be the faster one.
 
 {machine()}; {versions("jax", "numpy")}
 
