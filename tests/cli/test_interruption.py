@@ -21,9 +21,10 @@ import attractor.storage as storage
 # Whoever runs the tests in the background may have them ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-def wait_and_swap(*folders, swap=storage._swap):
-    time.sleep(5)  # on a busy machine the signal would come when all is done
-    swap(*folders)
+def wait_and_swap(temporary, destination, swap=storage._swap):
+    (temporary / "ready").touch()
+    time.sleep(10)  # where Ctrl-C always interrupts; a callback of a library may swallow it
+    swap(temporary, destination)
 
 storage._swap = wait_and_swap
 runpy.run_module("attractor", run_name="__main__")
@@ -38,10 +39,10 @@ def start(*arguments, program=("-m", "attractor"), **options):
 
 
 def wait_until_it_writes(folder, process):
-    """Waits for the first file of the report in its temporary folder."""
+    """Waits until the report lies in its temporary folder, and only its renaming is left."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        if any(folder.glob(".report.partial-*/*")):
+        if any(folder.glob(".report.partial-*/ready")):
             return
         time.sleep(0.005)
     pytest.fail("the command did not begin to write")

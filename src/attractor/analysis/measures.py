@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.margin import MarginProblem, Solution
@@ -57,9 +57,8 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     norm = np.where(np.isfinite(W).all((-1, -2)), geometry.norm(projected), np.nan)
     norm = np.where(norm > 0, norm, np.nan)
     margins = problem.margins(projected)
-    asked = ~problem.equality & (problem.bounds > 0)
     loose = ~problem.equality & (problem.bounds <= 0)
-    smallest = (margins[:, asked] / problem.bounds[asked]).min(-1)
+    smallest = smallest_margin(margins, problem)
     correlation = undefined
     if solution.uniqueness == "unique":
         lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.linalg.norm(solution.W)
@@ -77,6 +76,19 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
         violated=(margins[:, loose] < problem.bounds[loose]).sum(-1),
         removed_norm=np.linalg.norm(W - projected, axis=(-1, -2)),
     )
+
+
+def asked_margins(problem: MarginProblem) -> Bool[np.ndarray, "constraint"]:
+    """The constraints that ask for a margin: inequalities with a positive bound."""
+    return ~problem.equality & (problem.bounds > 0)
+
+
+def smallest_margin(
+    margins: Float[np.ndarray, "batch constraint"], problem: MarginProblem
+) -> Float[np.ndarray, "batch"]:
+    """``min_j (a_j^T W b_j) / c_j`` over the constraints that ask for a margin."""
+    asked = asked_margins(problem)
+    return (margins[:, asked] / problem.bounds[asked]).min(-1)
 
 
 def project_on_equalities(
@@ -108,6 +120,6 @@ def _kkt_residual(
     value = (weights * problem.bounds).sum()
     scaled = margins * (solution.value / norm)[:, None] - problem.bounds
     complementarity = (weights * np.abs(scaled)).sum(-1) / value
-    asked = ~problem.equality & (problem.bounds > 0)
+    asked = asked_margins(problem)
     infeasibility = np.maximum(-scaled[:, asked] / problem.bounds[asked], 0).max(-1)
     return np.maximum(np.maximum(1 - alignment, infeasibility), complementarity)

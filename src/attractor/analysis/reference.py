@@ -86,24 +86,46 @@ def solve_for(
     else:
         known = " or ".join(repr(name) for name in _REACHED)
         raise InvalidInputError("selection", f"got {selection!r}", f"Give {known}, or a Selection")
-    instances = np.indices(masks.shape[:3])[0].ravel()
-    rows = masks.reshape(-1, *masks.shape[3:])
-    labels = np.concatenate([instances[:, None], rows.reshape(len(rows), -1)], axis=1)
-    _, first, number = np.unique(labels, axis=0, return_index=True, return_inverse=True)
-    instance = instances[first]
-    chosen = Selection(rows[first], rows[first].sum(-1) > 1)
-    gathered = Tokens(tokens.keys[instance], tokens.queries[instance], mask=tokens.mask[instance])
-    problem = MarginProblem.from_selection(gathered, chosen, ties="equal")
+    instances = np.indices(masks.shape[:3])[0]
+    problem, instance, number = distinct_problems(tokens, instances, masks)
+    assert problem.selection is not None
     solution = solve(problem, geometry)
     return Reference(
         solution=solution,
-        solutions=[solution[position] for position in range(len(first))],
-        number=number.reshape(masks.shape[:3]),
-        selection=chosen,
+        solutions=[solution[position] for position in range(len(instance))],
+        number=number,
+        selection=problem.selection,
         instance=instance,
         description=f"the solution for {description}",
         predicted=predicted,
     )
+
+
+def distinct_problems(
+    tokens: Tokens,
+    instances: Int[np.ndarray, "*runs"],
+    masks: Bool[np.ndarray, "*runs sequence query token"],
+) -> tuple[MarginProblem, Int[np.ndarray, "problem"], Int[np.ndarray, "*runs"]]:
+    """One margin problem for every distinct pair of instance and selection; ties are kept.
+
+    Args:
+        tokens: Data sets, with an axis of instances.
+        instances: The instance of every run.
+        masks: The tokens it selects.
+
+    Returns:
+        The problems, with an axis of their own; the instance of each; and which of them belongs
+        to which run.
+    """
+    flat = instances.ravel()
+    rows = masks.reshape(len(flat), *masks.shape[-3:])
+    labels = np.concatenate([flat[:, None], rows.reshape(len(rows), -1)], axis=1)
+    _, first, number = np.unique(labels, axis=0, return_index=True, return_inverse=True)
+    instance, chosen = flat[first], rows[first]
+    gathered = Tokens(tokens.keys[instance], tokens.queries[instance], mask=tokens.mask[instance])
+    selection = Selection(chosen, chosen.sum(-1) > 1)
+    problem = MarginProblem.from_selection(gathered, selection, ties="equal")
+    return problem, instance, number.reshape(instances.shape)
 
 
 def use_given(tokens: Tokens, solution: Solution, shape: tuple[int, ...]) -> Reference:

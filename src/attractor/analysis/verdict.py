@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -14,6 +13,7 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.table import Table
 
+from attractor.analysis.printed import Printed
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
@@ -22,9 +22,6 @@ from attractor.training import Trajectory
 
 _ROUNDING = 1e-12
 """What rounding may add to a margin ratio beyond the gap of its solution."""
-
-_WIDTH = 80
-"""Columns of a terminal."""
 
 _MEASURES = {
     "margin_ratio": "margin ratio",
@@ -37,7 +34,7 @@ _MEASURES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verdict:
+class Verdict(Printed):
     """Measures of every trial of a training run against the solution of a margin problem.
 
     Attributes:
@@ -55,6 +52,7 @@ class Verdict:
         reference: What the trials are held against, in words.
     """
 
+    width: ClassVar[int] = 80
     data: xr.Dataset
     solution: Solution
     trajectory: Trajectory
@@ -198,18 +196,9 @@ class Verdict:
         with atomic_file(path) as temporary:
             flat.to_dataframe(dim_order=["instance", "seed"]).to_csv(temporary)
 
-    def __str__(self) -> str:
-        stream = io.StringIO()
-        Console(file=stream, width=_WIDTH).print(self.table())
-        return stream.getvalue().rstrip()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        console = Console(file=io.StringIO(), record=True, width=_WIDTH)
+    def print_to(self, console: Console) -> None:
+        """Prints the table."""
         console.print(self.table())
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
     def _facts(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         trials = summary["trials"]

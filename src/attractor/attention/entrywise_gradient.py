@@ -14,15 +14,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from attractor.attention.heads import Head, as_head
+from attractor.attention.heads import Head
 from attractor.attention.levels import level_range, sum_by_levels
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization
-from attractor.attention.prediction import Prediction, token_gains
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, common_log_scale, relative
-from attractor.attention.scaled_gradient import ScaledGradient
-from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_row
+from attractor.attention.scaled_gradient import ScaledGradient, cotangents
+from attractor.attention.softmax import SoftmaxRow, row_cotangent
 
 
 def entrywise_gradient(
@@ -62,18 +61,11 @@ def entrywise_gradient(
     Raises:
         InvalidInputError: If the head does not fit the values.
     """
-    applied: Head = jax.tree.map(jnp.asarray, as_head(head, rows.values.shape[-1]))
-    row = softmax_row(parameterization.scores(parameters, rows), rows.mask)
-    outputs = jnp.einsum("nkt,ntv->nkv", row.probabilities, rows.values)
-    value, pull_outputs = jax.vjp(applied, outputs)
-    cotangent, log_loss = loss.cotangent_at(
-        Prediction(value, outputs, applied, row, rows), rows.labels
-    )
-    gain, tie = token_gains(rows, row, *pull_outputs(cotangent))
-    pull = _pull_pairs(parameterization, parameters, rows, row)
+    back = cotangents(loss, head, parameterization.scores(parameters, rows), rows)
+    pull = _pull_pairs(parameterization, parameters, rows, back.row)
     return ScaledGradient(
-        _attention_gradient(row, gain, tie, log_loss, pull),
-        _head_gradient(applied, rows, row, cotangent, log_loss),
+        _attention_gradient(back.row, back.gain, back.tie, back.log_loss, pull),
+        _head_gradient(back.head, rows, back.row, back.prediction, back.log_loss),
     )
 
 

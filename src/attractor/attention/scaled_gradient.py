@@ -7,6 +7,7 @@ loss, where the factors arise, one for each row, and automatic differentiation d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -20,7 +21,7 @@ from attractor.attention.parameterization import Parameterization
 from attractor.attention.prediction import Prediction, token_gains
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, common_log_scale, relative
-from attractor.attention.softmax import row_cotangent, softmax_row
+from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_row
 
 
 class ScaledGradient(NamedTuple):
@@ -59,29 +60,65 @@ def scaled_gradient(
     Raises:
         InvalidInputError: If the head does not fit the values.
     """
-    # NumPy leaves would count as constants.
-    reader = jax.tree.map(jnp.asarray, as_head(head, rows.values.shape[-1]))
     scores, pull_attention = jax.vjp(lambda p: parameterization.scores(p, rows), parameters)
-    row = softmax_row(scores, rows.mask)
-    outputs = jnp.einsum("nkt,ntv->nkv", row.probabilities, rows.values)
-    value, pull_head = eqx.filter_vjp(lambda h, o: h(o), reader, outputs)
-    cotangent, log_loss = loss.cotangent_at(
-        Prediction(value, outputs, reader, row, rows), rows.labels
-    )
-    _, push = pull_head(cotangent)
-    mantissa, log_softmax = row_cotangent(row, *token_gains(rows, row, push))
+    back = cotangents(loss, head, scores, rows)
+    mantissa, log_softmax = row_cotangent(back.row, back.gain, back.tie)
 
-    log_rows = log_softmax + log_loss
-    scale, head_scale = common_log_scale(log_rows), common_log_scale(log_loss)
+    log_rows = log_softmax + back.log_loss
+    scale, head_scale = common_log_scale(log_rows), common_log_scale(back.log_loss)
     share = relative(log_rows, scale) / log_rows.size
-    head_share = relative(log_loss, head_scale) / log_loss.size
+    head_share = relative(back.log_loss, head_scale) / log_rows.size
     (attention,) = pull_attention(mantissa * share[..., None])
-    along_classes = (1,) * (cotangent.ndim - head_share.ndim)
-    head_mantissa, _ = pull_head(cotangent * head_share.reshape(head_share.shape + along_classes))
+    along_classes = (1,) * (back.prediction.ndim - head_share.ndim)
+    weighted = back.prediction * head_share.reshape(head_share.shape + along_classes)
+    head_mantissa, _ = back.pull_head(weighted)
     return ScaledGradient(
         jax.tree.map(lambda leaf: Scaled(leaf, scale), attention),
         jax.tree.map(lambda leaf: Scaled(leaf, head_scale), head_mantissa),
     )
+
+
+class Cotangents(NamedTuple):
+    """The loss pulled back to where each row takes its scale: to its prediction, to its softmax.
+
+    Attributes:
+        head: The head, its arrays those of JAX.
+        row: The softmax.
+        prediction: Mantissa of the derivative of the loss in the prediction.
+        log_loss: Logarithm of its scale.
+        gain: Effect of a token's weight on the loss, in that scale.
+        tie: Difference of gains below which two are the same but for rounding.
+        pull_head: Takes cotangents of predictions to the head and to the outputs.
+    """
+
+    head: Head
+    row: SoftmaxRow
+    prediction: Float[Array, "sequence query *classes"]
+    log_loss: Float[Array, "sequence query"]
+    gain: Float[Array, "sequence query token"]
+    tie: Float[Array, "sequence query token"]
+    pull_head: Callable[[Array], tuple[PyTree, Array]]
+
+
+def cotangents(
+    loss: Loss,
+    head: Head | eqx.Module,
+    scores: Float[Array, "sequence query token"],
+    rows: Rows,
+) -> Cotangents:
+    """Pulls the loss of each row back to its prediction and to its softmax.
+
+    Raises:
+        InvalidInputError: If the head does not fit the values.
+    """
+    # NumPy leaves would count as constants.
+    reader: Head = jax.tree.map(jnp.asarray, as_head(head, rows.values.shape[-1]))
+    row, outputs = _attend(scores, rows)
+    value, pull_head = eqx.filter_vjp(lambda h, o: h(o), reader, outputs)
+    prediction = Prediction(value, outputs, reader, row, rows)
+    cotangent, log_loss = loss.cotangent_at(prediction, rows.labels)
+    gain, tie = token_gains(rows, row, pull_head(cotangent)[1])
+    return Cotangents(reader, row, cotangent, log_loss, gain, tie, pull_head)
 
 
 def mean_loss(
@@ -93,7 +130,13 @@ def mean_loss(
 ) -> Float[Array, ""]:
     """The training loss, the mean over all rows of one data set."""
     reader = as_head(head, rows.values.shape[-1])
-    row = softmax_row(parameterization.scores(parameters, rows), rows.mask)
-    outputs = jnp.einsum("nkt,ntv->nkv", row.probabilities, rows.values)
+    row, outputs = _attend(parameterization.scores(parameters, rows), rows)
     prediction = Prediction(reader(outputs), outputs, reader, row, rows)
     return loss.value_at(prediction, rows.labels).mean()
+
+
+def _attend(
+    scores: Float[Array, "sequence query token"], rows: Rows
+) -> tuple[SoftmaxRow, Float[Array, "sequence query v"]]:
+    row = softmax_row(scores, rows.mask)
+    return row, jnp.einsum("nkt,ntv->nkv", row.probabilities, rows.values)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.analysis.measures import project_on_equalities
+from attractor.analysis.measures import asked_margins, project_on_equalities, smallest_margin
+from attractor.analysis.reference import distinct_problems
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.selection import Selection, attended_tokens
+from attractor.selection import attended_tokens
 from attractor.tokens import Tokens
 
 
@@ -48,15 +49,8 @@ def solve_reached(
     Returns:
         The solutions, and which of them belongs to which run.
     """
-    instances = np.broadcast_to(np.arange(reached.shape[1]), reached.shape[:2]).ravel()
-    masks = reached.reshape(len(instances), *reached.shape[2:])
-    labels = np.concatenate([instances[:, None], masks.reshape(len(masks), -1)], axis=1)
-    _, first, number = np.unique(labels, axis=0, return_index=True, return_inverse=True)
-    instance, chosen = instances[first], masks[first]
-    gathered = Tokens(tokens.keys[instance], tokens.queries[instance], mask=tokens.mask[instance])
-    problem = MarginProblem.from_selection(
-        gathered, Selection(chosen, chosen.sum(-1) > 1), ties="equal"
-    )
+    instances = np.broadcast_to(np.arange(reached.shape[1]), reached.shape[:2])
+    problem, _, number = distinct_problems(tokens, instances, reached)
     values, gaps = [], []
     for geometry in norms:
         solution = solve(problem, geometry, progress=progress)
@@ -64,8 +58,7 @@ def solve_reached(
         solved = np.isfinite(solution.W).all((-1, -2))
         values.append(np.where(solved, solution.value, np.nan))
         gaps.append(np.where(solved, solution.gap, np.nan))
-    found = Solutions(problem, np.array(values), np.array(gaps))
-    return found, number.reshape(reached.shape[:2])
+    return Solutions(problem, np.array(values), np.array(gaps)), number
 
 
 def margin_ratios(
@@ -79,11 +72,10 @@ def margin_ratios(
     NaN for matrices that are zero or not finite, and where nothing has to be separated.
     """
     problem = solutions.problem[number]
-    asked = ~problem.equality & (problem.bounds > 0)
-    if not asked.any():
+    if not asked_margins(problem).any():
         return np.full((len(norms), len(W)), np.nan)
     projected = project_on_equalities(W, problem)
-    smallest = (problem.margins(projected)[:, asked] / problem.bounds[asked]).min(-1)
+    smallest = smallest_margin(problem.margins(projected), problem)
     sizes = np.stack([geometry.norm(projected) for geometry in norms])
     finite = np.isfinite(W).all((-1, -2))
     with np.errstate(invalid="ignore", divide="ignore"):

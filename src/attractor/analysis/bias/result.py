@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -18,16 +17,16 @@ from rich.table import Table
 
 from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
+from attractor.analysis.printed import Printed
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.storage import atomic_file
 
-_WIDTH = 80
 _LINES = ("margin_ratio", "margin_ratio_halfway", "gap")
 _OF_RUN = ("status", "movement")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BiasMatrix:
+class BiasMatrix(Printed):
     """Margin ratios of every method in every norm, over data sets.
 
     Attributes:
@@ -42,6 +41,7 @@ class BiasMatrix:
             attends to at the end, -1 for several.
     """
 
+    width: ClassVar[int] = 80
     data: xr.Dataset
 
     @property
@@ -180,20 +180,8 @@ class BiasMatrix:
             raise FileFormatError(f"{os.fspath(path)} holds no bias matrix.")
         return cls(data)
 
-    def __str__(self) -> str:
-        stream = io.StringIO()
-        self._print(Console(file=stream, width=_WIDTH))
-        return stream.getvalue().rstrip()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        console = Console(file=io.StringIO(), record=True, width=_WIDTH)
-        self._print(console)
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
-
-    def _print(self, console: Console) -> None:
+    def print_to(self, console: Console) -> None:
+        """Prints the tables, and what is to be said of them."""
         console.print(self.table())
         console.print(self.answers_table())
         for method in self.methods:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -13,6 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from attractor.analysis.printed import Printed
 from attractor.analysis.rates.fit import fit_rate
 from attractor.analysis.rates.quantities import ABSCISSA_WORDS, QUANTITIES, Quantity
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from attractor.analysis.verdict import Verdict
 
 _TRIAL = ("instance", "seed")
-_WIDTH = 80
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rates:
+class Rates(Printed):
     """Rates of several quantities, each against one or more abscissas.
 
     ``rates["norm", "log_time"]`` is one of them; iteration goes over all.
@@ -35,6 +34,7 @@ class Rates:
         by_name: The rates by (variable, abscissa).
     """
 
+    width: ClassVar[int] = 80
     by_name: dict[tuple[str, str], Rate]
 
     def __getitem__(self, name: tuple[str, str]) -> Rate:
@@ -99,20 +99,8 @@ class Rates:
         }
         return xr.Dataset(variables, coordinates)
 
-    def __str__(self) -> str:
-        stream = io.StringIO()
-        self._print(Console(file=stream, width=_WIDTH))
-        return stream.getvalue().rstrip()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        console = Console(file=io.StringIO(), record=True, width=_WIDTH)
-        self._print(console)
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
-
-    def _print(self, console: Console) -> None:
+    def print_to(self, console: Console) -> None:
+        """Prints the tables, and what is to be said of them."""
         console.print(self.table())
         for note in self.notes():
             console.print(note, highlight=False, markup=False)

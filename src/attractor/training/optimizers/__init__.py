@@ -5,10 +5,7 @@ from attractor.training.optimizers.gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
 )
-from attractor.training.optimizers.mirror_descent import (
-    mirror_descent,
-    schatten_mirror_descent,
-)
+from attractor.training.optimizers.mirror_descent import mirror_descent, schatten_mirror_descent
 from attractor.training.optimizers.momentum import (
     lion,
     momentum,

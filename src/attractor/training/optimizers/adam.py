@@ -7,16 +7,15 @@ import math
 
 import optax
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
-from attractor.training.optimizers.momentum import check_decay
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
+from attractor.training.optimizers.checks import (
+    check_decay,
     check_learning_rate,
+    check_not_negative,
     check_weight_decay,
-    declare,
 )
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -56,7 +55,7 @@ def adam(
         check_learning_rate(learning_rate),
         check_decay("b1", b1),
         check_decay("b2", b2),
-        _check_eps(eps),
+        check_not_negative("eps", eps),
         check_weight_decay(weight_decay),
     )
 
@@ -82,13 +81,3 @@ def _adam(learning_rate: float, b1: float, b2: float, eps: float, weight_decay: 
         settings=settings,
         weight_decay=weight_decay,
     )
-
-
-def _check_eps(eps: float) -> float:
-    try:
-        value = float(eps)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise InvalidInputError("eps", f"{eps!r} is not a number >= 0", "Give 0, or 1e-8")
-    return value

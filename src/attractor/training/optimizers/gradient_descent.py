@@ -13,6 +13,12 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction, log_norm
 from attractor.geometry import Frobenius
+from attractor.training.optimizers.checks import (
+    check_flag,
+    check_learning_rate,
+    check_not_negative,
+    check_weight_decay,
+)
 from attractor.training.optimizers.leaves import (
     as_scaled,
     log_size,
@@ -20,14 +26,7 @@ from attractor.training.optimizers.leaves import (
     square_sum,
     unit,
 )
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
-    Reads,
-    check_flag,
-    check_learning_rate,
-    check_not_negative,
-    check_weight_decay,
-)
+from attractor.training.optimizers.optimizer import Optimizer, Reads
 from attractor.training.optimizers.registry import register_optimizer
 
 

@@ -16,14 +16,10 @@ from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten, singular_values
 from attractor.geometry.exponent import checked_exponent, positive_power
+from attractor.training.optimizers.checks import check_flag, check_learning_rate, check_weight_decay
 from attractor.training.optimizers.gradient_descent import time_of_unit_step
 from attractor.training.optimizers.leaves import log_size, on_matrices, square_sum, unit
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
-    check_flag,
-    check_learning_rate,
-    check_weight_decay,
-)
+from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 Exponents = float | Callable[[str], float]

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp
-from attractor.training.optimizers.leaves import square_sum, unit
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
+from attractor.training.optimizers.checks import (
+    check_decay,
     check_flag,
     check_learning_rate,
     check_weight_decay,
 )
+from attractor.training.optimizers.leaves import square_sum, unit
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -126,17 +125,6 @@ def lion(
         check_decay("b2", b2),
         check_weight_decay(weight_decay),
     )
-
-
-def check_decay(argument: str, decay: float) -> float:
-    """Checks that what remains of a memory after a step is a number in [0, 1)."""
-    try:
-        value = float(decay)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0 <= value < 1:
-        raise InvalidInputError(argument, f"{decay!r} is not a number in [0, 1)", "Give 0.9, say")
-    return value
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.

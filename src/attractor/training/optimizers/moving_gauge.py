@@ -16,9 +16,10 @@ from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.training.optimizers.checks import check_weight_decay
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
 from attractor.training.optimizers.leaves import as_scaled
-from attractor.training.optimizers.optimizer import Optimizer, check_weight_decay, declare
+from attractor.training.optimizers.optimizer import Optimizer, declare
 
 _NOTHING = -(2**28)
 """The exponent of zero: below that of any number."""

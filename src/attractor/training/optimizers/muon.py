@@ -10,17 +10,17 @@ import optax
 import optax.contrib
 from jaxtyping import PyTree
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Spectral
-from attractor.training.optimizers.leaves import as_matrix
-from attractor.training.optimizers.momentum import check_decay
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
+from attractor.training.optimizers.checks import (
+    check_decay,
     check_flag,
+    check_iterations,
     check_learning_rate,
     check_weight_decay,
 )
+from attractor.training.optimizers.leaves import as_matrix
+from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -54,16 +54,11 @@ def muon(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    iterations = newton_schulz_iterations
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
-        raise InvalidInputError(
-            "newton_schulz_iterations", f"{iterations!r} is not an integer >= 1", "Give 5"
-        )
     return _muon(
         check_learning_rate(learning_rate),
         check_decay("momentum", momentum),
         check_flag("nesterov", nesterov),
-        iterations,
+        check_iterations("newton_schulz_iterations", newton_schulz_iterations),
         check_weight_decay(weight_decay),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -20,6 +19,7 @@ from attractor.attention.scaled import (
 )
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.training.optimizers.checks import check_weight_decay
 
 Reads = Literal[
     "direction", "magnitude", "leaf directions", "entry directions", "scaled", "scaled entries"
@@ -178,38 +178,6 @@ def declare(
     )
 
 
-def check_learning_rate(learning_rate: float) -> float:
-    """Checks that a learning rate is a positive finite number."""
-    value = _number(learning_rate)
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInputError(
-            "learning_rate", f"{learning_rate!r} is not a positive number", "Give one, such as 0.1"
-        )
-    return value
-
-
-def check_weight_decay(weight_decay: float) -> float:
-    """Checks that a weight decay is a finite number, zero or more."""
-    return check_not_negative("weight_decay", weight_decay)
-
-
-def check_not_negative(argument: str, value: float) -> float:
-    """Checks that an argument is a finite number, zero or more."""
-    number = _number(value)
-    if not (math.isfinite(number) and number >= 0):
-        raise InvalidInputError(argument, f"{value!r} is not a number >= 0", "Give one, such as 0")
-    return number
-
-
-def check_flag(argument: str, value: bool) -> bool:
-    """Checks that an argument is True or False."""
-    if not isinstance(value, bool):
-        raise InvalidInputError(
-            argument, f"{value!r} is neither True nor False", "Give one of them"
-        )
-    return value
-
-
 def _with_decay(update: Any, weight_decay: float) -> Any:
     """Adds weight decay to plain gradients, for loops that call ``update`` themselves."""
     if not weight_decay:
@@ -226,10 +194,3 @@ def _with_decay(update: Any, weight_decay: float) -> Any:
         return update(total, state, params, **further)
 
     return decayed
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan

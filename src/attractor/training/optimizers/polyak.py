@@ -14,11 +14,9 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
+from attractor.training.optimizers.checks import check_weight_decay
 from attractor.training.optimizers.leaves import as_scaled
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
-    check_weight_decay,
-)
+from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 

@@ -13,6 +13,11 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, Lp, Spectral, get_geometry
+from attractor.training.optimizers.checks import (
+    check_iterations,
+    check_learning_rate,
+    check_weight_decay,
+)
 from attractor.training.optimizers.gradient_descent import time_of_unit_step
 from attractor.training.optimizers.leaves import (
     as_matrix,
@@ -25,12 +30,7 @@ from attractor.training.optimizers.leaves import (
     with_one_scale,
 )
 from attractor.training.optimizers.newton_schulz import newton_schulz
-from attractor.training.optimizers.optimizer import (
-    Optimizer,
-    Reads,
-    check_learning_rate,
-    check_weight_decay,
-)
+from attractor.training.optimizers.optimizer import Optimizer, Reads
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -133,10 +133,7 @@ def spectral_descent(
         raise InvalidInputError(
             "method", f"{method!r} is not known", "Give 'exact' or 'newton-schulz'"
         )
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
-        raise InvalidInputError(
-            "iterations", f"{iterations!r} is not a positive integer", "Give one, such as 5"
-        )
+    iterations = check_iterations("iterations", iterations)
     return _spectral_descent(
         check_learning_rate(learning_rate),
         iterations if method == "newton-schulz" else None,
