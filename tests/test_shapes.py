@@ -73,6 +73,20 @@ for geometry in (at.Frobenius(), at.Nuclear(), at.Spectral(), at.Schatten(1.5), 
     repr(parts), parts.to_xarray(), parts.predict(3.0), parts.correlation(np.ones((5, 6)))
     census = at.locally_optimal_selections(ragged, head, geometry)
     repr(census), census.to_xarray(), census.locally_optimal_selections.index
+for tokens in (ragged, causal, prompt, batch):
+    own = heads if tokens is batch else head
+    selection = at.optimal_tokens(tokens, own)
+    label = at.solve(at.label_problem(tokens, selection))
+    at.solve(at.relaxed_problem(tokens, selection, at.label_support(label)))
+    found = at.rate_ratio_direction(tokens, selection, 0.5, at.Lp(1.5), label=label)
+    cone = at.attracting_cone(tokens, own, selection)
+    for one in (found, cone):
+        repr(one), one.to_xarray()
+    cone.contains(np.ones((2, 1, *cone.solution.W.shape)))
+    classes = at.check_local_optimality(tokens, own, selection, ties="class")
+    if tokens is not batch:
+        several = at.solve_several(tokens, at.tie_classes(tokens, own, selection))
+        repr(several), several.to_xarray(), several.gap
 repr(solve_factorized(problem, 2, starts=1)[0].to_xarray())
 compare_geometries(problem[0], [at.Frobenius(), at.Nuclear()])
 """

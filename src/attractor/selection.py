@@ -148,7 +148,7 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
     """
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
-    mask = scores >= top - _rounding(tokens, head)[..., None]
+    mask = scores >= top - score_rounding(tokens, head)[..., None]
     tied = mask.sum(-1) > 1
     if tied.any():
         rows = [tuple(int(i) for i in row) for row in np.argwhere(tied)]
@@ -184,7 +184,7 @@ def _as_function(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | Ca
     return as_head(head, tokens.value_dimension) if isinstance(head, eqx.Module) else head
 
 
-def _rounding(
+def score_rounding(
     tokens: Tokens, head: Head | Callable[[Any], Any]
 ) -> Float[np.ndarray, "*instances sequence query"]:
     """Rounding of a token score: a few units of the terms it is summed from."""

@@ -1,28 +1,46 @@
 """Margin problems, their solutions, and what those solutions prove."""
 
+from attractor.margin.attracting_cone import AttractingCone, attracting_cone
 from attractor.margin.census import SelectionCensus
 from attractor.margin.decompose import decompose
 from attractor.margin.decomposition import Decomposition
 from attractor.margin.enumeration import enumerate_selections, locally_optimal_selections
 from attractor.margin.factorized import FactorizedSolution, solve_factorized
+from attractor.margin.label import label_problem, label_support
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.problem import MarginProblem
+from attractor.margin.rate_ratio import rate_ratio_direction
+from attractor.margin.rate_ratio_direction import RateRatioDirection
+from attractor.margin.relaxed import relaxed_problem
 from attractor.margin.sensitivity import Sensitivity
+from attractor.margin.several import solve_several
+from attractor.margin.several_solution import SeveralSolution
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
+from attractor.margin.tie_classes import tie_classes
 
 __all__ = [
+    "AttractingCone",
     "Decomposition",
     "FactorizedSolution",
     "LocalOptimality",
     "MarginProblem",
+    "RateRatioDirection",
     "SelectionCensus",
     "Sensitivity",
+    "SeveralSolution",
     "Solution",
+    "attracting_cone",
     "check_local_optimality",
     "decompose",
     "enumerate_selections",
+    "label_problem",
+    "label_support",
     "locally_optimal_selections",
+    "rate_ratio_direction",
+    "relaxed_problem",
     "solve",
     "solve_factorized",
+    "solve_several",
+    "tie_classes",
 ]

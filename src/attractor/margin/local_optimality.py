@@ -15,6 +15,7 @@ from attractor.margin.problem import MarginProblem
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
 from attractor.margin.tables import Rows, html_table, text_table
+from attractor.margin.tie_classes import is_of_classes, solve_tie_classes, tie_classes
 from attractor.selection import Selection, token_scores
 from attractor.tokens import Tokens
 
@@ -109,6 +110,7 @@ def check_local_optimality(
     solution: Solution | None = None,
     *,
     geometry: Geometry | None = None,
+    ties: str = "strict",
 ) -> LocalOptimality:
     """Checks whether a selection is locally optimal.
 
@@ -116,26 +118,42 @@ def check_local_optimality(
     no solution of it was found, the answer is no. In a norm that is not strictly convex they are
     those of the solution found, and another solution may have others.
 
+    A support token of the same score makes the answer no by the definition. But between tokens
+    of equal score there is no force, and training is observed to end at such selections. With
+    ``ties="class"`` each selected token is replaced by its ``tie_classes``: one token of the class
+    is to beat every token outside (``solve_several``), and support tokens outside the class are
+    to score lower. This variant is derived, not quoted; without ties it is the definition.
+
     Args:
         tokens: The data set, with labels.
         head: Maps outputs to predictions.
         selection: The selection to check.
-        solution: The solution of its margin problem; solved for if None.
+        solution: The solution of its margin problem, or with ``ties="class"`` that of
+            ``solve_several`` for the classes; solved for if None.
         geometry: The norm to solve in; that of the solution, or Frobenius without one.
+        ties: ``"strict"``, or ``"class"``.
 
     Raises:
         InvalidInputError: If the solution belongs to another selection or geometry, or inputs do
             not fit.
     """
+    if ties not in ("strict", "class"):
+        raise InvalidInputError("ties", f"{ties!r} is not known", 'Give "strict" or "class"')
     scores = token_scores(tokens, head)
+    kept = tie_classes(tokens, head, selection) if ties == "class" else selection
     if solution is None:
-        problem = MarginProblem.from_selection(tokens, selection, ties="equal")
-        solution = solve(problem, Frobenius() if geometry is None else geometry)
-    elif solution.problem.selection is None or solution.problem.selection != selection:
+        wanted = Frobenius() if geometry is None else geometry
+        if ties == "class":
+            solution = solve_tie_classes(tokens, kept, wanted)
+        else:
+            problem = MarginProblem.from_selection(tokens, selection, ties="equal")
+            solution = solve(problem, wanted)
+    elif not _belongs(solution, tokens, kept, ties):
         raise InvalidInputError(
             "solution",
             "it does not belong to this selection",
-            "Solve MarginProblem.from_selection(tokens, selection), or leave the argument out",
+            "Solve MarginProblem.from_selection(tokens, selection), or for classes of ties "
+            "solve_several(tokens, tie_classes(tokens, head, selection)), or leave it out",
         )
     elif geometry is not None and solution.geometry != geometry:
         raise InvalidInputError(
@@ -143,7 +161,7 @@ def check_local_optimality(
             f"it is {geometry!r}, but the solution is one in {solution.geometry!r}",
             "Give one of the two and leave the other out",
         )
-    advantage = score_advantage(scores, selection.mask)
+    advantage = score_advantage(scores, kept.mask)
     solved = np.isfinite(solution.value)
     worst = worst_advantage(advantage, solution.support_tokens)
     return LocalOptimality(
@@ -153,6 +171,12 @@ def check_local_optimality(
         np.asarray(np.where(solved, worst, np.nan)),
         solution,
     )
+
+
+def _belongs(solution: Solution, tokens: Tokens, kept: Selection, ties: str) -> bool:
+    if ties == "class":
+        return is_of_classes(solution, tokens, kept)
+    return solution.problem.selection is not None and solution.problem.selection == kept
 
 
 def score_advantage(

@@ -71,10 +71,7 @@ def solve(
             solving would take more memory than there is.
     """
     methods = methods_of(geometry)
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < tolerance < 1:
-        raise InvalidInputError(
-            "tolerance", f"it is {tolerance!r}", "Give a number between 0 and 1, such as 1e-9"
-        )
+    check_tolerance(tolerance)
     single = isinstance(problem, MarginProblem)
     problems: list[MarginProblem] = _listed(problem)
     total = sum(len(p) if p.instances is not None else 1 for p in problems)
@@ -87,6 +84,18 @@ def solve(
             answers = _solve_alike(alike, geometry, methods, tolerance, advance)
             found.update(zip(places, answers, strict=True))
     return found[0] if single else [found[i] for i in range(len(problems))]
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Checks a relative duality gap to reach.
+
+    Raises:
+        InvalidInputError: Unless it is a number between 0 and 1.
+    """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < tolerance < 1:
+        raise InvalidInputError(
+            "tolerance", f"it is {tolerance!r}", "Give a number between 0 and 1, such as 1e-9"
+        )
 
 
 def _listed(problem: MarginProblem | Sequence[MarginProblem]) -> list[MarginProblem]:

@@ -1,0 +1,117 @@
+"""The margin problem of a linear head: labels told apart by the selected tokens alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool
+
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius
+from attractor.margin.problem import MarginProblem
+from attractor.margin.solution import Solution
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+HEAD = "head"
+"""Name of the matrix that label problems predict."""
+_LARGEST_GAP = 1e-6
+"""Relative duality gap beyond which slacks say nothing of the exact solution."""
+
+
+def label_problem(tokens: Tokens, selection: Selection) -> MarginProblem:
+    """The problem whose solution separates the labels by the selected tokens (label SVM).
+
+        min ||v||   subject to   y_ik v^T r_ik >= 1,   r_ik the value of the selected token,
+
+    for every query k of every sequence i. The matrix sought is the column v. Source: *Max-Margin
+    Token Selection in Attention Mechanism* (arXiv 2306.13596), joint training of head and prompt.
+
+    Args:
+        tokens: The data set, with labels -1 and +1.
+        selection: One token for each row, with the same leading axes.
+
+    Raises:
+        InvalidInputError: If the tokens carry no labels or others than -1 and +1, or the
+            selection does not fit them or keeps several tokens of a row.
+    """
+    labels = tokens.labels
+    if labels is None or not (np.abs(labels) == 1).all():
+        found = "they carry no labels" if labels is None else "some labels are not -1 or +1"
+        raise InvalidInputError("tokens", found, "Give every query the label -1 or +1")
+    check_one_token_a_row(tokens, selection)
+    chosen = selection.mask.argmax(-1)[..., None]
+    signed = labels[..., None] * np.take_along_axis(tokens.values, chosen, axis=-2)
+    rows = (*signed.shape[:-3], -1)
+    sequence, query = np.indices(labels.shape[-2:])
+    left = signed.reshape(*rows, signed.shape[-1])
+    return MarginProblem(
+        left,
+        np.ones((*left.shape[:-1], 1)),
+        sequence=sequence.ravel(),
+        query=query.ravel(),
+        matrix=HEAD,
+    )
+
+
+def label_support(solution: Solution) -> Bool[np.ndarray, "*instances sequence query"]:
+    """Rows at the smallest label margin: ``y_ik v^T r_ik = 1``.
+
+    Slacks decide, as rows at the margin may have a zero multiplier. Those of ``Solution.support``
+    count, and those whose slack is no more than ``||r_ik|| delta``, where the duality gap proves
+    ``||v - v*|| <= delta``; without a bound ``delta`` (l_p with p = 1 or p > 2), the former alone.
+    A smaller ``tolerance`` of ``solve`` makes this sharper. Where solutions are not unique the
+    rows are those of the solution found.
+
+    Args:
+        solution: A solution of a label problem.
+
+    Returns:
+        A boolean for each row; False throughout where no solution with a gap of at most 1e-6 is
+        at hand.
+
+    Raises:
+        InvalidInputError: If the solution is one of another problem.
+    """
+    problem = solution.problem.batched()
+    if problem.matrix != HEAD or problem.sequence is None or problem.query is None:
+        raise InvalidInputError(
+            "solution", "its problem is not one of labels", "Solve label_problem(tokens, selection)"
+        )
+    # All unitarily invariant norms of a column are its length.
+    column = Frobenius() if solution.geometry.unitarily_invariant else solution.geometry
+    certificate = solution.certificate
+    distance = [
+        column.distance_to_solution(float(value), float(gap))
+        for value, gap in zip(certificate.value, certificate.gap, strict=True)
+    ]
+    slack = problem.margins(solution.W.reshape(len(problem), *problem.shape)) - problem.bounds
+    with np.errstate(invalid="ignore"):  # no distance is known where nothing was solved
+        doubt = np.linalg.norm(problem.left, axis=-1) * np.reshape(distance, (-1, 1))
+    solved = (certificate.gap <= _LARGEST_GAP)[:, None]
+    support = (certificate.support | (slack <= doubt)) & solved
+    n, k = (int(numbers.max()) + 1 for numbers in (problem.sequence, problem.query))
+    lead = () if solution.problem.instances is None else (len(problem),)
+    return support.reshape(*lead, n, k)
+
+
+def check_one_token_a_row(tokens: Tokens, selection: Selection) -> None:
+    """Checks that a selection keeps one admissible token of every row.
+
+    Raises:
+        InvalidInputError: If it does not, or has another shape than the tokens.
+    """
+    if selection.mask.shape != tokens.mask.shape:
+        raise InvalidInputError(
+            "selection",
+            f"its mask has shape {selection.mask.shape}",
+            f"Select among {tokens.mask.shape}, the shape of tokens.mask",
+        )
+    wrong = (selection.mask.sum(-1) != 1) | (selection.mask & ~tokens.mask).any(-1)
+    if wrong.any():
+        row = tuple(int(i) for i in np.argwhere(wrong)[0])
+        kept = np.flatnonzero(selection.mask[row]).tolist()
+        raise InvalidInputError(
+            "selection",
+            f"row {row} keeps the tokens {kept}",
+            "Select one token in every row, among those it may attend to",
+        )

@@ -1,0 +1,233 @@
+"""Attention and its head trained at a ratio of rates: between the plain and the relaxed problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.errors import InvalidInputError, Status
+from attractor.geometry import Frobenius, Geometry
+from attractor.margin.label import label_problem, label_support
+from attractor.margin.problem import MarginProblem
+from attractor.margin.rate_ratio_direction import RateRatioDirection
+from attractor.margin.relaxed import at_rows
+from attractor.margin.solution import Solution
+from attractor.margin.solve import check_tolerance, solve
+from attractor.precision import as_float64
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+_MOST_STEPS = 100
+_SHARPER = 1e-3
+"""Gap of the label problem relative to the tolerance: its margins are taken for exact."""
+_EXACT = 1e-14
+"""Gap that another step does not narrow."""
+_VANISHING = 1e-12
+"""Bounds this small relative to the largest are zero: rounding of margins would swamp them."""
+
+
+def rate_ratio_direction(
+    tokens: Tokens,
+    selection: Selection,
+    ratio: Any,
+    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    *,
+    label: Solution | None = None,
+    tolerance: float = 1e-9,
+) -> RateRatioDirection:
+    """Direction of attention when the norm of its head is ``ratio`` times that of ``W``.
+
+    Derivation. Let ``v = c R v^`` and ``W = R D`` with ``v^`` the unit label solution, R large.
+    A row of label margin ``m_i`` loses about ``exp(-c R m_i)`` times what leaks to other tokens,
+    ``exp(-R a_j^T D b_j)``: the loss is smallest where ``min_j (c m_j + a_j^T D b_j)`` is largest,
+    as long as no other token overtakes, ``a_j^T D b_j >= 0``. A threshold ``tau`` is reached by
+    D of norm one if and only if ``N(tau) <= 1``, with
+
+        N(tau) = min ||W||   subject to   a_j^T W b_j >= max(0, tau - c m_j).
+
+    That is a margin problem, convex and increasing in ``tau`` with derivative
+    ``sum lambda_j`` over ``tau > c m_j``; Newton's method from above finds ``N(tau) = 1``, and
+    its every step is an upper bound by duality. ``c = 0`` is the plain problem; from
+    ``critical_ratio`` on the direction is that of the relaxed problem. The statement itself is
+    derived, not quoted; it explains why the order of limits matters in the joint regularization
+    path of *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596).
+
+    Args:
+        tokens: The data set, with labels -1 and +1.
+        selection: One token for each row, with the same leading axes.
+        ratio: ``c >= 0``: the ratio of learning rates in normalized descent, or of radii of a
+            path; a number, or ``(instances,)``.
+        geometry: The norm of ``W``, and of the head where ``label`` is not given.
+        label: A solution of the label problem; its geometry is that of the head.
+        tolerance: Relative duality gap to reach.
+
+    Raises:
+        InvalidInputError: If the ratio is negative, infinite or of another shape, the label
+            solution is one of another problem, the tolerance is not between 0 and 1, or tokens
+            and selection do not fit.
+    """
+    check_tolerance(tolerance)
+    wanted = label_problem(tokens, selection)
+    if label is None:
+        label = solve(wanted, geometry, tolerance=_SHARPER * tolerance)
+    elif label.problem.left.shape != wanted.left.shape or (label.problem.left != wanted.left).any():
+        raise InvalidInputError(
+            "label",
+            "it does not belong to these tokens and this selection",
+            "Solve label_problem(tokens, selection), or leave the argument out",
+        )
+    lead = () if tokens.instances is None else (tokens.instances,)
+    ratios = as_float64("ratio", ratio)
+    if ratios.shape not in ((), lead) or (ratios < 0).any():
+        raise InvalidInputError(
+            "ratio", f"it is {ratio!r}", "Give a number >= 0, or one for each instance"
+        )
+    problem = MarginProblem.from_selection(tokens, selection)
+    margins = _label_margins(label).reshape(tokens.mask.shape[:-1])
+    ratios = np.broadcast_to(ratios, lead)
+    search = _Search(problem, ratios, margins, geometry, tolerance)
+    search.run(np.ravel(label.status == Status.INFEASIBLE), label.certificate.gap <= tolerance)
+    names = "direction value gain gap violation weights barrier_weights critical_ratio status"
+    found = {name: getattr(search, name) for name in names.split()}
+    if not lead:
+        found = {name: array[0] for name, array in found.items()}
+    return RateRatioDirection(
+        **found,
+        ratio=ratios,
+        label_margins=margins,
+        label=label,
+        problem=problem,
+        geometry=geometry,
+    )
+
+
+def _label_margins(label: Solution) -> Float[np.ndarray, "*instances m"]:
+    """Margins of the unit head; those at label support are exactly the smallest."""
+    margins = label.problem.margins(label.W)
+    support = label_support(label).reshape(margins.shape)
+    margins = np.where(support, 1.0, np.maximum(margins, 1.0))
+    return margins / np.reshape(label.norm, (*margins.shape[:-1], 1))
+
+
+class _Search:
+    """Newton's method on ``N(tau) = 1`` for a batch, with the best bounds of each instance.
+
+    ``excess`` is ``c m_j`` less its smallest value, and ``tau`` counts from there.
+    """
+
+    def __init__(
+        self,
+        problem: MarginProblem,
+        ratio: Float[np.ndarray, "*instances"],
+        margins: Float[np.ndarray, "*instances sequence query"],
+        geometry: Geometry,
+        tolerance: float,
+    ) -> None:
+        self.problem = problem.stripped().batched()
+        self.geometry, self.tolerance = geometry, tolerance
+        count = len(self.problem)
+        per_constraint = at_rows(margins, problem).reshape(self.problem.bounds.shape)
+        per_constraint = np.where(self.problem.present, per_constraint, np.inf)
+        smallest = per_constraint.min(-1, keepdims=True)
+        self.margin_excess = np.where(self.problem.present, per_constraint - smallest, np.inf)
+        c = np.reshape(ratio, (count, 1))
+        held = self.problem.present & (c > 0)
+        with np.errstate(over="ignore"):
+            self.excess = c * np.where(held, self.margin_excess, 0.0)
+        self.excess = np.minimum(self.excess, np.finfo(np.float64).max)
+        self.floor = (c * smallest)[:, 0]
+        self.direction = np.full((count, *self.problem.shape), np.nan)
+        self.lower, self.upper = np.full(count, -np.inf), np.full(count, np.inf)
+        self.violation, self.critical_ratio = np.full(count, np.nan), np.full(count, np.nan)
+        self.weights = np.zeros(self.problem.bounds.shape)
+        self.barrier_weights = np.zeros(self.problem.bounds.shape)
+        self.status = np.full(count, Status.STOPPED_EARLY, dtype=object)
+
+    @property
+    def gain(self) -> Float[np.ndarray, "instances"]:
+        return np.where(np.isfinite(self.lower), self.lower, np.nan)
+
+    @property
+    def value(self) -> Float[np.ndarray, "instances"]:
+        return self.floor + self.gain
+
+    @property
+    def gap(self) -> Float[np.ndarray, "instances"]:
+        found = np.isfinite(self.lower) & np.isfinite(self.upper)
+        upper = np.where(found, self.upper, 1.0)
+        lower = np.where(found, self.lower, -np.inf)
+        return np.maximum(upper - lower, 0.0) / upper
+
+    def run(self, inseparable: np.ndarray, separable: np.ndarray) -> None:
+        """Takes every instance with a head to its answer."""
+        plain = self._solve(np.arange(len(self.problem)), self.problem.bounds)
+        infeasible = (plain.status == Status.INFEASIBLE) | inseparable
+        self.status[infeasible] = Status.INFEASIBLE
+        open_ = np.flatnonzero(separable & np.isfinite(plain.value) & ~infeasible)
+        if not open_.size:
+            return
+        relaxed = self._solve(open_, np.where(self.margin_excess[open_] == 0, 1.0, 0.0))
+        self._find_critical_ratio(open_, relaxed)
+        tau = 1 / relaxed.norm
+        for _ in range(_MOST_STEPS):
+            before, excess = self.gap[open_], self.excess[open_]
+            bounds = np.maximum(tau[:, None] - excess, 0.0)
+            asked = (bounds > _VANISHING * tau[:, None]) & self.problem.present[open_]
+            solution = self._solve(open_, np.where(asked, bounds, 0.0))
+            self._keep_direction(open_, solution)
+            self._keep_bound(open_, solution, asked)
+            # One step beyond the tolerance: a direction is as far off as the root of its gap.
+            left = (before > self.tolerance) & (self.gap[open_] > _EXACT)
+            left &= self.upper[open_] < tau
+            open_, tau = open_[left], self.upper[open_][left]
+            if not open_.size:
+                break
+        rounding = 32 * sum(self.problem.shape) * np.finfo(np.float64).eps
+        tight = (self.gap <= self.tolerance) & (self.violation <= rounding)
+        self.status[tight & ~infeasible] = Status.OPTIMAL
+
+    def _solve(self, instances: np.ndarray, bounds: np.ndarray) -> Solution:
+        problem = self.problem[instances]
+        asked = MarginProblem(problem.left, problem.right, bounds, False, problem.present)
+        return solve(asked, self.geometry, tolerance=self.tolerance / 4)
+
+    def _find_critical_ratio(self, instances: np.ndarray, relaxed: Solution) -> None:
+        """The least c at which the relaxed direction leaves every other row enough."""
+        gain = 1 / relaxed.norm[:, None]
+        short = gain - relaxed.problem.margins(relaxed.W) * gain
+        others = relaxed.problem.present & (self.margin_excess[instances] > 0)
+        need = np.divide(
+            short, self.margin_excess[instances], out=np.zeros_like(short), where=others
+        )
+        self.critical_ratio[instances] = np.maximum(need.max(-1), 0.0)
+
+    def _keep_direction(self, instances: np.ndarray, solution: Solution) -> None:
+        """Keeps the unit matrices that beat those in hand."""
+        problem = solution.problem
+        unit = solution.W / np.reshape(solution.norm, (-1, 1, 1))
+        margins = problem.margins(unit)
+        value = np.where(problem.present, margins + self.excess[instances], np.inf).min(-1)
+        size = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
+        size = size * np.linalg.norm(unit, axis=(-2, -1))[:, None]
+        short = np.divide(
+            -margins, size, out=np.zeros_like(size), where=problem.present & (size > 0)
+        )
+        better = np.flatnonzero(value > self.lower[instances])
+        chosen = instances[better]
+        self.direction[chosen], self.lower[chosen] = unit[better], value[better]
+        self.violation[chosen] = np.maximum(short.max(-1), 0.0)[better]
+
+    def _keep_bound(self, instances: np.ndarray, solution: Solution, asked: np.ndarray) -> None:
+        """Keeps the multipliers that prove more than those in hand."""
+        multipliers, excess = np.maximum(solution.multipliers, 0.0), self.excess[instances]
+        weights = np.where(asked, multipliers, 0.0)
+        total = weights.sum(-1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = (solution.dual_norm + (weights * excess).sum(-1)) / total[:, 0]
+            weights, barriers = weights / total, (multipliers - weights) / total
+        better = np.flatnonzero(bound < self.upper[instances])
+        chosen = instances[better]
+        self.upper[chosen] = bound[better]
+        self.weights[chosen], self.barrier_weights[chosen] = weights[better], barriers[better]

@@ -1,0 +1,106 @@
+"""Margin problems in which each row keeps one of several tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.errors import InvalidInputError, Status
+from attractor.geometry import Frobenius, Geometry, Lp, Schatten
+from attractor.margin.alternatives import Alternatives, check_several
+from attractor.margin.branch_and_bound import BranchAndBound
+from attractor.margin.several_solution import SeveralSolution
+from attractor.margin.solution import Solution
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+_SAME = 1e-6
+"""Relative distance within which a matrix is taken for its minimizer, whatever its gap."""
+
+
+def solve_several(
+    tokens: Tokens,
+    optimal: Selection,
+    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    *,
+    tolerance: float = 1e-9,
+    most: int = 10_000,
+) -> SeveralSolution:
+    """The smallest W under which some optimal token of each row beats every other token.
+
+        min ||W||   subject to   max_(a in O_i) min_(t not in O_i) (x_ia - x_it)^T W z_i >= 1
+
+    for all rows i. This is a union of margin problems, one for each choice of ``a_i`` in ``O_i``,
+    and not convex. Branch and bound: the solution with the rows chosen so far bounds all that
+    follow from below, and where it already satisfies the other rows nothing is left to choose.
+    Asking every optimal token to beat every other one instead gives a larger norm. Source:
+    *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), regularization path
+    of nonlinear heads.
+
+    Args:
+        tokens: A single data set.
+        optimal: The tokens ``O_i``, one or more in each row.
+        geometry: The norm.
+        tolerance: Relative gap to solve to.
+        most: Largest number of margin problems to solve.
+
+    Raises:
+        InvalidInputError: If the selection does not fit, the tokens have an axis of instances,
+            or the minimum is not found within ``most`` problems.
+    """
+    if tokens.instances is not None:
+        raise InvalidInputError(
+            "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
+        )
+    check_several(tokens, optimal)
+    search = BranchAndBound(Alternatives.of(tokens, optimal), geometry, tolerance, most)
+    search.run()
+    solutions = search.solve_against_outsiders(tokens, optimal)
+    distinct = _distinct(sorted(solutions, key=lambda s: s.value))
+    best = distinct[0].value
+    lower = min(search.lower_bound, best)
+    feasible = bool(np.isfinite(best))
+    closed = feasible and best - lower <= 2 * tolerance * best
+    status = Status.OPTIMAL if closed else Status.STOPPED_EARLY
+    return SeveralSolution(
+        status=Status.INFEASIBLE if search.infeasible else status,
+        solutions=tuple(distinct),
+        uniqueness=_uniqueness(distinct, search.combinations) if closed else "not known",
+        lower_bound=lower,
+        solved=search.solved,
+        combinations=search.combinations,
+    )
+
+
+def _distinct(solutions: list[Solution]) -> list[Solution]:
+    """Solutions whose matrices differ by more than their gaps allow; the first of each."""
+    kept: list[Solution] = []
+    for solution in solutions:
+        if not any(_same(solution, other) for other in kept):
+            kept.append(solution)
+    return kept
+
+
+def _same(one: Solution, other: Solution) -> bool:
+    """Whether two matrices, each within its distance of a minimizer, may be the same one."""
+    if np.isnan(other.W).any():
+        return True
+    return float(one.geometry.norm(one.W - other.W)) <= _distance(one) + _distance(other)
+
+
+def _distance(solution: Solution) -> float:
+    """Bound on the norm of ``W - W*``, as far as the gap gives one."""
+    geometry = solution.geometry
+    if isinstance(geometry, Lp) and geometry.p > 2:
+        geometry = Schatten(geometry.p)  # whose bound is Clarkson's, and his for both
+    known = geometry.distance_to_solution(solution.value, solution.gap)
+    return float(np.fmax(known, _SAME * solution.value))
+
+
+def _uniqueness(solutions: list[Solution], choices: int) -> str:
+    """Whether other matrices have the norm of the first solution, which is the smallest."""
+    if len(solutions) > 1:
+        return "not unique"
+    unique = str(solutions[0].uniqueness)
+    # Other choices may share a norm that is not strictly convex, though no search met them.
+    settled = choices == 1 or solutions[0].geometry.unique or unique == "not unique"
+    return unique if settled else "not known"

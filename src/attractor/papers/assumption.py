@@ -1,0 +1,36 @@
+"""``Assumption``: what a statement asks of the data, as a check that runs on data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from attractor.papers.case import Case
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether data meet an assumption.
+
+    Attributes:
+        met: Whether they do.
+        found: What was found, in words and numbers.
+    """
+
+    met: bool
+    found: str
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """An assumption of a statement.
+
+    Attributes:
+        name: A few words, by which it is known: ``"unique optimum"``.
+        statement: What it asks, in a sentence.
+        check: Decides it on data.
+    """
+
+    name: str
+    statement: str
+    check: Callable[[Case], Check]

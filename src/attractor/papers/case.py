@@ -1,0 +1,177 @@
+"""``Case``: the data that a claim is examined on."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.attention import LinearHead, get_parameterization
+from attractor.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
+from attractor.files import load, save_tokens
+from attractor.geometry import Frobenius, Geometry
+from attractor.margin import MarginProblem, Solution, solve
+from attractor.selection import Selection, optimal_tokens, token_scores
+from attractor.tokens import Tokens
+
+Found = TypeVar("Found")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """One data set with everything a statement may speak of; what a token file holds.
+
+    Attributes:
+        tokens: A single data set, with labels.
+        head: The linear head: fixed, or where its training starts.
+        parameterization: What is trained: ``"W"``, ``"KQ"``, ``"p"``, ``"v, p"``, ``"v, W"``.
+        initial: Where training starts, as ``train`` takes it; None for what the claim chooses.
+        chosen: Tokens that the statement is to speak of; None for the optimal ones.
+        optimizer: How to train, as on the command line; None for what the claim chooses.
+        steps: How long to train; None for what the claim chooses.
+        about: What the data are, in words.
+    """
+
+    tokens: Tokens
+    head: LinearHead
+    parameterization: str = "W"
+    initial: Any = None
+    chosen: Selection | None = None
+    optimizer: str | None = None
+    steps: int | None = None
+    about: str = "data"
+    _known: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.tokens.instances is not None:
+            raise InvalidInputError(
+                "tokens", "they have an axis of instances", "Make a case of each, of tokens[0] first"
+            )
+        layer = get_parameterization(self.parameterization)
+        object.__setattr__(self, "parameterization", layer.name)
+        object.__setattr__(self, "tokens", layer.prepare(self.tokens))
+
+    @classmethod
+    def from_scores(
+        cls, keys: Any, scores: Any, *, parameterization: str = "p", queries: Any = None, **other: Any
+    ) -> Case:
+        """A case whose token scores are given, in place of labels and a head.
+
+        Args:
+            keys: ``(n, T, d)``.
+            scores: ``(n, T)``.
+            parameterization: What is trained.
+            queries: ``(n, e)``; ones for a prompt vector.
+            **other: The other attributes.
+        """
+        keys, values = np.asarray(keys, float), np.asarray(scores, float)[..., None]
+        queries = np.ones((len(keys), 1)) if queries is None else queries
+        tokens = Tokens(keys, queries, np.ones(len(keys)), values=values)
+        return cls(tokens, LinearHead(np.ones(1)), parameterization, **other)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> list[Case]:
+        """The cases in a token file: one for every instance.
+
+        Raises:
+            InvalidInputError: If the file cannot be used, or says neither scores nor a head.
+            FileFormatError: If it is damaged.
+        """
+        loaded, file = load(path), Path(path)
+        if loaded.head is None:
+            raise InvalidInputError(
+                "head",
+                f"{file.name} has no such array, and no scores",
+                "Add head (d,), or scores (n, T) in place of labels and head",
+            )
+        count, shared = loaded.tokens.instances, {
+            "parameterization": loaded.parameterization,
+            "initial": loaded.initial,
+            "optimizer": loaded.optimizer,
+            "steps": loaded.steps,
+        }
+        if count is None:
+            return [
+                cls(loaded.tokens, loaded.head, chosen=loaded.selection, about=file.name, **shared)
+            ]
+        weights = np.asarray(loaded.head.weight)
+        heads = weights if weights.ndim == 2 else np.broadcast_to(weights, (count, *weights.shape))
+        numbers = loaded.tokens.instance_numbers
+        return [
+            cls(
+                loaded.tokens[place],
+                LinearHead(heads[place]),
+                chosen=None if loaded.selection is None else loaded.selection[place],
+                about=f"{file.name}, instance {numbers[place]}",
+                **shared,
+            )
+            for place in range(count)
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the case as a token file."""
+        save_tokens(
+            path,
+            self.tokens,
+            self.head,
+            parameterization=self.parameterization,
+            initial=self.initial,
+            selection=self.chosen,
+            optimizer=self.optimizer,
+            steps=self.steps,
+        )
+
+    def replace(self, **changes: Any) -> Case:
+        """The case with some attributes changed."""
+        return dataclasses.replace(self, _known={}, **changes)
+
+    @property
+    def several_rows(self) -> bool:
+        """Whether more than one row has a choice between tokens."""
+        return int((self.tokens.mask.sum(-1) > 1).sum()) > 1
+
+    @cached_property
+    def scores(self) -> Float[np.ndarray, "sequence query token"]:
+        """Token scores; minus infinity where masked."""
+        return token_scores(self.tokens, self.head)
+
+    @cached_property
+    def optimal(self) -> Selection:
+        """The tokens of the highest scores; tied ones together."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TiedTokensWarning)
+            return optimal_tokens(self.tokens, self.head)
+
+    @property
+    def selection(self) -> Selection:
+        """The tokens that the statement speaks of: those chosen, or the optimal ones."""
+        return self.optimal if self.chosen is None else self.chosen
+
+    def solution(
+        self, geometry: Geometry = Frobenius(), selection: Selection | None = None  # noqa: B008
+    ) -> Solution:
+        """The solution of the margin problem of a selection; that of the case if None."""
+        selection = self.selection if selection is None else selection
+
+        def compute() -> Solution:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DuplicateTokensWarning)
+                problem = MarginProblem.from_selection(self.tokens, selection, ties="equal")
+            found = solve(problem, geometry)
+            assert isinstance(found, Solution)
+            return found
+
+        return self.once(("solution", geometry.name, selection.mask.tobytes()), compute)
+
+    def once(self, key: Any, compute: Callable[[], Found]) -> Found:
+        """What ``compute`` gives, computed the first time only; checks share their work so."""
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]

@@ -1,0 +1,107 @@
+"""``Claim``: a published statement that can be checked on data."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from attractor.papers.assumption import Assumption
+from attractor.papers.case import Case
+from attractor.papers.paper import Paper
+
+
+class Outcome(enum.Enum):
+    """What became of a claim on data."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    ASSUMPTION_NOT_MET = "assumption not met"
+    VACUOUS = "vacuous here"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured of a conclusion.
+
+    Attributes:
+        value: The number that is held against the tolerance; NaN where there is none, which fails.
+        checked: On how many things it rests; with 0 the claim says nothing about these data.
+        details: Other numbers and words that a reader would want.
+    """
+
+    value: float
+    checked: int = 1
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a statement concludes, as a measurement with a tolerance.
+
+    Attributes:
+        quantity: What is measured, as a formula or in words.
+        measure: Measures it: a case and the seed of all that is random in it.
+        bound: The tolerance.
+        reason: Why this tolerance.
+        sense: ``"<="`` or ``">="``: on which side of the tolerance the conclusion holds.
+    """
+
+    quantity: str
+    measure: Callable[[Case, int], Measurement]
+    bound: float
+    reason: str
+    sense: Literal["<=", ">="] = "<="
+
+    def met_by(self, measured: Measurement) -> bool:
+        """Whether a measurement agrees with the conclusion; NaN does not."""
+        if math.isnan(measured.value):
+            return False
+        return measured.value <= self.bound if self.sense == "<=" else measured.value >= self.bound
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, with everything needed to check it on data.
+
+    Attributes:
+        name: ``paper/name``.
+        paper: The paper it is from.
+        statement: The statement by its subject, for citations.
+        summary: A line that says what is claimed.
+        assumptions: What it asks of the data; decided before anything is measured.
+        conclusion: What it concludes.
+        control: A wrong conclusion, measured the same way, which must fail: the same limit held
+            against another selection, another norm, another exponent. Where it passes too, the
+            measurement cannot tell right from wrong, and the claim is vacuous there.
+        data: The paper's data, or data of the paper's kind; a seed names what is random.
+        broken: By name of an assumption, data that break it.
+        holding: Data where the claim holds; the first of ``data`` if None.
+        note: What a reader of the list should know, such as why tolerances are what they are;
+            never looked at when an outcome is computed.
+        search: Candidates for counterexamples, small ones first, or None.
+    """
+
+    name: str
+    paper: Paper
+    statement: str
+    summary: str
+    assumptions: Sequence[Assumption]
+    conclusion: Conclusion
+    control: Conclusion
+    data: Callable[[int], Sequence[Case]]
+    broken: Mapping[str, Callable[[], Case]]
+    holding: Callable[[], Case] | None = None
+    note: str = ""
+    search: Callable[[int], Sequence[Case]] | None = None
+
+    @property
+    def bibtex(self) -> str:
+        """How to cite the statement."""
+        return self.paper.bibtex(self.statement)
+
+    def example(self) -> Case:
+        """Data where the claim holds."""
+        return self.data(0)[0] if self.holding is None else self.holding()

@@ -1,0 +1,193 @@
+"""``draw``: a figure's data computed, drawn and written, or taken from an earlier run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from attractor.errors import AttractorError, FileFormatError, InvalidInputError
+from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
+from attractor.plots.style import save_figure, style
+from attractor.provenance import Provenance, embed, read_provenance
+from attractor.storage import atomic_file
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    """A figure that has been drawn.
+
+    Attributes:
+        figure: What it is.
+        data: Its labeled data.
+        caption: What is to be seen.
+        readings: Its conclusion, as numbers.
+        provenance: Where it comes from.
+        files: The files written, by kind.
+        computed: Whether the data were computed now, and not by an earlier run.
+    """
+
+    figure: PaperFigure
+    data: xr.Dataset
+    caption: str
+    readings: tuple[Reading, ...]
+    provenance: Provenance
+    files: Mapping[str, Path]
+    computed: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the figure shows what it is drawn for."""
+        return all(reading.agrees for reading in self.readings)
+
+
+def compute(
+    figure: PaperFigure,
+    *,
+    size: str = "quick",
+    seeds: int | None = None,
+    seed: int = 0,
+    as_published: bool = False,
+    progress: bool = False,
+    folder: Path | None = None,
+) -> tuple[xr.Dataset, Provenance]:
+    """Computes the data of a figure.
+
+    Args:
+        figure: The figure.
+        size: ``"quick"``, ``"small"`` or ``"paper"``.
+        seeds: How many trials or data sets, where not as the size says.
+        seed: The first seed.
+        as_published: Whether to add the artifact of the published figure.
+        progress: Whether to show progress bars.
+        folder: Where long work may keep checkpoints.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used.
+    """
+    if size not in SIZES:
+        raise InvalidInputError("size", f"{size!r} is none", f"Give one of {', '.join(SIZES)}")
+    if seeds is not None and seeds < 1:
+        raise InvalidInputError("seeds", f"it is {seeds}", "Give 1 or more")
+    if as_published and not figure.artifact:
+        raise InvalidInputError(
+            "as_published",
+            f"the published form of {figure.name} has no artifact to reproduce",
+            "Leave it out",
+        )
+    settings = figure.settings(size, seeds)
+    request = Request(size, settings, seed, as_published, progress, folder)
+    data = figure.compute(request)
+    arguments = {"size": size, "seeds": settings["seeds"], "seed": seed}
+    arguments["as_published"] = as_published
+    hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
+    provenance = Provenance.record(
+        "figure",
+        figure.name,
+        arguments=arguments,
+        data=hashes or None,
+        seeds=range(seed, seed + settings["seeds"]),
+        settings=settings,
+        bibtex=[figure.bibtex],
+    )
+    return data, provenance
+
+
+def draw(
+    figure: PaperFigure,
+    out: str | os.PathLike[str],
+    *,
+    size: str = "quick",
+    seeds: int | None = None,
+    seed: int = 0,
+    as_published: bool = False,
+    progress: bool = False,
+) -> DrawnFigure:
+    """Draws a figure and writes it as PNG, SVG, labeled data (NetCDF) and caption.
+
+    Data that an earlier run has left in the folder, with the same settings and version, are taken
+    as they are; work that was killed goes on from its last checkpoint.
+
+    Args:
+        figure: The figure.
+        out: The folder; files go to a subfolder of the paper's name.
+        size: ``"quick"``, ``"small"`` or ``"paper"``.
+        seeds: How many trials or data sets, where not as the size says.
+        seed: The first seed.
+        as_published: Whether to draw the artifact of the published figure beside the exact one.
+        progress: Whether to show progress bars.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used.
+    """
+    base = Path(out) / figure.name
+    base.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{base.name}-as-published" if as_published else base.name
+    files = {kind: base.with_name(f"{name}.{kind}") for kind in ("nc", "png", "svg", "txt")}
+    folder = base.with_name(f".{name}-unfinished")
+    asked = {"size": size, "seeds": figure.settings(size, seeds)["seeds"], "seed": seed}
+    asked["as_published"] = as_published
+    known = _finished(files["nc"], figure, asked)
+    if known is None:
+        data, provenance = compute(
+            figure,
+            size=size,
+            seeds=seeds,
+            seed=seed,
+            as_published=as_published,
+            progress=progress,
+            folder=folder,
+        )
+        with atomic_file(files["nc"]) as temporary:
+            data.to_netcdf(temporary, engine="h5netcdf")
+            embed(temporary, provenance)
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        data, provenance = known
+    caption = figure.caption(data)
+    with style():
+        save_figure(figure.draw(data), base.parent, name, provenance=provenance)
+    with atomic_file(files["txt"]) as temporary:
+        temporary.write_text(f"{caption}\n\n{figure.bibtex}\n", encoding="utf-8")
+    readings = tuple(figure.readings(data))
+    return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
+
+
+def _finished(
+    file: Path, figure: PaperFigure, asked: Mapping[str, Any]
+) -> tuple[xr.Dataset, Provenance] | None:
+    """Data of an earlier run, if they are what is asked for."""
+    if not file.is_file():
+        return None
+    try:
+        found = read_provenance(file)
+    except AttractorError:
+        return None
+    now = Provenance.record(
+        "figure",
+        figure.name,
+        arguments=asked,
+        data=found.data,
+        seeds=found.seeds,
+        settings=figure.settings(asked["size"], asked["seeds"]),
+        bibtex=[figure.bibtex],
+    )
+    return (read_data(file), found) if found == now else None
+
+
+def read_data(file: Path) -> xr.Dataset:
+    """Reads the labeled data of a figure.
+
+    Raises:
+        FileFormatError: If the file is damaged.
+    """
+    try:
+        with xr.open_dataset(file, engine="h5netcdf") as stored:
+            return stored.load()
+    except (OSError, ValueError, KeyError) as error:
+        raise FileFormatError(f"{file} is damaged or is no NetCDF file ({error}).") from None

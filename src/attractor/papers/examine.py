@@ -1,0 +1,78 @@
+"""``examine``: what becomes of a claim on data. The outcome is always computed, never stored."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from attractor.papers.assumption import Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Measurement, Outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What became of a claim on one data set.
+
+    Attributes:
+        claim: The claim.
+        case: The data.
+        outcome: The outcome.
+        reason: Why, in a sentence.
+        checks: What was found of every assumption, by name.
+        measured: The conclusion as measured, or None if an assumption is not met.
+        control: The negative control as measured, or None if it was not needed.
+    """
+
+    claim: Claim
+    case: Case
+    outcome: Outcome
+    reason: str
+    checks: dict[str, Check]
+    measured: Measurement | None = None
+    control: Measurement | None = None
+
+
+def examine(claim: Claim, case: Case, seed: int = 0) -> Finding:
+    """Checks the assumptions on data, then measures the conclusion and its negative control.
+
+    Args:
+        claim: The claim.
+        case: The data.
+        seed: Names all that is random in the measurement.
+    """
+    checks: dict[str, Check] = {}
+    for assumption in claim.assumptions:
+        checks[assumption.name] = check = assumption.check(case)
+        if not check.met:  # later assumptions may only make sense where earlier ones are met
+            reason = f"{assumption.name}: {check.found}"
+            return Finding(claim, case, Outcome.ASSUMPTION_NOT_MET, reason, checks)
+    measured = claim.conclusion.measure(case, seed)
+    if measured.checked == 0:
+        reason = "there is nothing on these data that the claim speaks of"
+        return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured)
+    words = f"{claim.conclusion.quantity} is {measured.value:.4g}"
+    limit = f"{claim.conclusion.sense} {claim.conclusion.bound:.4g} expected"
+    if not claim.conclusion.met_by(measured):
+        reason = f"{words}, {limit}"
+        return Finding(claim, case, Outcome.FAILS, reason, checks, measured)
+    control = claim.control.measure(case, seed)
+    if claim.control.met_by(control):
+        reason = f"the measurement cannot tell it from a wrong claim ({claim.control.quantity})"
+        return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured, control)
+    return Finding(claim, case, Outcome.HOLDS, f"{words}, {limit}", checks, measured, control)
+
+
+def examine_control(claim: Claim, case: Case, seed: int = 0) -> Finding:
+    """Examines the negative control in place of the conclusion: it must fail."""
+    wrong = dataclasses.replace(claim, conclusion=claim.control, control=claim.conclusion)
+    return examine(wrong, case, seed)
+
+
+def overall(findings: Iterable[Finding]) -> Outcome:
+    """One outcome for several data sets: a single failure is a failure."""
+    seen: Sequence[Outcome] = [finding.outcome for finding in findings]
+    for outcome in (Outcome.FAILS, Outcome.HOLDS, Outcome.VACUOUS):
+        if outcome in seen:
+            return outcome
+    return Outcome.ASSUMPTION_NOT_MET

@@ -1,0 +1,142 @@
+"""The hypotheses that several statements share, each as a check that runs on data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.attention import get_parameterization
+from attractor.geometry import Frobenius, Geometry
+from attractor.margin import check_local_optimality
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+
+_ROUNDING = 1e-9
+"""Relative difference up to which two scores, or a margin and 1, count as equal."""
+
+
+def trains(*names: str) -> Assumption:
+    """The statement speaks of certain parameterizations only."""
+    words = " or ".join(names)
+
+    def check(case: Case) -> Check:
+        found = get_parameterization(case.parameterization).name
+        return Check(found in names, f"what is trained is {found}")
+
+    return Assumption("parameterization", f"What is trained is {words}.", check)
+
+
+def _unique_optimum(case: Case) -> Check:
+    rows = case.tokens.mask.sum(-1) > 1
+    tied = int((case.optimal.mask.sum(-1) > 1)[rows].sum())
+    if tied:
+        return Check(False, f"{tied} of {int(rows.sum())} rows have several best tokens")
+    return Check(True, "every row has one best token")
+
+
+UNIQUE_OPTIMUM = Assumption(
+    "unique optimum", "In every row one token has the highest score.", _unique_optimum
+)
+
+
+def feasible(geometry: Geometry = Frobenius()) -> Assumption:  # noqa: B008 - immutable
+    """The margin problem of the selection has a solution; that does not depend on the norm."""
+
+    def check(case: Case) -> Check:
+        solution = case.solution(geometry)
+        if np.isfinite(solution.value):
+            return Check(True, f"the least norm is {float(solution.value):.6g}")
+        return Check(False, "some constraints of the selection contradict each other")
+
+    return Assumption(
+        "feasible", "The margin problem of the selected tokens has a solution.", check
+    )
+
+
+FEASIBLE = feasible()
+
+
+def _several_rows(case: Case) -> Check:
+    rows = int((case.tokens.mask.sum(-1) > 1).sum())
+    return Check(rows > 1, f"{rows} {'row has' if rows == 1 else 'rows have'} a choice of tokens")
+
+
+SEVERAL_ROWS = Assumption(
+    "several rows", "Two or more rows choose between tokens.", _several_rows
+)
+
+
+def _one_row(case: Case) -> Check:
+    check = _several_rows(case)
+    return Check(not check.met, check.found)
+
+
+ONE_ROW = Assumption("one row", "One row alone chooses between tokens.", _one_row)
+
+
+def _equal_other_scores(case: Case) -> Check:
+    others = case.tokens.mask & ~case.optimal.mask
+    scores = np.where(others, case.scores, np.nan)
+    with np.errstate(all="ignore"):
+        finite = others.any(-1)
+        spread = np.nanmax(scores[finite], axis=-1) - np.nanmin(scores[finite], axis=-1)
+    scale = np.abs(case.scores[case.tokens.mask]).max()
+    worst = float(spread.max(initial=0.0))
+    return Check(worst <= _ROUNDING * scale, f"scores of other tokens differ by up to {worst:.3g}")
+
+
+EQUAL_OTHER_SCORES = Assumption(
+    "equal other scores",
+    "In every row all tokens but the best have the same score.",
+    _equal_other_scores,
+)
+
+
+def _all_support(case: Case) -> Check:
+    solution = case.solution(selection=case.optimal)
+    if not np.isfinite(solution.value):
+        return Check(False, "the margin problem of the best tokens has no solution")
+    others = case.tokens.mask & ~case.optimal.mask
+    missing = int((others & ~solution.support_tokens).sum())
+    return Check(missing == 0, f"{missing} of {int(others.sum())} other tokens are not support tokens")
+
+
+ALL_TOKENS_SUPPORT = Assumption(
+    "all tokens support",
+    "Every token but the best stands at the margin of the best tokens' solution.",
+    _all_support,
+)
+
+
+def _equal_or_support(case: Case) -> Check:
+    equal, support = _equal_other_scores(case), _all_support(case)
+    return Check(equal.met or support.met, f"{equal.found}; {support.found}")
+
+
+EQUAL_SCORES_OR_ALL_SUPPORT = Assumption(
+    "equal scores or all support",
+    "All tokens but the best have equal scores in every row, or all are support tokens.",
+    _equal_or_support,
+)
+
+
+def locally_optimal(geometry: Geometry = Frobenius()) -> Assumption:  # noqa: B008 - immutable
+    """Every support token of the selection has a lower score than the selected token."""
+
+    def check(case: Case) -> Check:
+        found = check_local_optimality(
+            case.tokens, case.head, case.selection, case.solution(geometry)
+        )
+        if bool(found.holds):
+            return Check(True, f"smallest advantage {float(found.worst_advantage):.3g}")
+        if not np.isfinite(case.solution(geometry).value):
+            return Check(False, "the margin problem of the selection has no solution")
+        return Check(False, f"a support token scores higher by {-float(found.worst_advantage):.3g}")
+
+    return Assumption(
+        "locally optimal",
+        "The selection is feasible, and its support tokens have lower scores than its own.",
+        check,
+    )
+
+
+LOCALLY_OPTIMAL = locally_optimal()

@@ -1,0 +1,1 @@
+"""*Max-Margin Token Selection in Attention Mechanism*: data, claims, figures."""

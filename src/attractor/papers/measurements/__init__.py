@@ -1,0 +1,1 @@
+"""What conclusions measure, where several claims measure the same."""

@@ -1,0 +1,46 @@
+"""How the gradient points, at given and at random parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from attractor.attention import AttentionMatrix, get_loss, scaled_gradient
+from attractor.attention.rows import attention_rows
+from attractor.papers.case import Case
+from attractor.precision import double_precision
+
+LENGTHS = (0.1, 1.0, 5.0, 30.0)
+"""Norms of random parameters, in units of the norm of the solution."""
+
+
+def random_matrices(case: Case, seed: int, each: int = 250) -> Float[np.ndarray, "batch d e"]:
+    """Random matrices of several norms, in units of the norm of the case's solution."""
+    random = np.random.default_rng([seed, 7])
+    shape = (len(LENGTHS), each, case.tokens.key_dimension, case.tokens.query_dimension)
+    matrices = random.standard_normal(shape)
+    matrices /= np.linalg.norm(matrices, axis=(-1, -2), keepdims=True)
+    lengths = np.array(LENGTHS) * float(case.solution().value)
+    return (matrices * lengths[:, None, None, None]).reshape(-1, *shape[2:])
+
+
+def descent_directions(
+    case: Case, matrices: Float[np.ndarray, "batch d e"], loss: str = "logistic"
+) -> Float[np.ndarray, "batch d e"]:
+    """Minus the gradient in the attention matrix, scaled to length one; exact at any magnitude."""
+    chosen = get_loss(loss)
+
+    def one(matrix: Any, head: Any, rows: Any) -> Any:
+        found = scaled_gradient(AttentionMatrix(), chosen, matrix, head, rows)
+        return found.attention.mantissa
+
+    with double_precision():
+        rows = attention_rows(case.tokens)
+        every = jax.jit(jax.vmap(one, (0, None, None)))
+        gradients = np.asarray(every(jnp.asarray(matrices), case.head, rows))
+    norms = np.linalg.norm(gradients, axis=(-1, -2), keepdims=True)
+    return -gradients / np.where(norms > 0, norms, 1.0)

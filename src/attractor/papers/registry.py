@@ -1,0 +1,86 @@
+"""The registries of claims and of figures."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TypeVar
+
+from attractor.errors import InvalidInputError
+from attractor.papers.claim import Claim
+from attractor.papers.figure import PaperFigure
+from attractor.papers.paper import get_paper
+
+Named = TypeVar("Named", Claim, PaperFigure)
+
+_PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent")
+
+
+def all_claims(paper: str | None = None) -> dict[str, Claim]:
+    """Every claim by name, of one paper or of all, in the order of the papers' texts.
+
+    Raises:
+        InvalidInputError: If there is no such paper.
+    """
+    return _of_paper(_found("claims", Claim), paper)
+
+
+def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
+    """Every figure by name, of one paper or of all, in the order of the papers.
+
+    Raises:
+        InvalidInputError: If there is no such paper.
+    """
+    return _of_paper(_found("figures", PaperFigure), paper)
+
+
+def get_claim(name: str) -> Claim:
+    """Finds a claim.
+
+    Raises:
+        InvalidInputError: If there is none of that name; suggests near ones.
+    """
+    return _named(all_claims(), name, "claim")
+
+
+def get_figure(name: str) -> PaperFigure:
+    """Finds a figure.
+
+    Raises:
+        InvalidInputError: If there is none of that name; suggests near ones.
+    """
+    return _named(all_figures(), name, "figure")
+
+
+@cache
+def _found(folder: str, kind: type[Named]) -> dict[str, Named]:
+    """What every module of the papers' folders holds, in the order their ``__init__`` says."""
+    found: dict[str, Named] = {}
+    for package in _PACKAGES:
+        room = importlib.import_module(f"attractor.papers.{package}.{folder}")
+        modules = [importlib.import_module(f"{room.__name__}.{name}") for name in room.ORDER]
+        unlisted = {module.name for module in pkgutil.iter_modules(room.__path__)} - set(room.ORDER)
+        for module in modules:
+            for thing in vars(module).values():
+                if isinstance(thing, kind):
+                    found.setdefault(thing.name, thing)
+        assert all(name.startswith("_") for name in unlisted), unlisted
+    return found
+
+
+def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named]:
+    if paper is None:
+        return dict(things)
+    known = get_paper(paper)
+    return {name: thing for name, thing in things.items() if thing.paper is known}
+
+
+def _named(things: Mapping[str, Named], name: str, kind: str) -> Named:
+    if name in things:
+        return things[name]
+    near: Sequence[str] = difflib.get_close_matches(name, things, n=3, cutoff=0.5)
+    remedy = f"Did you mean {' or '.join(near)}?" if near else f"`attractor {kind}s` lists them"
+    raise InvalidInputError("name", f"there is no {kind} {name!r}", remedy)

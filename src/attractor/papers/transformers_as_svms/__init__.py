@@ -1,0 +1,1 @@
+"""*Transformers as Support Vector Machines*: data, claims, figures."""

@@ -1,0 +1,3 @@
+"""Its figures, in the order of the text."""
+
+ORDER: tuple[str, ...] = ()
