@@ -11,7 +11,7 @@ SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
     "attention", "selection", "margin", "training", "torch", "analysis", "datasets", "files",
-    "plots", "report", "cli",
+    "provenance", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 
 

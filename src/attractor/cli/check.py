@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from attractor.analysis import verify
-from attractor.cli.inputs import GIVEN, layout_help, problem_for, read_tokens, select
+from attractor.cli.inputs import (
+    GIVEN,
+    NAMED,
+    Plan,
+    layout_help,
+    plan,
+    problem_for,
+    read_tokens,
+    select,
+)
 from attractor.cli.options import (
     Json,
-    LearningRate,
+    OptionalLearningRate,
     Quiet,
     Report,
     Seed,
@@ -18,10 +27,11 @@ from attractor.cli.options import (
     TokenFile,
 )
 from attractor.cli.session import ExitCode, session
-from attractor.geometry import Frobenius
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius, Geometry
 from attractor.margin import Solution, solve
 from attractor.storage import check_replaceable
-from attractor.training import normalized_gradient_descent, train
+from attractor.training import train
 
 HELP = layout_help(
     "Solve for the direction training must take, train, hold one against the other, and write a "
@@ -33,9 +43,9 @@ def check(
     file: TokenFile,
     out: Report = Path("attractor-check"),
     selection: SelectedTokens = None,
-    steps: Steps = 5000,
-    lr: LearningRate = 0.1,
-    seeds: Seeds = 10,
+    steps: Steps = None,
+    lr: OptionalLearningRate = None,
+    seeds: Seeds = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -49,8 +59,10 @@ def check(
 
         check_replaceable(out, MARKER)
         loaded = read_tokens(file)
+        how = plan(loaded, lr=lr, steps=steps, seeds=seeds)
+        geometry = _descended(how) if loaded.head is not None else Frobenius()
         chosen, about = select(loaded, file, selection)
-        solution = solve(problem_for(loaded, chosen), Frobenius(), progress=current.progress)
+        solution = solve(problem_for(loaded, chosen), geometry, progress=current.progress)
         assert isinstance(solution, Solution)
         current.say(*prediction_sentences(solution, about))
         verdict = None
@@ -60,13 +72,15 @@ def check(
             trajectory = train(
                 loaded.tokens,
                 loaded.head,
-                normalized_gradient_descent(lr),
-                steps=steps,
-                seeds=seeds,
+                how.optimizer,
+                steps=how.steps,
+                seeds=how.seeds,
                 seed=seed,
+                initial=loaded.initial,
+                parameterization=how.method.layer,
                 progress=current.progress,
             )
-            compare_with_given = about == GIVEN and not infeasible_count(solution)
+            compare_with_given = about in (NAMED, GIVEN) and not infeasible_count(solution)
             verdict = verify(trajectory, solution if compare_with_given else None)
             current.say(verdict.table(), *verdict_sentences(verdict))
         summary = write_report(
@@ -83,3 +97,16 @@ def check(
             current.exit_code = ExitCode.INFEASIBLE
             current.say("The report names the constraints that conflict.")
         current.say(f"Report: {page.absolute()}")
+
+
+def _descended(how: Plan) -> Geometry:
+    """The norm that training descends, in which its direction is predicted."""
+    geometry = how.method.own_norm
+    if geometry is None:
+        raise InvalidInputError(
+            "optimizer",
+            f"which norm {how.method.name} descends in {how.method.layer.name} is not known, so "
+            "there is no direction to hold the run against",
+            "Take another one, or `attractor solve --norm` and `attractor train` apart",
+        )
+    return geometry

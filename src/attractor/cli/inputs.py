@@ -1,20 +1,50 @@
-"""What the user gave: a token file, and perhaps a selection."""
+"""What the user gave: a token file, and what stands over it on the command line."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attractor.attention import LinearHead, get_loss
+from attractor.attention import LinearHead, get_loss, get_parameterization
+from attractor.attention.losses import is_margin_loss
 from attractor.errors import InvalidInputError
 from attractor.files import LAYOUT, LoadedTokens, load
 from attractor.margin import MarginProblem
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
+from attractor.training import Optimizer
+
+if TYPE_CHECKING:
+    from attractor.analysis.bias import Method
 
 BEST = "the tokens with the highest scores"
+BEST_AT_START = "the tokens with the highest scores for the head that training starts from"
+NAMED = "the tokens that the file names"
 GIVEN = "the tokens given with --selection"
+
+OPTIMIZER = "normalized gradient descent"
+STEPS = 5000
+SEEDS = 10
+"""How to train where neither the file nor the command line says it."""
+
+
+class Plan(NamedTuple):
+    """How to train.
+
+    Attributes:
+        method: The optimizer by name, and what it trains.
+        optimizer: The optimizer itself.
+        steps: Number of steps.
+        seeds: Number of starts.
+    """
+
+    method: Method
+    optimizer: Optimizer
+    steps: int
+    seeds: int
 
 
 def layout_help(first: str) -> str:
@@ -25,24 +55,84 @@ def layout_help(first: str) -> str:
         f"{name:<{width}}  {shape:<{shapes}}  {what}" for name, (shape, what) in LAYOUT.items()
     ]
     return (
-        f"{first}\n\nFILE is a .npz or .safetensors file that holds these arrays, in float32 or "
-        "float64:\n\n\b\n" + "\n".join(lines) + "\n\nEvery array but the last may have one "
-        "leading axis of instances: data sets treated side by side. "
+        f"{first}\n\nFILE is a .npz or .safetensors file. It holds arrays, in float32 or float64 "
+        "where nothing else is said, and texts: arrays without axes in .npz, metadata in "
+        ".safetensors.\n\n\b\n" + "\n".join(lines) + "\n\nEvery array but the last two may have "
+        "one leading axis of instances: data sets treated side by side. With K queries a sequence, "
+        "queries, labels, mask and selection have an axis for them behind that of sequences, and "
+        "scores may. Where there are values, the head has their dimension v. "
+        "Options stand over what the file says. "
         "`attractor example tokens tokens.npz` writes such a file. Exit codes: 0 done, "
         "2 bad input, 3 infeasible, 130 interrupted."
     )
 
 
-def read_tokens(file: Path, loss: str = "logistic") -> LoadedTokens:
-    """Reads a token file whose labels suit a loss.
+def read_tokens(
+    file: Path, loss: str = "logistic", parameterization: str | None = None
+) -> LoadedTokens:
+    """Reads a token file whose labels suit a loss, with rows as what is trained speaks of them.
+
+    Args:
+        file: The file.
+        loss: Name of the loss.
+        parameterization: What is trained, over what the file says.
 
     Raises:
         InvalidInputError: If anything in it cannot be used.
     """
+    known_loss = get_loss(loss)
     loaded = load(file)
+    if loaded.from_scores and not is_margin_loss(loss):
+        raise InvalidInputError(
+            "loss",
+            f"{file.name} holds scores, and {loss} is not made less by higher ones",
+            "Take logistic, exponential or linear, or give labels and head in place of scores",
+        )
     assert loaded.tokens.labels is not None
-    get_loss(loss).validate(loaded.tokens.labels)
-    return loaded
+    known_loss.validate(loaded.tokens.labels)
+    own = get_parameterization(loaded.parameterization)
+    layer = own if parameterization is None else get_parameterization(parameterization)
+    if loaded.initial is not None and set(layer.shapes(1, 1)) != set(own.shapes(1, 1)):
+        raise InvalidInputError(
+            "parameterization",
+            f"{layer.name!r} is asked for, but {file.name} says where {own.name!r} starts",
+            "Leave the option out, or initial out of the file",
+        )
+    return dataclasses.replace(
+        loaded, tokens=layer.prepare(loaded.tokens), parameterization=layer.name
+    )
+
+
+def plan(
+    loaded: LoadedTokens,
+    *,
+    optimizer: str | None = None,
+    lr: float | None = None,
+    steps: int | None = None,
+    seeds: int | None = None,
+) -> Plan:
+    """How to train: as the command line says; else as the file does; else as documented.
+
+    A start in the file is one start, so that one seed is trained from it.
+
+    Raises:
+        InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
+    """
+    from attractor.analysis.bias import load_method
+
+    method = load_method(
+        optimizer or loaded.optimizer or OPTIMIZER,
+        learning_rate=lr,
+        parameterization=loaded.parameterization,
+    )
+    if not isinstance(method.optimizer, Optimizer):
+        raise InvalidInputError(
+            "optimizer",
+            f"{method.name} is a PyTorch optimizer",
+            "Give one of optax; `attractor matrix` takes PyTorch optimizers",
+        )
+    own_seeds = SEEDS if loaded.initial is None else 1
+    return Plan(method, method.optimizer, steps or loaded.steps or STEPS, seeds or own_seeds)
 
 
 def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -> LinearHead:
@@ -60,7 +150,7 @@ def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -
         f"{file.name} has no such array, so it is not known what the attention output is used for",
         f"Add head ({d},), the fixed vector v that turns the attention output x into the "
         f"prediction v^T x: numpy.savez({file.name!r}, keys=..., queries=..., labels=..., "
-        f"head=v).{other}",
+        f"head=v). Or give scores (n, T), one for each token, in place of labels and head.{other}",
     )
 
 
@@ -70,9 +160,12 @@ def select(loaded: LoadedTokens, file: Path, numbers: str | None) -> tuple[Selec
     Raises:
         InvalidInputError: If there is neither a head nor a selection, or it does not fit.
     """
+    if numbers is None and loaded.selection is not None:
+        return loaded.selection, NAMED
     if numbers is None:
         head = need_head(loaded, file, or_selection=True)
-        return optimal_tokens(loaded.tokens, head), BEST
+        trained = get_parameterization(loaded.parameterization).trains_head
+        return optimal_tokens(loaded.tokens, head), BEST_AT_START if trained else BEST
     return _parse(numbers, loaded.tokens), GIVEN
 
 

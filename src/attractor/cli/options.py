@@ -18,16 +18,26 @@ Seed = Annotated[int, typer.Option(min=0, help="The first seed; names all that i
 UnusedSeed = Annotated[
     int, typer.Option(min=0, help="Taken by every command; nothing is random in this one.")
 ]
-Seeds = Annotated[int, typer.Option(min=1, help="Initial matrices to train from, per data set.")]
-Steps = Annotated[int, typer.Option(min=1, help="Training steps.")]
-LearningRate = Annotated[float, typer.Option("--lr", help="Length of a training step.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Random starts for each data set; default: 10, or 1 if the file says where to start.",
+    ),
+]
+Steps = Annotated[
+    int | None, typer.Option(min=1, help="Training steps; default: those of the file, or 5000.")
+]
 OPTIMIZER_HELP = (
     "A name with its settings, such as md:p=1.5, or module:factory: a function without arguments "
     "that returns an optax transformation"
 )
 OptionalLearningRate = Annotated[
     float | None,
-    typer.Option("--lr", help="Learning rate of an optimizer given by name; default: 0.1."),
+    typer.Option(
+        "--lr",
+        help="Learning rate of an optimizer with a name; default: that behind the name, or 0.1.",
+    ),
 ]
 Report = Annotated[
     Path, typer.Option("--out", help="Folder for the report, new or written by an earlier run.")

@@ -10,16 +10,20 @@ import numpy as np
 import typer
 from jaxtyping import Float
 
-from attractor.cli.inputs import layout_help, problem_for, read_tokens, select
+from attractor.cli.inputs import layout_help, plan, problem_for, read_tokens, select
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
-from attractor.geometry import get_geometry, registered_geometries
+from attractor.geometry import Frobenius, get_geometry, registered_geometries
 from attractor.margin import Solution
 from attractor.margin import solve as solve_problem
 from attractor.storage import atomic_file, check_writable
 
-_NORM_HELP = "The norm to minimize: " + ", ".join(kind.spelling for kind in registered_geometries())
+_NORM_HELP = (
+    "The norm to minimize: "
+    + ", ".join(kind.spelling for kind in registered_geometries())
+    + "; default: the one that the file's optimizer descends, or frobenius."
+)
 _MOST_PAIRS = 20
 """Support tokens printed; all of them are in the JSON object and the NetCDF file."""
 
@@ -28,7 +32,7 @@ HELP = layout_help("Solve the margin problem for the direction training must tak
 
 def solve(
     file: TokenFile,
-    norm: Annotated[str, typer.Option(help=_NORM_HELP)] = "frobenius",
+    norm: Annotated[str | None, typer.Option(help=_NORM_HELP)] = None,
     selection: SelectedTokens = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="NetCDF file for the solution, such as W.nc.")
@@ -48,7 +52,7 @@ def solve(
         from attractor.report.support import support_pairs, support_table
         from attractor.report.words import prediction_sentences
 
-        geometry = get_geometry(norm)
+        geometry = None if norm is None else get_geometry(norm)
         for name, path in (("out", out), ("certificate", certificate)):
             if path is not None:
                 check_writable(name, path)
@@ -60,6 +64,7 @@ def solve(
                 "A certificate is of one; leave the axis of instances out of the file",
             )
         chosen, about = select(loaded, file, selection)
+        geometry = geometry or plan(loaded).method.own_norm or Frobenius()
         solution = solve_problem(problem_for(loaded, chosen), geometry, progress=current.progress)
         assert isinstance(solution, Solution)
         numbers = loaded.tokens.instance_numbers

@@ -158,10 +158,12 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
         )
     if "selection_agreement" in verdict.data:
         agreement = verdict.selection_agreement
+        whole, trials = int((agreement == 1).sum()), agreement.size
+        reached = {trials: "reached", 0: "did not reach"}.get(whole)
         sentences.append(
             f"In {100 * float(agreement.mean()):.3g} % of the sequences attention ended on the "
-            f"token predicted beforehand; in {int((agreement == 1).sum())} of {agreement.size} "
-            "trials it did so in every sequence."
+            f"token predicted beforehand; in {whole} of {trials} trials it did so in every "
+            "sequence" + (f": training {reached} the predicted tokens." if reached else ".")
         )
     sentences.extend(f"ERROR: {error}." for error in verdict.errors)
     return sentences

@@ -1,9 +1,9 @@
 import optax
 import pytest
 
-from attractor.analysis.bias import as_method, load_method
+from attractor.analysis.bias import as_method, load_method, named_optimizer
 from attractor.errors import InvalidInputError
-from attractor.training import Optimizer, sign_descent
+from attractor.training import Optimizer, gradient_descent, sign_descent
 
 MODULE = """
 import jax
@@ -80,6 +80,15 @@ def test_names():
     assert load_method("md-1.5").optimizer.settings["learning_rate"] == 0.1
     assert load_method("md:p=1.5", learning_rate=0.7).own_norm.name == "l_1.5"
     assert load_method("polyak").optimizer.name == "Polyak step"
+    assert load_method("ngd:learning_rate=3").optimizer.settings["learning_rate"] == 3
+    assert load_method("gd:learning_rate=3", learning_rate=2).optimizer is gradient_descent(2)
+    with pytest.raises(InvalidInputError, match="learning_rate"):
+        load_method("gd", learning_rate=0.0)
+
+
+def test_a_name_alone_imports_nothing(module):
+    with pytest.raises(InvalidInputError, match="none is called"):
+        named_optimizer(f"{module}:signs")
 
 
 def test_the_folder_is_left_out_of_the_path_again(module, tmp_path):

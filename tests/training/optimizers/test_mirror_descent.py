@@ -249,6 +249,26 @@ def test_the_time_of_a_step_is_by_the_dual_norm(p, seed, log_scale):
             assert found == pytest.approx(wanted, rel=1e-14, abs=1e-13)
 
 
+@pytest.mark.parametrize("log_scale", (0.0, np.log(1e-16), -600.0))
+@pytest.mark.parametrize("per_factor", (False, True))
+def test_a_guarded_norm_divides_by_the_dual_norm_plus_eps(log_scale, per_factor):
+    p, eps = 1.75, 2.22e-16
+    step = mirror_descent(0.1, p, per_factor=per_factor, eps=eps)
+    G = {"K": np.array([[3.0, -1.0]]), "Q": np.array([[0.5, 4.0]])}
+    sizes = {name: Lp(p).dual_norm(g) for name, g in G.items()}
+    if not per_factor:
+        sizes = dict.fromkeys(G, Lp(p).dual_norm(np.concatenate(list(G.values()))))
+    gradient = {n: Scaled(jnp.asarray(g), jnp.asarray(log_scale)) for n, g in G.items()}
+    zero = jax.tree.map(jnp.zeros_like, {name: jnp.asarray(g) for name, g in G.items()})
+    _, memory = step.step(gradient, step.init(zero), zero)
+    for name, g in G.items():
+        share = 1 / (1 + np.exp(np.log(eps) - log_scale - np.log(sizes[name])))
+        np.testing.assert_allclose(memory.dual[name], -0.1 * share * g / sizes[name], rtol=1e-12)
+    if not per_factor:
+        slowed = np.logaddexp(np.log(sizes["K"]) + log_scale, np.log(eps))
+        assert float(step.log_time_step(gradient)) == pytest.approx(np.log(0.1) - slowed, rel=1e-13)
+
+
 def test_declared_in_a_chain_it_keeps_its_dual_state():
     chain = optax.chain(optax.clip(0.3), mirror_descent(0.1, 1.1))
     optimizer = declare(chain, geometry=Lp(1.1), reads="magnitude")
@@ -273,3 +293,5 @@ def test_it_says_what_it_needs():
     for setting in ("normalize", "per_factor"):
         with pytest.raises(InvalidInputError, match=setting):
             mirror_descent(0.1, **{setting: 1})
+    with pytest.raises(InvalidInputError, match="nothing is divided"):
+        mirror_descent(0.1, normalize=False, eps=1e-16)

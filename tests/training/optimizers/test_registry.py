@@ -54,6 +54,14 @@ def test_settings_given_apart_stand_over_those_in_the_name():
     assert get_optimizer(optimizer) is optimizer
 
 
+def test_a_learning_rate_in_the_name():
+    assert get_optimizer("ngd:learning_rate=0.3") is normalized_gradient_descent(0.3)
+    assert get_optimizer("md:p=3,learning-rate=2") is mirror_descent(2, 3)
+    assert get_optimizer("ngd:learning_rate=0.3", 0.1) is normalized_gradient_descent(0.1)
+    with pytest.raises(InvalidInputError, match="Polyak step has none"):
+        get_optimizer("polyak:learning_rate=1")
+
+
 def test_polyak_has_no_learning_rate():
     assert get_optimizer("polyak") is polyak_step()
     assert get_optimizer("polyak:scale=0.5") is polyak_step(0.5)

@@ -2,7 +2,7 @@
 
 from attractor.analysis.bias.answer import NormAnswer
 from attractor.analysis.bias.bias_matrix import bias_matrix
-from attractor.analysis.bias.bring_your_own import as_method, load_method
+from attractor.analysis.bias.bring_your_own import as_method, load_method, named_optimizer
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
@@ -18,6 +18,7 @@ __all__ = [
     "bias_matrix",
     "load_method",
     "median_interval",
+    "named_optimizer",
     "standard_methods",
     "which_norm",
 ]

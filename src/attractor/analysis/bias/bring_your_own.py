@@ -28,6 +28,7 @@ from attractor.training import (
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 
 _FACTORY = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
+_OWN_RATE = re.compile(r"(^|,)\s*learning[_-]rate\s*=")
 _DEFAULT_LEARNING_RATE = 0.1
 _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
@@ -50,7 +51,8 @@ def load_method(
 
     Args:
         spelling: A name that ``get_optimizer`` knows, with its settings, or ``module:factory``.
-        learning_rate: For optimizers with a name; default: 0.1. A factory sets its own.
+        learning_rate: For optimizers with a name; default: that in the name, or 0.1. A factory
+            sets its own.
         parameterization: What is trained.
 
     Raises:
@@ -60,7 +62,7 @@ def load_method(
     layer = get_parameterization(parameterization)
     found = _FACTORY.fullmatch(spelling)
     if not found:
-        optimizer = _named(spelling, learning_rate)
+        optimizer = named_optimizer(spelling, learning_rate)
         return Method(spelling, optimizer, layer, reads=f"{optimizer.reads} of the gradient")
     if learning_rate is not None:
         raise InvalidInputError(
@@ -105,18 +107,30 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
     )
 
 
-def _named(spelling: str, learning_rate: float | None) -> Optimizer:
-    """A registered optimizer, with a learning rate if it has one."""
+def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimizer:
+    """A registered optimizer by name; its learning rate is 0.1 where nothing says another.
+
+    Unlike ``load_method`` it never imports anything, so that the name may come from anywhere.
+
+    Args:
+        spelling: A name that ``get_optimizer`` knows, with its settings.
+        learning_rate: Stands over one in the name.
+
+    Raises:
+        InvalidInputError: If there is no such optimizer.
+    """
     without = {
         one
         for entry in registered_optimizers()
         if not entry.takes_learning_rate
         for one in (entry.name, *entry.short)
     }
-    words = re.sub(r"[\s_-]+", " ", spelling.partition(":")[0].strip()).casefold()
-    if words in {name.casefold() for name in without}:
-        return get_optimizer(spelling, learning_rate)
-    return get_optimizer(spelling, learning_rate or _DEFAULT_LEARNING_RATE)
+    name, _, settings = spelling.partition(":")
+    words = re.sub(r"[\s_-]+", " ", name.strip()).casefold()
+    needs_none = words in {name.casefold() for name in without} or _OWN_RATE.search(settings)
+    if learning_rate is None and not needs_none:
+        learning_rate = _DEFAULT_LEARNING_RATE
+    return get_optimizer(spelling, learning_rate)
 
 
 def _imported(module: str, factory: str) -> Callable[..., Any]:

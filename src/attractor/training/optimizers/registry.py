@@ -89,8 +89,8 @@ def get_optimizer(
     is "md-1.75".
 
     Args:
-        name: The name, perhaps with settings.
-        learning_rate: The learning rate, for those that have one.
+        name: The name, perhaps with settings, the learning rate among them.
+        learning_rate: The learning rate, for those that have one; it stands over one in the name.
         settings: Further settings; they stand over those in the name.
 
     Raises:
@@ -104,6 +104,8 @@ def get_optimizer(
         known = "; ".join(entry.spelling for entry in _REGISTERED.values())
         raise InvalidInputError("optimizer", f"none is called {name!r}", f"Known: {known}")
     given = number | _read_settings(found, written) | settings
+    written_rate = given.pop("learning_rate", None)
+    learning_rate = written_rate if learning_rate is None else learning_rate
     for setting in given:
         if setting not in found.settings:
             raise InvalidInputError(

@@ -1,0 +1,19 @@
+"""Where a result comes from: what was run, on which data, with what, so that it can be run again.
+
+A provenance lies inside the file it is about, whatever its kind, and holds no time and no path:
+the same run gives the same bytes.
+"""
+
+from attractor.provenance.data_hash import data_hash
+from attractor.provenance.embedding import SUFFIXES, embed, read_provenance
+from attractor.provenance.record import KINDS, Provenance, differences
+
+__all__ = [
+    "KINDS",
+    "SUFFIXES",
+    "Provenance",
+    "data_hash",
+    "differences",
+    "embed",
+    "read_provenance",
+]

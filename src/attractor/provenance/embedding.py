@@ -1,0 +1,101 @@
+"""Puts a provenance into a file of any kind that is written here, and finds it again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.provenance import html, json_key, netcdf, png, svg
+from attractor.provenance.record import Provenance
+from attractor.storage import atomic_file
+
+_FORMATS: dict[str, ModuleType] = {
+    ".nc": netcdf,
+    ".png": png,
+    ".svg": svg,
+    ".json": json_key,
+    ".html": html,
+}
+"""The module for each ending. ``write(file, text)`` puts a text in, in place of one already there,
+and changes nothing else that the file says; ``read(file)`` returns it, or None. Both raise
+``ValueError`` if the file is damaged or not of its kind."""
+
+SUFFIXES = tuple(_FORMATS)
+"""The endings of files that can hold a provenance."""
+
+
+def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
+    """Puts a provenance into a file, in place of one it may have.
+
+    It becomes an attribute of a NetCDF file, a text chunk of a PNG, a ``metadata`` element of an
+    SVG, a key of a JSON object, and a block of data in the head of an HTML page, everywhere under
+    the name ``provenance``. The file is replaced atomically.
+
+    Args:
+        path: An existing file that ends in one of ``SUFFIXES``.
+        provenance: What to put in.
+
+    Raises:
+        InvalidInputError: If there is no such file, or it is of another kind.
+        FileFormatError: If the file is damaged or not of the kind its name says.
+    """
+    file, form = _find(path)
+    text = provenance.to_json()
+    with atomic_file(file) as temporary:
+        shutil.copyfile(file, temporary)
+        try:
+            form.write(temporary, text)
+            found = form.read(temporary)
+        except (ValueError, OSError) as error:
+            raise _damaged(file, error) from None
+        if found is None or Provenance.from_json(found) != provenance:
+            raise FileFormatError(f"{file} takes no provenance: it cannot be read back from it.")
+
+
+def read_provenance(path: str | os.PathLike[str]) -> Provenance:
+    """Reads the provenance that a file holds. Nothing in the file is run or expanded.
+
+    Args:
+        path: A file that ends in one of ``SUFFIXES``.
+
+    Raises:
+        InvalidInputError: If there is no such file, it is of another kind, or it holds none.
+        FileFormatError: If the file or the provenance in it is damaged.
+    """
+    file, form = _find(path)
+    try:
+        text = form.read(file)
+    except (ValueError, OSError) as error:
+        raise _damaged(file, error) from None
+    if text is None:
+        raise InvalidInputError(
+            "file",
+            f"{file.name} does not say where it comes from",
+            "Give a figure, a claim or a report as Attractor wrote it; other programs that save "
+            "a file again may drop its provenance",
+        )
+    try:
+        return Provenance.from_json(text)
+    except FileFormatError as error:
+        raise FileFormatError(f"{file}: {error}") from None
+
+
+def _find(path: str | os.PathLike[str]) -> tuple[Path, ModuleType]:
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInputError("file", f"there is no file {file}", "Give the name of a file")
+    if file.suffix.lower() not in _FORMATS:
+        raise InvalidInputError(
+            "file",
+            f"{file.name} is of a kind that holds no provenance",
+            f"Give a file that ends in {', '.join(SUFFIXES)}",
+        )
+    return file, _FORMATS[file.suffix.lower()]
+
+
+def _damaged(file: Path, error: Exception) -> FileFormatError:
+    kind = file.suffix.lower().removeprefix(".")
+    return FileFormatError(f"{file} is damaged or is no {kind} file ({error}).")

@@ -1,0 +1,32 @@
+"""A key of a JSON object."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+_KEY = "provenance"
+
+
+def write(file: Path, text: str) -> None:
+    """Puts a text of JSON under the key, as what it says and not as a text."""
+    contents = _contents(file)
+    contents[_KEY] = json.loads(text)
+    file.write_text(json.dumps(contents, indent=2) + "\n", "utf-8")
+
+
+def read(file: Path) -> str | None:
+    """The text, or None."""
+    contents = _contents(file)
+    return json.dumps(contents[_KEY]) if _KEY in contents else None
+
+
+def _contents(file: Path) -> dict[str, Any]:
+    try:
+        contents = json.loads(file.read_bytes().decode("utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(contents, dict):
+        raise ValueError("it holds no JSON object")
+    return contents
