@@ -5,8 +5,10 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.analysis import fit_rate
-from attractor.plots.style import PREDICTED, REACHED
+from attractor.plots.roles import role_of
+from attractor.plots.style import REACHED
 
+FITTED = role_of("fitted").color
 STEPS = np.unique(np.rint(np.geomspace(1, 10_000, 60)))
 
 
@@ -47,7 +49,7 @@ def test_trials_are_light_and_their_geometric_mean_is_bold(axes, curves):
 def test_the_line_has_the_slope_it_names_and_its_fan_the_interval(axes, curves):
     rate = fit_rate(STEPS, curves)
     plots.plot_rate(axes, rate)
-    (line,) = drawn(axes, PREDICTED, thick=True)
+    (line,) = drawn(axes, FITTED, thick=True)
     slope = np.diff(np.log(line.get_ydata())) / np.diff(np.log(line.get_xdata()))
     np.testing.assert_allclose(slope, rate.slope, rtol=1e-8)
     fan = np.log(axes.collections[0].get_paths()[0].vertices)
@@ -63,7 +65,7 @@ def test_the_line_has_the_slope_it_names_and_its_fan_the_interval(axes, curves):
 def test_halves_that_disagree_are_drawn_and_no_number_is(axes):
     rate = fit_rate(STEPS, np.exp(-STEPS / 2000) * np.linspace(1, 2, 3)[:, None])
     plots.plot_rate(axes, rate)
-    first, second = drawn(axes, PREDICTED, thick=True)
+    first, second = drawn(axes, FITTED, thick=True)
     for line, part in ((first, "first half"), (second, "second half")):
         slope = np.diff(np.log(line.get_ydata())) / np.diff(np.log(line.get_xdata()))
         np.testing.assert_allclose(slope, rate.parts[part].mean, rtol=1e-8)

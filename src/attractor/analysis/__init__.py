@@ -1,5 +1,13 @@
 """The analysis room: a training run held against the direction predicted for it."""
 
+from attractor.analysis.basins import (
+    BasinBoundary,
+    BasinMap,
+    BasinShares,
+    basin_boundary,
+    basin_map,
+    basin_shares,
+)
 from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
 from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.analysis.geometries import compare_geometries
@@ -9,11 +17,17 @@ from attractor.analysis.verdict import Verdict
 from attractor.analysis.verify import verify
 
 __all__ = [
+    "BasinBoundary",
+    "BasinMap",
+    "BasinShares",
     "BiasMatrix",
     "DirectionMeasures",
     "Rate",
     "Rates",
     "Verdict",
+    "basin_boundary",
+    "basin_map",
+    "basin_shares",
     "bias_matrix",
     "compare_geometries",
     "directional_bregman_divergence",

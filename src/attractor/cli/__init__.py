@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 import attractor
-from attractor.cli import check, demo, example, matrix, solve, train, verify
+from attractor.cli import (
+    basins,
+    check,
+    claims,
+    demo,
+    example,
+    figures,
+    matrix,
+    reproduce,
+    solve,
+    train,
+    verify,
+)
 from attractor.cli.session import ExitCode
 
 app = typer.Typer(
@@ -24,6 +36,10 @@ app.command(help=solve.HELP)(solve.solve)
 app.command(help=train.HELP)(train.train)
 app.command(help=verify.HELP)(verify.verify)
 app.command(help=matrix.HELP)(matrix.matrix)
+app.command(help=basins.HELP)(basins.basins)
+app.command(help=claims.HELP)(claims.claims)
+app.command(help=figures.HELP)(figures.figures)
+app.command(help=reproduce.HELP)(reproduce.reproduce)
 app.add_typer(example.app, name="example")
 
 

@@ -52,6 +52,7 @@ def check(
 ) -> None:
     """Predicts, trains, compares and reports."""
     with session("check", as_json=as_json, quiet=quiet) as current:
+        from attractor.cli.provenance import report_provenance
         from attractor.report import write_report
         from attractor.report.summary import infeasible_count
         from attractor.report.words import prediction_sentences, verdict_sentences
@@ -83,6 +84,13 @@ def check(
             compare_with_given = about in (NAMED, GIVEN) and not infeasible_count(solution)
             verdict = verify(trajectory, solution if compare_with_given else None)
             current.say(verdict.table(), *verdict_sentences(verdict))
+        provenance = report_provenance(
+            "check",
+            {"selection": selection, "steps": steps, "lr": lr, "seeds": seeds, "seed": seed},
+            loaded=loaded,
+            seeds=how.seeds,
+            settings={"optimizer": how.method.name, "steps": how.steps, "seeds": how.seeds},
+        )
         summary = write_report(
             out,
             prediction=solution,
@@ -90,6 +98,7 @@ def check(
             about=about,
             source=f"{file.name}: {loaded.tokens!r}",
             instance_numbers=loaded.tokens.instance_numbers,
+            provenance=provenance,
         )
         page = out / MARKER
         current.result(report=str(page.absolute()), **summary)

@@ -38,13 +38,16 @@ def demo(
     sequence of 16 patches. Which patch does attention end on, and was it the predicted one?
     """
     with session("demo", as_json=as_json, quiet=quiet) as current:
+        from attractor.cli.provenance import report_provenance
         from attractor.report import write_digits_report
         from attractor.report.digits import findings, table
         from attractor.report.write import MARKER
 
         check_replaceable(out, MARKER)
         results = [_run(n, seed, current) for n in SIZES]
-        summary = write_digits_report(out, results)
+        summary = write_digits_report(
+            out, results, provenance=report_provenance("demo", {"seed": seed})
+        )
         page = (out / MARKER).absolute()
         numbers = table(results)
         shown = Table(

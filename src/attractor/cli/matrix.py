@@ -58,6 +58,7 @@ def matrix(
     """Makes the bias matrix."""
     with session("matrix", as_json=as_json, quiet=quiet) as current:
         from attractor.analysis.bias import bias_matrix, load_method, standard_methods
+        from attractor.cli.provenance import report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report
         from attractor.report.write import MARKER
@@ -96,7 +97,22 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
-        summary = write_bias_report(out, found, title=title, source=source)
+        provenance = report_provenance(
+            "matrix",
+            {
+                "optimizer": optimizer,
+                "lr": lr,
+                "parameterization": parameterization,
+                "size": size,
+                "data_sets": data_sets,
+                "steps": steps,
+                "matched": matched,
+                "seed": seed,
+            },
+            seeds=count,
+            settings={"data_sets": count, "steps": length},
+        )
+        summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
         page = (out / MARKER).absolute()
         current.say(found.table(), found.answers_table())
         current.say(*(f"* {method.name}: {found.answer(method.name)}" for method in methods))

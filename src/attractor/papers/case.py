@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -52,7 +53,9 @@ class Case:
     def __post_init__(self) -> None:
         if self.tokens.instances is not None:
             raise InvalidInputError(
-                "tokens", "they have an axis of instances", "Make a case of each, of tokens[0] first"
+                "tokens",
+                "they have an axis of instances",
+                "Make a case of each, of tokens[0] first",
             )
         layer = get_parameterization(self.parameterization)
         object.__setattr__(self, "parameterization", layer.name)
@@ -60,7 +63,13 @@ class Case:
 
     @classmethod
     def from_scores(
-        cls, keys: Any, scores: Any, *, parameterization: str = "p", queries: Any = None, **other: Any
+        cls,
+        keys: Any,
+        scores: Any,
+        *,
+        parameterization: str = "p",
+        queries: Any = None,
+        **other: Any,
     ) -> Case:
         """A case whose token scores are given, in place of labels and a head.
 
@@ -91,12 +100,15 @@ class Case:
                 f"{file.name} has no such array, and no scores",
                 "Add head (d,), or scores (n, T) in place of labels and head",
             )
-        count, shared = loaded.tokens.instances, {
-            "parameterization": loaded.parameterization,
-            "initial": loaded.initial,
-            "optimizer": loaded.optimizer,
-            "steps": loaded.steps,
-        }
+        count, shared = (
+            loaded.tokens.instances,
+            {
+                "parameterization": loaded.parameterization,
+                "initial": loaded.initial,
+                "optimizer": loaded.optimizer,
+                "steps": loaded.steps,
+            },
+        )
         if count is None:
             return [
                 cls(loaded.tokens, loaded.head, chosen=loaded.selection, about=file.name, **shared)
@@ -128,6 +140,15 @@ class Case:
             steps=self.steps,
         )
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a case holds besides tokens and head, by name, for hashing."""
+        leaves = jax.tree_util.tree_leaves_with_path(self.initial)
+        found = {f"initial{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
+        if self.chosen is not None:
+            found["selection"] = self.chosen.mask
+        words = {"parameterization": self.parameterization, "optimizer": self.optimizer}
+        return found | {name: np.array(f"{word}") for name, word in words.items()}
+
     def replace(self, **changes: Any) -> Case:
         """The case with some attributes changed."""
         return dataclasses.replace(self, _known={}, **changes)
@@ -155,7 +176,9 @@ class Case:
         return self.optimal if self.chosen is None else self.chosen
 
     def solution(
-        self, geometry: Geometry = Frobenius(), selection: Selection | None = None  # noqa: B008
+        self,
+        geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+        selection: Selection | None = None,
     ) -> Solution:
         """The solution of the margin problem of a selection; that of the case if None."""
         selection = self.selection if selection is None else selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,33 @@ class DrawnFigure:
         """Whether the figure shows what it is drawn for."""
         return all(reading.agrees for reading in self.readings)
 
+    def summary(self) -> dict[str, Any]:
+        """Readings and files as plain values of JSON."""
+        return {
+            "agrees": self.agrees,
+            "readings": [asdict(reading) for reading in self.readings],
+            "caption": self.caption,
+            "files": {kind: str(path) for kind, path in self.files.items()},
+        }
+
+
+def check_request(figure: PaperFigure, size: str, seeds: int | None, as_published: bool) -> None:
+    """Checks what is asked of a figure.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used.
+    """
+    if size not in SIZES:
+        raise InvalidInputError("size", f"{size!r} is none", f"Give one of {', '.join(SIZES)}")
+    if seeds is not None and seeds < 1:
+        raise InvalidInputError("seeds", f"it is {seeds}", "Give 1 or more")
+    if as_published and not figure.artifact:
+        raise InvalidInputError(
+            "as_published",
+            f"the published form of {figure.name} has no artifact to reproduce",
+            "Leave it out",
+        )
+
 
 def compute(
     figure: PaperFigure,
@@ -70,16 +97,7 @@ def compute(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    if size not in SIZES:
-        raise InvalidInputError("size", f"{size!r} is none", f"Give one of {', '.join(SIZES)}")
-    if seeds is not None and seeds < 1:
-        raise InvalidInputError("seeds", f"it is {seeds}", "Give 1 or more")
-    if as_published and not figure.artifact:
-        raise InvalidInputError(
-            "as_published",
-            f"the published form of {figure.name} has no artifact to reproduce",
-            "Leave it out",
-        )
+    check_request(figure, size, seeds, as_published)
     settings = figure.settings(size, seeds)
     request = Request(size, settings, seed, as_published, progress, folder)
     data = figure.compute(request)
@@ -125,6 +143,7 @@ def draw(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
+    check_request(figure, size, seeds, as_published)
     base = Path(out) / figure.name
     base.parent.mkdir(parents=True, exist_ok=True)
     name = f"{base.name}-as-published" if as_published else base.name

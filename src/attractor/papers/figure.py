@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -76,14 +76,21 @@ class Reading:
     agrees: bool
 
 
-def at_least(text: str, value: float, bound: float) -> Reading:
+def at_least(text: str, value: SupportsFloat, bound: float) -> Reading:
     """A reading that must not lie below a bound."""
-    return Reading(text, float(value), f">= {bound:g}", bool(value >= bound))
+    return Reading(text, float(value), f">= {bound:g}", float(value) >= bound)
 
 
-def at_most(text: str, value: float, bound: float) -> Reading:
+def at_most(text: str, value: SupportsFloat, bound: float) -> Reading:
     """A reading that must not exceed a bound."""
-    return Reading(text, float(value), f"<= {bound:g}", bool(value <= bound))
+    return Reading(text, float(value), f"<= {bound:g}", float(value) <= bound)
+
+
+def stacked(panels: Sequence[xr.Dataset], name: str, values: Sequence[Any]) -> xr.Dataset:
+    """Data of several panels side by side along a new dimension."""
+    joined = xr.concat(panels, dim=xr.IndexVariable(name, list(values)))
+    assert isinstance(joined, xr.Dataset)
+    return joined
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from attractor.attention import get_parameterization
@@ -38,21 +40,55 @@ UNIQUE_OPTIMUM = Assumption(
 )
 
 
-def feasible(geometry: Geometry = Frobenius()) -> Assumption:  # noqa: B008 - immutable
-    """The margin problem of the selection has a solution; that does not depend on the norm."""
+def _several_optimal(case: Case) -> Check:
+    check = _unique_optimum(case)
+    return Check(not check.met, check.found)
+
+
+SEVERAL_OPTIMAL_TOKENS = Assumption(
+    "several optimal tokens",
+    "In some row several tokens share the highest score.",
+    _several_optimal,
+)
+
+
+def _scores_differ(case: Case) -> Check:
+    highest = np.where(case.tokens.mask, case.scores, -np.inf).max(-1)
+    spread = float((highest - np.where(case.tokens.mask, case.scores, np.inf).min(-1)).max())
+    scale = np.abs(case.scores[case.tokens.mask]).max()
+    return Check(spread > _ROUNDING * scale, f"scores of a row differ by up to {spread:.3g}")
+
+
+SCORES_DIFFER = Assumption(
+    "scores differ", "In some row not all tokens have the same score.", _scores_differ
+)
+
+
+def feasible(
+    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    of: Literal["selection", "optimum"] = "selection",
+) -> Assumption:
+    """The margin problem of the selection has a solution; that does not depend on the norm.
+
+    Args:
+        geometry: The norm that the claim solves in.
+        of: The selection of the case, or its best tokens whatever it selects.
+    """
 
     def check(case: Case) -> Check:
-        solution = case.solution(geometry)
+        solution = case.solution(geometry, case.optimal if of == "optimum" else None)
         if np.isfinite(solution.value):
             return Check(True, f"the least norm is {float(solution.value):.6g}")
-        return Check(False, "some constraints of the selection contradict each other")
+        return Check(False, f"the margin problem is {solution.status}")
 
+    which = "best" if of == "optimum" else "selected"
     return Assumption(
-        "feasible", "The margin problem of the selected tokens has a solution.", check
+        "feasible", f"The margin problem of the {which} tokens has a solution.", check
     )
 
 
 FEASIBLE = feasible()
+OPTIMUM_FEASIBLE = feasible(of="optimum")
 
 
 def _several_rows(case: Case) -> Check:
@@ -60,9 +96,7 @@ def _several_rows(case: Case) -> Check:
     return Check(rows > 1, f"{rows} {'row has' if rows == 1 else 'rows have'} a choice of tokens")
 
 
-SEVERAL_ROWS = Assumption(
-    "several rows", "Two or more rows choose between tokens.", _several_rows
-)
+SEVERAL_ROWS = Assumption("several rows", "Two or more rows choose between tokens.", _several_rows)
 
 
 def _one_row(case: Case) -> Check:
@@ -97,7 +131,9 @@ def _all_support(case: Case) -> Check:
         return Check(False, "the margin problem of the best tokens has no solution")
     others = case.tokens.mask & ~case.optimal.mask
     missing = int((others & ~solution.support_tokens).sum())
-    return Check(missing == 0, f"{missing} of {int(others.sum())} other tokens are not support tokens")
+    return Check(
+        missing == 0, f"{missing} of {int(others.sum())} other tokens are not support tokens"
+    )
 
 
 ALL_TOKENS_SUPPORT = Assumption(
@@ -140,3 +176,23 @@ def locally_optimal(geometry: Geometry = Frobenius()) -> Assumption:  # noqa: B0
 
 
 LOCALLY_OPTIMAL = locally_optimal()
+
+
+def _one_token_a_row(case: Case) -> Check:
+    several = int((case.selection.mask.sum(-1) > 1).sum())
+    return Check(several == 0, f"{several} rows keep several tokens")
+
+
+ONE_TOKEN_A_ROW = Assumption(
+    "one token a row", "The selection keeps one token of every row.", _one_token_a_row
+)
+
+
+HYPOTHESES = (
+    UNIQUE_OPTIMUM,
+    FEASIBLE,
+    EQUAL_OTHER_SCORES,
+    ALL_TOKENS_SUPPORT,
+    LOCALLY_OPTIMAL,
+)
+"""What is reported of a user's data."""

@@ -4,6 +4,14 @@ Importing this module loads matplotlib; ``import attractor`` does not.
 """
 
 from attractor.plots.attention import attention_map
+from attractor.plots.bands import band, end_labels
+from attractor.plots.basins import (
+    basin_map_axes,
+    basin_map_figure,
+    basin_shares_axes,
+    basin_shares_figure,
+    selection_colors,
+)
 from attractor.plots.bias_matrix import (
     bias_map,
     bias_matrix_figure,
@@ -35,45 +43,86 @@ from attractor.plots.geometries import (
     margin_ratio_matrix,
     solution_map,
 )
+from attractor.plots.pairs import beside, panel_letters, shared_legend
 from attractor.plots.patches import image_with_patches, patch_frequency
+from attractor.plots.plane import (
+    frame,
+    log_radius,
+    mid_margin_point,
+    optimal_token_handle,
+    plane_tokens,
+    ray,
+    separating_line,
+    trajectory,
+)
 from attractor.plots.rates import plot_rate, rates_figure
+from attractor.plots.roles import ROLES, SEQUENCES, look, ordered_looks, role_of
 from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
+from attractor.plots.shares import fraction_curve, stacked_shares, wilson
 from attractor.plots.sizes import fraction_bars
-from attractor.plots.style import COLORS, save_figure, style
+from attractor.plots.style import COLORS, COLUMN, PAGE, save_figure, style
 
 __all__ = [
     "COLORS",
+    "COLUMN",
+    "PAGE",
+    "ROLES",
+    "SEQUENCES",
     "attention_figure",
     "attention_map",
+    "band",
     "band_curve",
+    "basin_map_axes",
+    "basin_map_figure",
+    "basin_shares_axes",
+    "basin_shares_figure",
+    "beside",
     "bias_map",
     "bias_matrix_figure",
     "correlation",
     "correlation_shortfall",
     "direction_figure",
+    "end_labels",
     "fraction_bars",
+    "fraction_curve",
+    "frame",
     "frequency_figure",
     "geometries_figure",
     "geometry_label",
     "image_with_patches",
+    "log_radius",
+    "look",
     "loss",
     "margin_ratio",
     "margin_ratio_matrix",
     "margin_ratio_shortfall",
+    "mid_margin_point",
     "norm_growth",
+    "optimal_token_handle",
+    "ordered_looks",
+    "panel_letters",
     "patch_frequency",
     "patches_figure",
+    "plane_tokens",
     "plot_rate",
     "rates_figure",
     "ratio_curves",
     "ratio_curves_figure",
+    "ray",
+    "role_of",
     "save_figure",
     "selected_probability",
+    "selection_colors",
     "sensitivity_figure",
     "sensitivity_map",
+    "separating_line",
+    "shared_legend",
     "sizes_figure",
     "solution_map",
+    "stacked_shares",
     "style",
     "training_figure",
+    "trajectory",
     "unselected_probability",
+    "wilson",
 ]

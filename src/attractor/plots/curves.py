@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from attractor.plots.bands import band
 from attractor.plots.style import COLORS, SERIES
 
 AXES = {
@@ -18,9 +19,6 @@ AXES = {
     "logarithmic_time": "natural logarithm of the time",
 }
 """What curves may run along, and what their axis is called."""
-
-BAND = (0.1, 0.9)
-"""Quantiles over trials between which a band is drawn."""
 
 
 def band_curve(
@@ -41,24 +39,10 @@ def band_curve(
         look: Line properties.
     """
     axis = axis_of(values)
-    trials = values.stack(trial=("instance", "seed")).transpose(axis, "trial")
     if axis != "logarithmic_time":
-        trials = trials.sel({axis: trials[axis] > 0})
         axes.set_xscale("log")
-    known = np.isfinite(trials.values)
-    trials = trials[known.any(axis=1), known.any(axis=0)]
-    numbers = trials.values
     axes.set_xlabel(AXES[axis])
-    if numbers.size == 0:
-        say_nothing_to_show(axes)
-        return
-    steps = trials[axis].values
-    axes.plot(steps, np.nanmedian(numbers, axis=1), label=label, **look)
-    if numbers.shape[1] > 1:
-        low, high = np.nanquantile(numbers, BAND, axis=1)
-        axes.fill_between(steps, low, high, color=look["color"], alpha=0.13, linewidth=0)
-        for edge in (low, high):
-            axes.plot(steps, edge, color=look["color"], linewidth=0.5, alpha=0.6)
+    band(axes, values, axis, label=label, look=look)
 
 
 def margin_ratio(axes: Axes, data: xr.Dataset, **options: Any) -> None:
@@ -118,19 +102,6 @@ def loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
 def axis_of(values: xr.DataArray | xr.Dataset) -> str:
     """What curves run along."""
     return next(axis for axis in AXES if axis in values.dims)
-
-
-def say_nothing_to_show(axes: Axes) -> None:
-    """Says inside empty axes that no trial has the number they are for."""
-    axes.text(
-        0.5,
-        0.5,
-        "no trial has this number",
-        transform=axes.transAxes,
-        ha="center",
-        va="center",
-        color=COLORS["gray"],
-    )
 
 
 def _limit_line(axes: Axes) -> None:

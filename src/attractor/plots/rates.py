@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.analysis.rates import Rate
-from attractor.plots.style import COLORS, PREDICTED, REACHED
+from attractor.plots.roles import look, role_of
+from attractor.plots.style import COLORS, REACHED
 
 _MOST_CURVES = 100
 _COLUMNS = 2
@@ -108,9 +109,9 @@ def _draw_line(
         middle_y + a * (along - middle_x) for a in (slope.low, slope.mean, slope.high)
     )
     shown_x, shown_y = _on_axes(rate, along, mean)
-    fan = {"color": PREDICTED, "alpha": 0.3, "linewidth": 0}
+    fan = {"color": role_of("fitted").color, "alpha": 0.2, "linewidth": 0}
     axes.fill_between(shown_x, _on_axes(rate, along, low)[1], _on_axes(rate, along, high)[1], **fan)
-    axes.plot(shown_x, shown_y, color=PREDICTED, linestyle="--", linewidth=1.8, label=label)
+    axes.plot(shown_x, shown_y, label=label, **look("fitted", linewidth=1.4))
 
 
 def _ends(x: np.ndarray, points: np.ndarray) -> tuple[float, float]:

@@ -10,6 +10,9 @@ import matplotlib
 import matplotlib.style
 from matplotlib.figure import Figure
 
+from attractor.provenance import Provenance, embed
+from attractor.storage import atomic_file
+
 COLORS = {
     "blue": "#0072B2",
     "orange": "#D55E00",
@@ -31,9 +34,14 @@ SERIES = (
 """Looks of curves drawn together: they differ in dash as well as in color."""
 
 PREDICTED = COLORS["orange"]
-"""The color of what theory predicts, in every figure."""
+"""The color of tokens and patches that theory predicts, in every figure."""
 REACHED = COLORS["blue"]
-"""The color of what training reached, in every figure."""
+"""The color of those that training reached, in every figure."""
+
+COLUMN = 3.3
+"""Width of a figure in one column of a printed page, in inches."""
+PAGE = 6.9
+"""Width of a figure across both columns, in inches."""
 
 _STYLE = Path(__file__).with_name("attractor.mplstyle")
 
@@ -45,7 +53,19 @@ def style() -> Iterator[None]:
         yield
 
 
-def save_figure(figure: Figure, directory: Path, name: str) -> None:
-    """Writes a figure as ``name.png`` and ``name.svg``, the same bytes every time."""
-    figure.savefig(directory / f"{name}.png", metadata={"Software": None})
-    figure.savefig(directory / f"{name}.svg", metadata={"Date": None})
+def save_figure(
+    figure: Figure, directory: Path, name: str, *, provenance: Provenance | None = None
+) -> None:
+    """Writes a figure as ``name.png`` and ``name.svg``, the same bytes every time.
+
+    Args:
+        figure: What to write.
+        directory: The folder to write to.
+        name: File name without its ending.
+        provenance: Where the figure comes from; it is put into both files.
+    """
+    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+        with atomic_file(directory / f"{name}{suffix}") as temporary:
+            figure.savefig(temporary, metadata=metadata)
+            if provenance is not None:
+                embed(temporary, provenance)

@@ -5,7 +5,7 @@ the same run gives the same bytes.
 """
 
 from attractor.provenance.data_hash import data_hash
-from attractor.provenance.embedding import SUFFIXES, embed, read_provenance
+from attractor.provenance.embedding import SUFFIXES, embed, embed_all, read_provenance
 from attractor.provenance.record import KINDS, Provenance, differences
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "data_hash",
     "differences",
     "embed",
+    "embed_all",
     "read_provenance",
 ]

@@ -55,6 +55,21 @@ def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
             raise FileFormatError(f"{file} takes no provenance: it cannot be read back from it.")
 
 
+def embed_all(folder: str | os.PathLike[str], provenance: Provenance) -> None:
+    """Puts a provenance into every file of a folder that can hold one.
+
+    Args:
+        folder: A folder with the files of one result.
+        provenance: What to put in.
+
+    Raises:
+        FileFormatError: If a file is damaged or not of the kind its name says.
+    """
+    for file in sorted(Path(folder).iterdir()):
+        if file.suffix.lower() in _FORMATS:
+            embed(file, provenance)
+
+
 def read_provenance(path: str | os.PathLike[str]) -> Provenance:
     """Reads the provenance that a file holds. Nothing in the file is run or expanded.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from attractor import plots
 from attractor.analysis.bias import BiasMatrix
+from attractor.provenance import Provenance, embed_all
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.write import MARKER, footer
 from attractor.storage import atomic_directory
@@ -38,7 +39,12 @@ _RULES = (
 
 
 def write_bias_report(
-    directory: str | os.PathLike[str], matrix: BiasMatrix, *, title: str, source: str
+    directory: str | os.PathLike[str],
+    matrix: BiasMatrix,
+    *,
+    title: str,
+    source: str,
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Writes ``report.html``, figures as PNG and SVG, and the matrix as NetCDF, CSV and JSON.
 
@@ -49,6 +55,7 @@ def write_bias_report(
         matrix: What ``attractor.analysis.bias_matrix`` returned.
         title: Title of the page.
         source: What was trained, a line for the page.
+        provenance: Where it comes from; put into every file that can hold it.
 
     Returns:
         What ``summary.json`` holds.
@@ -80,6 +87,8 @@ def write_bias_report(
             footer=footer(),
         )
         (folder / MARKER).write_text(page, encoding="utf-8")
+        if provenance is not None:
+            embed_all(folder, provenance)
     return summary
 
 

@@ -16,6 +16,7 @@ from attractor import plots
 from attractor.analysis import Verdict
 from attractor.datasets.digits import GRID, DigitPatches
 from attractor.margin import Solution
+from attractor.provenance import Provenance, embed_all
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.summary import infeasible_count
 from attractor.report.words import GLOSSARY, near_one
@@ -69,13 +70,17 @@ class SizeResult:
 
 
 def write_digits_report(
-    directory: str | os.PathLike[str], results: Sequence[SizeResult]
+    directory: str | os.PathLike[str],
+    results: Sequence[SizeResult],
+    *,
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Writes the demo's ``report.html``, its figures and the data behind them.
 
     Args:
         directory: Where to; a new or empty folder, or one that an earlier report fills.
         results: One for each size of data set.
+        provenance: Where it comes from; put into every file that can hold it.
 
     Returns:
         What ``summary.json`` holds.
@@ -101,6 +106,8 @@ def write_digits_report(
             footer=footer(),
         )
         (folder / MARKER).write_text(page, encoding="utf-8")
+        if provenance is not None:
+            embed_all(folder, provenance)
     return summary
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from attractor import plots
 from attractor.analysis import Verdict
 from attractor.margin import Solution
+from attractor.provenance import Provenance, embed_all
 from attractor.report.attention import first_trial
 from attractor.report.conflicts import conflict_section, conflicts
 from attractor.report.page import FigureFile, Section, Table, render_page
@@ -53,6 +54,7 @@ def write_report(
     about: str = "the tokens with the highest scores",
     source: str = "",
     instance_numbers: np.ndarray | None = None,
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Writes ``report.html``, its figures as PNG and SVG, and the data behind them.
 
@@ -66,6 +68,7 @@ def write_report(
         about: Which tokens the prediction selects, in words.
         source: What was analyzed, a line for the page.
         instance_numbers: Number of each data set of the prediction; default: 0, 1, ...
+        provenance: Where it comes from; put into every file that can hold it.
 
     Returns:
         What ``summary.json`` holds.
@@ -101,6 +104,8 @@ def write_report(
             footer=footer(),
         )
         (folder / MARKER).write_text(page, encoding="utf-8")
+        if provenance is not None:
+            embed_all(folder, provenance)
     return summary
 
 

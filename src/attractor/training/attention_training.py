@@ -17,6 +17,7 @@ from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization, Parameters
+from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.scaled_gradient import mean_loss, scaled_gradient
@@ -92,6 +93,7 @@ class AttentionTraining(Objective):
         optimizer: The step.
         batch_size: Sequences in a step, drawn without replacement; None for all.
         metrics: What is recorded besides, with its name.
+        kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
     """
 
     parameterization: Parameterization
@@ -99,6 +101,7 @@ class AttentionTraining(Objective):
     optimizer: Optimizer
     batch_size: int | None = None
     metrics: tuple[tuple[str, Metric], ...] = ()
+    kernel: str = "exact"
 
     def start(self, attention: PyTree, head: Head) -> AttentionState:
         """The state before the first step."""
@@ -170,7 +173,8 @@ class AttentionTraining(Objective):
         return fixed if parameters.head is None else parameters.head
 
     def _gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
-        function = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
+        exact = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
+        function = plain_gradient if self.kernel == "plain" else exact
         head = self._head(parameters, fixed)
         found = function(self.parameterization, self.loss, parameters.attention, head, rows)
         return Parameters(found.attention, None if parameters.head is None else found.head)

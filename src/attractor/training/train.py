@@ -41,6 +41,7 @@ def train(
     metrics: Mapping[str, Metric] | None = None,
     weights: str = "auto",
     dtype: str = "float64",
+    kernel: str = "exact",
     record: Any = None,
     stop: Condition | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -78,6 +79,9 @@ def train(
         weights: ``"all"`` keeps the matrices of every recorded step, ``"last"`` those of the last
             one; ``"auto"`` keeps all as long as they fit in 1 GB.
         dtype: ``"float64"``, or ``"float32"`` at the price of a warning.
+        kernel: ``"exact"``: gradients are exact at any magnitude. ``"plain"``: automatic
+            differentiation of the softmax, as published code does it, to show what comes of it;
+            past score gaps of 36 (16 in float32) such gradients are rounding noise, or zero.
         record: Steps to record; default: about 60, evenly spread over the logarithm of the step.
         stop: A condition on what is recorded of a trial, which JAX traces, such as
             ``lambda record: record["loss"] < 1e-3``. It is looked at where training is recorded,
@@ -110,9 +114,10 @@ def train(
     chosen = validation.check_metrics(metrics)
     validation.check_choice("weights", weights, ("auto", "all", "last"))
     validation.check_choice("dtype", dtype, ("float64", "float32"))
+    validation.check_choice("kernel", kernel, ("exact", "plain"))
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
-    if dtype == "float32":
+    if dtype == "float32" and kernel == "exact":  # with "plain", noise is what is asked for
         warnings.warn(
             "training in float32: directions carry about 5 digits at score gaps of 80",
             PrecisionWarning,
@@ -120,7 +125,7 @@ def train(
         )
 
     layer = inputs.parameterization
-    training = AttentionTraining(layer, inputs.loss, optimizer, batch_size, chosen)
+    training = AttentionTraining(layer, inputs.loss, optimizer, batch_size, chosen, kernel)
     trials = inputs.trials(training, dtype)
     last_only = weights_kept_at_end_only(weights, trials, training, inputs.count * len(recorded))
     settings = {
@@ -128,6 +133,7 @@ def train(
         "steps": steps,
         "batch_size": batch_size,
         "dtype": dtype,
+        "kernel": kernel,
         "weights": "last" if last_only else "all",
         "optimizer": dict(optimizer.settings),
     }

@@ -15,17 +15,25 @@ from attractor.papers.case import Case
 from attractor.precision import double_precision
 
 LENGTHS = (0.1, 1.0, 5.0, 30.0)
-"""Norms of random parameters, in units of the norm of the solution."""
+"""Norms of parameters at which something is sampled, in units of the norm of the solution."""
 
 
 def random_matrices(case: Case, seed: int, each: int = 250) -> Float[np.ndarray, "batch d e"]:
-    """Random matrices of several norms, in units of the norm of the case's solution."""
+    """Random matrices of several norms, in units of the norm of the best tokens' solution."""
     random = np.random.default_rng([seed, 7])
     shape = (len(LENGTHS), each, case.tokens.key_dimension, case.tokens.query_dimension)
     matrices = random.standard_normal(shape)
     matrices /= np.linalg.norm(matrices, axis=(-1, -2), keepdims=True)
-    lengths = np.array(LENGTHS) * float(case.solution().value)
+    norm = float(case.solution(selection=case.optimal).value)
+    lengths = np.array(LENGTHS) * (norm if np.isfinite(norm) and norm > 0 else 1.0)
     return (matrices * lengths[:, None, None, None]).reshape(-1, *shape[2:])
+
+
+def along(
+    direction: Float[np.ndarray, "d e"], lengths: tuple[float, ...] = LENGTHS
+) -> Float[np.ndarray, "batch d e"]:
+    """Multiples of a matrix."""
+    return np.reshape(lengths, (-1, 1, 1)) * direction
 
 
 def descent_directions(

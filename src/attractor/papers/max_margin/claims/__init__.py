@@ -1,3 +1,14 @@
 """Its claims, in the order of the text."""
 
-ORDER = ("no_stationary_point",)
+ORDER = (
+    "matrix_and_prompt_equivalence",
+    "optimal_tokens_minimize_loss",
+    "global_path",
+    "no_stationary_point",
+    "global_convergence",
+    "local_convergence",
+    "joint_path",
+    "several_optimal_tokens",
+    "selected_direction",
+    "rates",
+)

@@ -2,118 +2,151 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, stacked
 from attractor.papers.max_margin.data import one_sequence
+from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
 from attractor.papers.measurements.directions import cosines
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
+from attractor.plots.style import PAGE
 from attractor.selection import Selection
-from attractor.training import normalized_gradient_descent, train
+from attractor.training import normalized_gradient_descent
 
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
 """Second coordinates of the initial prompts; their first is zero."""
+SHOWN = 200
+"""Steps drawn; the rest of the run is on the rays."""
+CLOSE = ((-5.0, -2.5), (9.0, 11.0))
+FAR = ((-13.0, -4.0), (24.0, 30.0))
+"""Corners of the frames."""
 
 
 def _compute(request: Request) -> xr.Dataset:
     steps = request.settings["steps"]
-    kinds = {"exact": {"optimizer": normalized_gradient_descent(0.1)}}
-    if request.as_published:
-        published: Any = {
-            "optimizer": normalized_gradient_descent(0.1, eps=1e-9),
-            "kernel": "plain",
-            "dtype": "float32",
-        }
-        kinds["as published"] = published
+    optimizers = normalized_gradient_descent(0.1), normalized_gradient_descent(0.1, eps=1e-9)
+    ways = kernels(*optimizers, both=request.as_published)
     start = np.array([[[0.0, height] for height in STARTS]])
     panels = []
     for equal in (True, False):
         case = one_sequence(equal_scores=equal)
         request.uses(case.about, case.tokens, case.head)
-        runs = [
-            train(
-                case.tokens,
-                case.head,
-                steps=steps,
-                seeds=len(STARTS),
-                initial=start,
-                parameterization="p",
-                record=np.arange(0, steps + 1, 10),
-                **options,
-            ).data["p"]
-            for options in kinds.values()
+        recorded = np.concatenate([np.arange(0, SHOWN, 2), np.arange(SHOWN, steps + 1, 10)])
+        paths = [
+            run(case, way, steps=steps, seeds=len(STARTS), initial=start, record=recorded)["p"]
+            for way in ways
         ]
         solutions = [
             case.solution(selection=Selection.from_index(case.tokens, [token])).W[:, 0]
             for token in (0, 1)
         ]
+        variables = {
+            "path": (("kernel", "start", "step", "coordinate"), np.stack(paths)),
+            "keys": (("token", "coordinate"), case.tokens.keys[0]),
+            "scores": (("token",), case.scores[0, 0]),
+            "solution": (("selected", "coordinate"), np.array(solutions)),
+        }
+        names = [way.name for way in ways]
         panels.append(
-            xr.Dataset(
-                {
-                    "path": (
-                        ("kernel", "start", "step", "coordinate"),
-                        np.stack([run.values[0] for run in runs]),
-                    ),
-                    "keys": (("token", "coordinate"), case.tokens.keys[0]),
-                    "scores": (("token",), case.scores[0, 0]),
-                    "solution": (("selected", "coordinate"), np.array(solutions)),
-                },
-                {"start": list(STARTS), "step": runs[0]["step"].values, "kernel": list(kinds)},
-            )
+            xr.Dataset(variables, {"start": list(STARTS), "step": recorded, "kernel": names})
         )
-    return xr.concat(panels, dim="scores_of_others").assign_coords(
-        scores_of_others=["equal", "unequal"]
-    )
+    return stacked(panels, "other_scores", ["equal", "unequal"])
 
 
 def _readings(data: xr.Dataset) -> list[Reading]:
-    exact = data.sel(kernel="exact")
-    ends = exact["path"].isel(step=-1).values[..., None]
-    rays = exact["solution"].values[..., None]
+    ends = data["path"].sel(kernel=EXACT).isel(step=-1).values[..., None]
+    rays = data["solution"].values[..., None]
+    above = np.array(STARTS) > -1
     return [
-        at_least("equal scores: least cosine to the global direction",
-                 cosines(ends[0], rays[0, 0]).min(), 0.99),
-        at_least("unequal scores, from above: cosine to the global direction",
-                 cosines(ends[1, :4], rays[1, 0]).min(), 0.99),
-        at_least("unequal scores, from below: cosine to the local direction",
-                 cosines(ends[1, 4:], rays[1, 1]).min(), 0.99),
-    ]  # fmt: skip
+        at_least(
+            "equal scores: least cosine to the global direction",
+            cosines(ends[0], rays[0, 0]).min(),
+            0.999,
+        ),
+        at_least(
+            "unequal scores, from above: least cosine to the global direction",
+            cosines(ends[1, above], rays[1, 0]).min(),
+            0.999,
+        ),
+        at_least(
+            "unequal scores, from below: least cosine to the local direction",
+            cosines(ends[1, ~above], rays[1, 1]).min(),
+            0.999,
+        ),
+    ]
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(6.9, 3.0))
-    for axes, kind in zip(figure.subplots(1, 2), data["scores_of_others"].values, strict=True):
-        panel = data.sel(scores_of_others=kind, kernel="exact")
-        axes.plot(panel["path"].sel(coordinate=0).T, panel["path"].sel(coordinate=1).T)
+    names = [str(name) for name in data["kernel"].values]
+    alone = len(names) == 1
+    figure = Figure(figsize=(PAGE, 3.7 if alone else 6.9))
+    places = figure.subplots(len(names), 2, squeeze=False)
+    # What single precision does to the paths begins where the published frame ends.
+    last, corners = (SHOWN, CLOSE) if alone else (int(data["step"].max()), FAR)
+    for row, name in zip(places, names, strict=True):
+        for axes, kind in zip(row, data["other_scores"].values, strict=True):
+            panel = data.sel(other_scores=kind, kernel=name)
+            frame(axes, corners)
+            _panel(axes, panel.sel(step=slice(0, last)), local=str(kind) == "unequal")
+            title = f"other scores {kind}"
+            axes.set_title(title if alone else f"{name}: {title}")
+    handles, labels = places[0, 1].get_legend_handles_labels()
+    handles.append(optimal_token_handle())
+    labels.append("optimal token")
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    return (
-        "Paths of a prompt vector under normalized gradient descent from six starts. With equal "
-        "scores of the other tokens all go to the direction of the best token; with unequal scores "
-        "those from below go to the locally optimal direction of the second token."
-    )
+def _panel(axes: Axes, panel: xr.Dataset, *, local: bool) -> None:
+    path, steps = panel["path"].values, panel["step"].values
+    role = "train_p" if str(panel["kernel"].values) == EXACT else "as_published"
+    ray(axes, panel["solution"].values[0], "globally_optimal", label="global direction")
+    if local:
+        ray(axes, panel["solution"].values[1], "locally_optimal", label="local direction")
+    names = [[f"{score:g}" for score in panel["scores"].values]]
+    near = steps[-1] <= SHOWN
+    names_here = names if near else None  # from afar they would lie on each other
+    plane_tokens(axes, panel["keys"].values[None], optimal=[0], names=names_here)
+    trajectory(
+        axes, path, role, steps=steps, arrows=30 if near else 60,
+        label=f"training $p$, {steps[-1]:,} steps",
+    )  # fmt: skip
+    axes.set(xlabel="$p_1$", ylabel="$p_2$")
 
+
+def _caption(data: xr.Dataset) -> str:
+    text = (
+        "Paths of a prompt vector under normalized gradient descent (step 0.1) from six starts "
+        "(0, y); one sequence of three tokens, with its scores written beside them. Left: with "
+        "equal scores of the other tokens, all go to the direction of the best token. Right: with "
+        "a worse third token, the second is locally optimal, and the starts below y = -0.5 go to "
+        "its direction."
+    )
+    if PUBLISHED in data["kernel"].values:
+        text += (
+            " Bottom row, as published: plain gradients in single precision, with 1e-9 added to "
+            "the norm they are divided by; once the softmax has saturated, paths stop or turn "
+            "into rounding noise."
+        )
+    return text
+
+
+_SETTINGS = {"seeds": 1, "steps": 1000}
 
 GLOBAL_AND_LOCAL = PaperFigure(
     name="max-margin/global-and-local",
     paper=MAX_MARGIN,
     statement="experiment: global and local directions of one sequence",
     summary="paths of a prompt vector to the global and to a local max-margin direction",
-    published="trajectories from six starts in the plane, first 200 steps, arrows every 10 steps",
-    sizes={
-        "quick": {"seeds": 1, "steps": 1000},
-        "small": {"seeds": 1, "steps": 1000},
-        "paper": {"seeds": 1, "steps": 1000},
-    },
+    published="trajectories from six starts in the plane, first 200 steps of 1,000, with arrows",
+    sizes=dict.fromkeys(("quick", "small", "paper"), _SETTINGS),
     compute=_compute,
     draw=_draw,
     caption=_caption,
     readings=_readings,
-    artifact="single precision with a constant added to the norm: paths stop, and cross basins",
+    artifact="plain gradients in single precision: paths stop, or leave their direction",
 )

@@ -1,3 +1,3 @@
 """Its figures, in the order of the text."""
 
-ORDER: tuple[str, ...] = ()
+ORDER = ("directional_divergence", "divergence_table", "entry_paths", "joint_probabilities", "joint_paths", "key_query")

@@ -1,3 +1,8 @@
 """Its claims, in the order of the text."""
 
-ORDER: tuple[str, ...] = ()
+ORDER = (
+    "global_path",
+    "no_stationary_point",
+    "global_convergence",
+    "local_convergence",
+)

@@ -1,3 +1,9 @@
 """Its figures, in the order of the text."""
 
-ORDER: tuple[str, ...] = ()
+ORDER = (
+    "paths",
+    "separating_lines",
+    "rank",
+    "local_convergence",
+    "margins_and_sample_size",
+)

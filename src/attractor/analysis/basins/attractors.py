@@ -1,0 +1,203 @@
+"""The selections that runs reach, their margin solutions, and whether a run has settled on one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.analysis.basins.problem import BasinProblem
+from attractor.analysis.basins.pulls import pulls
+from attractor.analysis.measures import measure_direction
+from attractor.margin import Solution, solve
+from attractor.margin.alternatives import problem_against_outsiders
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+SATURATED = 0.99
+"""Attention that the token on top has in every row, at least, before a run can be settled."""
+OPPOSING = 0.01
+"""Pull of better tokens, at most, in units of what the weakest support token holds against."""
+_ACTIVE = 1e-6
+"""Share of the norm that a constraint carries, at least, to count as holding the direction."""
+
+
+class Attractor(NamedTuple):
+    """One selection and the direction that attention keeps it in.
+
+    Attributes:
+        tokens: The selected token of every row.
+        solution: The solution of its margin problem; None where nothing has to be separated.
+        better: True for tokens that would lower the loss.
+        holding: True for support tokens whose constraint has a multiplier that is not zero.
+        log_size: Logarithm of the pull of every token, without its attention weight.
+    """
+
+    tokens: Int[np.ndarray, "sequence query"]
+    solution: Solution | None
+    better: Bool[np.ndarray, "sequence query token"]
+    holding: Bool[np.ndarray, "sequence query token"]
+    log_size: Float[np.ndarray, "sequence query token"]
+
+
+class Judgement(NamedTuple):
+    """Where runs stand.
+
+    Attributes:
+        attended: The token with the highest weight in every row; the first of several copies.
+        attractor: Number of the attractor of these tokens; -1 unless every row is saturated.
+        settled: Whether that is where the run ends.
+        smallest_weight: The smallest over rows of the highest attention weight.
+        log_opposing_pull: Logarithm of the pull of better tokens in units of that of the weakest
+            support token; NaN where there is no solution.
+        margin_ratio: Of the attractor's margin problem; NaN where there is no solution.
+        correlation: With the attractor's solution; NaN where there is none, or many.
+    """
+
+    attended: Int[np.ndarray, "start sequence query"]
+    attractor: Int[np.ndarray, "start"]
+    settled: Bool[np.ndarray, "start"]
+    smallest_weight: Float[np.ndarray, "start"]
+    log_opposing_pull: Float[np.ndarray, "start"]
+    margin_ratio: Float[np.ndarray, "start"]
+    correlation: Float[np.ndarray, "start"]
+
+
+class Attractors:
+    """The attractors met so far; each margin problem is solved once.
+
+    The margin problem of a selection here leaves out tokens whose score ties with that of the
+    selected one: the gradient does not tell them apart, so that nothing keeps a margin over them.
+    Without ties it is the usual one.
+    """
+
+    def __init__(self, problem: BasinProblem) -> None:
+        """Begins with none."""
+        self.problem = problem
+        self.found: list[Attractor] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def judge(self, W: Float[np.ndarray, "start d e"]) -> Judgement:
+        """Says where runs with these matrices stand, and which of them have settled.
+
+        A run has settled if in every row one token has more than 99 % of the attention, its
+        selection has a margin solution, and the better tokens together pull less than 1 % of what
+        the weakest support token of that solution holds. Saturation alone is not enough: between
+        two basins a run keeps one selection for long before the other wins.
+        """
+        W = np.where(np.isfinite(W).all((-1, -2), keepdims=True), W, 0.0)
+        scores = self.problem.tokens.scores(W)
+        log_weights = scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True)
+        attended, weight = self._on_top(log_weights)
+        smallest = weight.min((-1, -2))
+        saturated = smallest > SATURATED
+        number = np.full(len(W), -1)
+        number[saturated] = self._numbers_of(attended[saturated])
+        measured = np.full((3, len(W)), np.nan)
+        for one in np.unique(number[saturated]):
+            places = np.flatnonzero(number == one)
+            measured[:, places] = _measure(self.found[one], W[places], log_weights[places])
+        settled = measured[0] <= np.log(OPPOSING)
+        return Judgement(attended, number, settled, smallest, *measured)
+
+    def _on_top(
+        self, log_weights: Float[np.ndarray, "start sequence query token"]
+    ) -> tuple[Int[np.ndarray, "start sequence query"], Float[np.ndarray, "start sequence query"]]:
+        """The token on top of every row, and its weight together with that of its copies."""
+        same = self._copies
+        top = log_weights.argmax(-1)
+        sequence, query = np.indices(top.shape[1:])
+        copies = same[sequence, query, top]
+        weight = np.where(copies, np.exp(log_weights), 0.0).sum(-1)
+        return copies.argmax(-1), weight
+
+    @cached_property
+    def _copies(self) -> Bool[np.ndarray, "sequence query token token"]:
+        """Admissible tokens with the same key and the same value, for every token."""
+        tokens = self.problem.tokens
+        both = np.concatenate([tokens.keys, tokens.values], axis=-1)
+        same = (both[:, :, None] == both[:, None, :]).all(-1)
+        return same[:, None] & tokens.mask[:, :, None, :]
+
+    def _numbers_of(
+        self, attended: Int[np.ndarray, "start sequence query"]
+    ) -> Int[np.ndarray, "start"]:
+        names = [one.tobytes() for one in attended]
+        new = {name: one for name, one in zip(names, attended, strict=True)}
+        new = {name: one for name, one in new.items() if name not in self._numbers}
+        if new:
+            self._numbers |= {name: len(self.found) + i for i, name in enumerate(new)}
+            self.found += _solve(self.problem, np.stack(list(new.values())))
+        return np.array([self._numbers[name] for name in names], dtype=int)
+
+
+def _measure(
+    attractor: Attractor,
+    W: Float[np.ndarray, "start d e"],
+    log_weights: Float[np.ndarray, "start sequence query token"],
+) -> Float[np.ndarray, "3 start"]:
+    """Opposing pull, margin ratio and correlation of runs that attend to its tokens."""
+    if attractor.solution is None or not attractor.holding.any():
+        return np.full((3, len(W)), np.nan)
+    pull = log_weights + attractor.log_size
+    opposing = np.logaddexp.reduce(pull[:, attractor.better], axis=-1, initial=-np.inf)
+    weakest = pull[:, attractor.holding].min(-1)
+    measures = measure_direction(W, attractor.solution)
+    return np.stack([opposing - weakest, measures.margin_ratio, measures.correlation])
+
+
+def _solve(
+    problem: BasinProblem, attended: Int[np.ndarray, "selection sequence query"]
+) -> list[Attractor]:
+    """Solves the margin problems of several selections as one batch."""
+    tokens = problem.tokens
+    pull = pulls(problem, attended)
+    chosen = attended[..., None] == np.arange(tokens.length)
+    level = chosen | pull.tied
+    asked = np.flatnonzero((tokens.mask & ~level).any((-1, -2, -3)))
+    solutions: list[Solution | None] = [None] * len(attended)
+    holding = np.zeros(chosen.shape, dtype=bool)
+    if asked.size:
+        solution = _solution(problem, chosen[asked], level[asked])
+        for place, number in enumerate(asked):
+            solutions[number] = solution[place]
+        holding[asked] = _holding(solution, chosen.shape[1:])
+    parts = (attended, solutions, pull.better, holding, pull.log_size)
+    return [Attractor(*one) for one in zip(*parts, strict=True)]
+
+
+def _solution(
+    problem: BasinProblem,
+    chosen: Bool[np.ndarray, "selection sequence query token"],
+    level: Bool[np.ndarray, "selection sequence query token"],
+) -> Solution:
+    """Margin solutions that keep chosen tokens against all that are not level with them."""
+    fields = (problem.tokens.keys, problem.tokens.queries, problem.tokens.mask)
+    keys, queries, mask = (np.broadcast_to(a, (len(chosen), *a.shape)) for a in fields)
+    none_tied = np.zeros(chosen.shape[:-1], dtype=bool)
+    constraints = problem_against_outsiders(
+        Tokens(keys, queries, mask=mask),
+        Selection(chosen, none_tied),
+        Selection(level, level.sum(-1) > 1),
+    )
+    solution = solve(constraints, problem.geometry)
+    assert isinstance(solution, Solution)
+    return solution
+
+
+def _holding(
+    solution: Solution, shape: tuple[int, ...]
+) -> Bool[np.ndarray, "selection sequence query token"]:
+    """The tokens whose constraints have a multiplier worth mentioning; none where infeasible."""
+    problem = solution.problem
+    assert problem.sequence is not None and problem.query is not None and problem.token is not None
+    shares = solution.multipliers * problem.bounds
+    active = shares > _ACTIVE * shares.sum(-1, keepdims=True)
+    active &= np.isfinite(solution.value)[:, None] & problem.present
+    found = np.zeros((len(shares), *shape), dtype=bool)
+    instance, slot = np.nonzero(active)
+    place = (a[instance, slot] for a in (problem.sequence, problem.query, problem.token))
+    found[(instance, *place)] = True
+    return found

@@ -1,0 +1,233 @@
+"""``basin_map``: which selection each point of a plane of starts reaches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from rich.console import Console
+from rich.table import Table
+
+from attractor.analysis.basins.attractors import Attractors
+from attractor.analysis.basins.follow import check_steps, follow
+from attractor.analysis.basins.problem import BasinProblem, check_problem
+from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
+from attractor.analysis.basins.stored import load_data, save_data
+from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
+from attractor.analysis.printed import Printed
+from attractor.attention import Head, Loss, Parameterization
+from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
+from attractor.tokens import Tokens
+from attractor.training import Optimizer
+from attractor.training.validation import check_count
+
+_KIND = "attractor basin map"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BasinMap(Printed):
+    """Where every point of a plane of starts ends.
+
+    Attributes:
+        data: Labeled arrays. Over (second, first), the coordinates of the start in the plane:
+            ``basin``, the position of the selection it settled on, -1 for none; ``attended``, the
+            token each row attends to at the end; ``smallest_weight``, the smallest over rows of
+            the highest attention weight; ``margin_ratio`` and ``correlation`` with the solution
+            for these tokens; ``log_opposing_pull``; ``steps`` it was followed for; ``status``.
+            Over selection: ``token``, ``solution``, ``solution_norm``, ``locally_optimal``,
+            ``globally_optimal``. The start at (a, b) is ``center + a direction[0] + b
+            direction[1]``. ``keys``, where what is trained is a prompt.
+    """
+
+    width: ClassVar[int] = 80
+    data: xr.Dataset
+
+    def table(self) -> Table:
+        """The part of the plane that each selection takes."""
+        basin = self.data["basin"].values
+        count = np.array([(basin == place).sum() for place in range(self.data.sizes["selection"])])
+        lines = [
+            Line(str(self.data["selection"].values[place]), [percent(count[place] / basin.size)],
+                 place)
+            for place in by_count(count)
+        ]  # fmt: skip
+        left = float((basin < 0).mean())
+        lines += [Line(NOT_SETTLED, [percent(left)])] if left else []
+        title = f"Where {basin.size:,} starts in a plane end"
+        return selection_table(title, ["of the plane"], lines, self.data)
+
+    def summary(self) -> dict[str, Any]:
+        """The parts of the plane as plain numbers, for JSON."""
+        basin = self.data["basin"].values
+        parts = [
+            {
+                "tokens": self.data["token"].values[place].tolist(),
+                "part": float((basin == place).mean()),
+            }
+            for place in range(self.data.sizes["selection"])
+        ]
+        return {
+            **{str(name): value for name, value in self.data.attrs.items()},
+            "starts": basin.size,
+            "selections": parts,
+            "not_settled": float((basin < 0).mean()),
+        }
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data.copy()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a NetCDF file, which appears whole or not at all.
+
+        Raises:
+            InvalidInputError: If the name does not end in ``.nc``.
+        """
+        save_data(self.data, path, _KIND)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BasinMap:
+        """Reads a file that ``save`` wrote.
+
+        Raises:
+            FileFormatError: If it is none.
+        """
+        return cls(load_data(path, _KIND))
+
+    def print_to(self, console: Console) -> None:
+        """Prints the table, and what is to be said of it."""
+        console.print(self.table())
+        for sentence in words_about(self.data):
+            console.print(sentence, highlight=False, markup=False)
+
+
+def basin_map(
+    tokens: Tokens,
+    head: Head,
+    optimizer: Optimizer,
+    *,
+    plane: Any = None,
+    center: Any = None,
+    extent: float | Sequence[float] = 3.0,
+    resolution: int | tuple[int, int] = 60,
+    steps: int = 1000,
+    most_steps: int | None = None,
+    loss: str | Loss = "logistic",
+    parameterization: str | Parameterization = "W",
+    geometry: Geometry | None = None,
+    progress: bool = False,
+) -> BasinMap:
+    """Trains from every cell of a plane of parameters and sees which selection it ends on.
+
+    The start at ``(a, b)`` is ``center + a u + b v``. A start has settled when in every row one
+    token has more than 99 % of the attention and the tokens that would lower the loss further
+    pull less than 1 % of what the weakest support token of that selection's margin problem holds.
+    Others are followed twice as long, and so on; those that have not settled after ``most_steps``
+    are a class of their own.
+
+    Locally optimal directions attract what starts near them (*Max-Margin Token Selection in
+    Attention Mechanism*, arXiv 2306.13596, and *Transformers as Support Vector Machines*, arXiv
+    2308.16898, local convergence of gradient descent); how far "near" reaches is what this shows.
+
+    Args:
+        tokens: A single data set, with labels.
+        head: The fixed head.
+        optimizer: The step.
+        plane: The two directions (u, v): matrices ``(d, e)``, or vectors ``(d,)`` of a prompt.
+            May be left out where what is trained has two entries: they are the plane then.
+        center: The origin of the plane; default: zero.
+        extent: Half the width of the plane, or ``(first low, first high, second low, second
+            high)``, in units of u and v.
+        resolution: Number of cells along both axes, or along each; starts are their centers.
+        steps: Steps that every start takes.
+        most_steps: Steps that none exceeds; default: 16 times ``steps``.
+        loss: The loss.
+        parameterization: What is trained. Keys and queries start from balanced factors.
+        geometry: The norm to solve margin problems in; default: the one the optimizer descends
+            in, or Frobenius where none is known.
+        progress: Whether to show progress bars.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used; nothing has been trained then.
+    """
+    problem = check_problem(
+        tokens,
+        head,
+        optimizer,
+        loss=loss,
+        parameterization=parameterization,
+        geometry=geometry,
+    )
+    steps, most_steps = check_steps(steps, most_steps)
+    directions = _directions(plane, problem)
+    origin = np.zeros(problem.size) if center is None else problem.as_matrix("center", center)
+    first, second = _grid(extent, resolution)
+    places = np.stack(np.meshgrid(first, second), axis=-1)
+    W = origin + np.einsum("yxi,ice->yxce", places, directions).reshape(-1, *problem.size)
+    attractors = Attractors(problem)
+    starts = problem.starts_at(W)
+    runs = follow(
+        problem, attractors, starts, steps=steps, most_steps=most_steps, progress=progress
+    )
+    basins = reached(problem, attractors.found, runs)
+    shape = (len(second), len(first))
+    data = run_variables(runs, basins.basin, ("second", "first"), shape).merge(basins.data)
+    data = data.assign_coords(first=first, second=second).assign(
+        direction=(("axis", "row", "column"), directions),
+        center=(("row", "column"), origin),
+        **token_data(problem),
+    )
+    return BasinMap(data.assign_attrs(problem.settings, most_steps=most_steps))
+
+
+def _directions(plane: Any, problem: BasinProblem) -> Float[np.ndarray, "2 d e"]:
+    """The two directions of the plane."""
+    size = problem.size
+    if plane is None:
+        if np.prod(size) != 2:
+            raise InvalidInputError(
+                "plane",
+                f"what is trained has {np.prod(size)} entries, so a plane has to be chosen",
+                f"Give two directions (u, v), each of shape {size}",
+            )
+        return np.eye(2).reshape(2, *size)
+    try:
+        u, v = plane
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            "plane", "it is not a pair", f"Give two directions (u, v), each of shape {size}"
+        ) from None
+    found = np.stack([problem.as_matrix("plane", one) for one in (u, v)])
+    if np.linalg.matrix_rank(found.reshape(2, -1)) < 2:
+        raise InvalidInputError(
+            "plane", "one direction is a multiple of the other", "Give two that span a plane"
+        )
+    return found
+
+
+def _grid(extent: Any, resolution: Any) -> list[Float[np.ndarray, "cell"]]:
+    """Centers of the cells along both axes."""
+    edges = np.asarray(extent, dtype=np.float64)
+    if edges.shape == ():
+        edges = np.array([-edges, edges, -edges, edges])
+    ok = edges.shape == (4,) and np.isfinite(edges).all()
+    if not ok or edges[0] >= edges[1] or edges[2] >= edges[3]:
+        raise InvalidInputError(
+            "extent",
+            f"{extent!r} bounds no rectangle",
+            "Give a positive number, or (first low, first high, second low, second high)",
+        )
+    counts = resolution if isinstance(resolution, Sequence) else (resolution, resolution)
+    if len(counts) != 2:
+        raise InvalidInputError("resolution", f"{resolution!r} is no pair", "Give (60, 40), say")
+    cells = [check_count("resolution", count) for count in counts]
+    return [
+        low + (high - low) * (np.arange(count) + 0.5) / count
+        for (low, high), count in zip(edges.reshape(2, 2), cells, strict=True)
+    ]

@@ -1,0 +1,278 @@
+"""``basin_shares``: how often random starts reach each selection."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.stats
+import xarray as xr
+from jaxtyping import Float, Int
+from rich.console import Console
+from rich.table import Table
+
+from attractor.analysis.basins.attractors import Attractors
+from attractor.analysis.basins.follow import check_steps, follow
+from attractor.analysis.basins.problem import BasinProblem, Starts, check_problem, check_starts
+from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
+from attractor.analysis.basins.stored import load_data, save_data
+from attractor.analysis.basins.tables import (
+    LISTED,
+    Line,
+    by_count,
+    percent,
+    selection_table,
+    words_about,
+)
+from attractor.analysis.printed import Printed
+from attractor.attention import Head, Loss, Parameterization
+from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
+from attractor.randomness import check_seed, generator
+from attractor.storage import atomic_file
+from attractor.tokens import Tokens
+from attractor.training import Optimizer
+from attractor.training.trials import initial_parameters
+from attractor.training.validation import check_count
+
+_KIND = "attractor basin shares"
+
+Sampler = Callable[[np.random.Generator, int], Any]
+"""Draws starts: from a generator and their number, the initial parameters with a leading axis."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BasinShares(Printed):
+    """How many of many random starts settled on each selection.
+
+    Attributes:
+        data: Labeled arrays. Over outcome, which are the selections and then "not settled":
+            ``count``, ``share``, and the ends ``low`` and ``high`` of its Wilson interval, each
+            outcome by itself. Over selection: ``token``, ``solution``, ``solution_norm``,
+            ``locally_optimal``, ``globally_optimal``. Over start: ``basin``, ``attended``,
+            ``smallest_weight``, ``log_opposing_pull``, ``margin_ratio``, ``correlation``,
+            ``steps``, ``status``, and the matrices ``initial`` and ``final``.
+    """
+
+    width: ClassVar[int] = 80
+    data: xr.Dataset
+
+    def share(self, selection: Any) -> tuple[float, float, float]:
+        """Share, lower and upper end of the interval of a selection.
+
+        Args:
+            selection: The token of every row, as numbers or as a name such as "0,2,1"; or
+                "not settled". One that no start reached has the share zero.
+        """
+        name = selection if isinstance(selection, str) else ",".join(map(str, np.ravel(selection)))
+        if name in self.data["outcome"].values:
+            one = self.data.sel(outcome=name)
+            return float(one["share"]), float(one["low"]), float(one["high"])
+        starts, confidence = self.data.sizes["start"], self.data.attrs["confidence"]
+        return (0.0, *_intervals(np.zeros(1, dtype=int), starts, confidence)[0].tolist())
+
+    def summary(self) -> dict[str, Any]:
+        """The shares as plain numbers, for JSON; most frequent selections first."""
+        count = self.data["count"].values
+        order = [*by_count(count[:-1]), len(count) - 1]
+        return {
+            **{str(name): value for name, value in self.data.attrs.items()},
+            "starts": self.data.sizes["start"],
+            "outcomes": [self._outcome(place) for place in order],
+        }
+
+    def table(self) -> Table:
+        """The selections with their shares, most frequent first."""
+        data = self.data
+        count = data["count"].values
+        order = by_count(count[:-1])
+        lines = [
+            Line(str(data["outcome"].values[i]), self._cells(i), i) for i in order[:LISTED]
+        ]  # fmt: skip
+        rest = order[LISTED:]
+        if rest:
+            total = sum(count[place] for place in rest)
+            share = percent(total / data.sizes["start"])
+            lines.append(Line(f"... and {len(rest)} more", [str(total), share, ""]))
+        if count[-1]:
+            lines.append(Line(NOT_SETTLED, self._cells(len(count) - 1)))
+        title = f"Where {data.sizes['start']:,} starts end"
+        columns = ["starts", "share", f"{100 * data.attrs['confidence']:g} % interval"]
+        return selection_table(title, columns, lines, data)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data.copy()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file by its ending: ``.nc`` everything, ``.json`` the summary.
+
+        Raises:
+            InvalidInputError: If the ending is neither.
+        """
+        ending = Path(path).suffix
+        if ending == ".nc":
+            save_data(self.data, path, _KIND)
+            return
+        if ending != ".json":
+            raise InvalidInputError(
+                "path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc or .json"
+            )
+        with atomic_file(path) as temporary:
+            temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BasinShares:
+        """Reads a NetCDF file that ``save`` wrote.
+
+        Raises:
+            FileFormatError: If it is none.
+        """
+        return cls(load_data(path, _KIND))
+
+    def print_to(self, console: Console) -> None:
+        """Prints the table, and what is to be said of it."""
+        console.print(self.table())
+        for sentence in words_about(self.data):
+            console.print(sentence, highlight=False, markup=False)
+
+    def _cells(self, place: int) -> list[str]:
+        one = self.data.isel(outcome=place)
+        low, high = (100 * float(one[name]) for name in ("low", "high"))
+        return [str(int(one["count"])), percent(float(one["share"])), f"{low:.1f} to {high:.1f} %"]
+
+    def _outcome(self, place: int) -> dict[str, Any]:
+        one = self.data.isel(outcome=place)
+        found: dict[str, Any] = {
+            "tokens": None,
+            "count": int(one["count"]),
+            "share": float(one["share"]),
+            "low": float(one["low"]),
+            "high": float(one["high"]),
+        }
+        if place == self.data.sizes["selection"]:
+            return found
+        chosen = self.data.isel(selection=place)
+        found |= {"tokens": chosen["token"].values.tolist(), "norm": float(chosen["solution_norm"])}
+        flags = [name for name in ("locally_optimal", "globally_optimal") if name in chosen]
+        return found | {name: bool(chosen[name]) for name in flags}
+
+
+def basin_shares(
+    tokens: Tokens,
+    head: Head,
+    optimizer: Optimizer,
+    *,
+    starts: int = 1000,
+    scale: float | None = None,
+    sampler: Sampler | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+    steps: int = 1000,
+    most_steps: int | None = None,
+    loss: str | Loss = "logistic",
+    parameterization: str | Parameterization = "W",
+    geometry: Geometry | None = None,
+    progress: bool = False,
+) -> BasinShares:
+    """Trains from random starts and counts the selections they settle on.
+
+    When a start counts as settled is told at ``basin_map``. The interval of each share is
+    Wilson's: it holds the shares q for which the count k of n is within z standard deviations of
+    its mean, ``|k/n - q| <= z sqrt(q (1 - q) / n)``.
+
+    Args:
+        tokens: A single data set, with labels.
+        head: The fixed head.
+        optimizer: The step.
+        starts: Number of starts.
+        scale: Standard deviation of normally distributed entries of the initial parameters.
+            Default: the starts of ``train(seeds=starts, seed=seed)``, uniform on [-1/sqrt(d),
+            1/sqrt(d)].
+        sampler: A function from a NumPy generator and a number to that many initial parameters,
+            in place of ``scale``; for several arrays it returns a mapping by name.
+        seed: Names what is random.
+        confidence: Probability for the interval to hold the true share.
+        steps: Steps that every start takes.
+        most_steps: Steps that none exceeds; default: 16 times ``steps``.
+        loss: The loss.
+        parameterization: What is trained.
+        geometry: The norm to solve margin problems in; default: the one the optimizer descends
+            in, or Frobenius where none is known.
+        progress: Whether to show progress bars.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used; nothing has been trained then.
+    """
+    problem = check_problem(
+        tokens,
+        head,
+        optimizer,
+        loss=loss,
+        parameterization=parameterization,
+        geometry=geometry,
+    )
+    steps, most_steps = check_steps(steps, most_steps)
+    count = check_count("starts", starts)
+    if isinstance(confidence, bool) or not 0 < confidence < 1:
+        raise InvalidInputError("confidence", f"it is {confidence!r}", "Give 0.95, say")
+    begin = _drawn(problem, count, scale, sampler, check_seed("seed", seed))
+    attractors = Attractors(problem)
+    runs = follow(problem, attractors, begin, steps=steps, most_steps=most_steps, progress=progress)
+    basins = reached(problem, attractors.found, runs)
+    outcomes = [*basins.data["selection"].values.tolist(), NOT_SETTLED]
+    counts = np.bincount(basins.basin % len(outcomes), minlength=len(outcomes))
+    low, high = _intervals(counts, count, confidence).T
+    data = run_variables(runs, basins.basin, ("start",), (count,)).merge(basins.data)
+    data = data.assign_coords(outcome=outcomes).assign(
+        count=("outcome", counts),
+        share=("outcome", counts / count),
+        low=("outcome", low),
+        high=("outcome", high),
+        initial=(("start", "row", "column"), problem.matrices(begin)),
+        final=(("start", "row", "column"), runs.W),
+        **token_data(problem),
+    )
+    drawn = "given sampler" if sampler else "uniform" if scale is None else f"normal, {scale:g}"
+    about = {"distribution": drawn, "seed": seed, "confidence": confidence, "interval": "Wilson"}
+    return BasinShares(data.assign_attrs(problem.settings, most_steps=most_steps, **about))
+
+
+def _drawn(
+    problem: BasinProblem, count: int, scale: Any, sampler: Sampler | None, seed: int
+) -> Starts:
+    """Random initial parameters."""
+    if sampler is not None:
+        if scale is not None:
+            raise InvalidInputError("scale", "a sampler was given as well", "Give one of the two")
+        return check_starts(
+            sampler(generator(seed, purpose="starts of basins"), count), problem.shapes, count
+        )
+    if scale is None:
+        check_seed("seed", seed + count - 1)
+        number = int(problem.tokens.instance_numbers[0])
+        drawn = initial_parameters(
+            problem.layer, seed + np.arange(count), np.full(count, number), *problem.size
+        )
+        return {name: np.asarray(array) for name, array in problem.layer.to_arrays(drawn).items()}
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < math.inf:
+        raise InvalidInputError("scale", f"{scale!r} is no size", "Give a positive number")
+    random = generator(seed, purpose="starts of basins")
+    return {
+        name: scale * random.standard_normal((count, *shape))
+        for name, shape in problem.shapes.items()
+    }
+
+
+def _intervals(
+    counts: Int[np.ndarray, "outcome"], total: int, confidence: float
+) -> Float[np.ndarray, "outcome 2"]:
+    """Wilson's interval of every share."""
+    tests = [scipy.stats.binomtest(int(count), total) for count in counts]
+    return np.array([test.proportion_ci(confidence, method="wilson") for test in tests])

@@ -1,0 +1,45 @@
+"""Results on disk: labeled arrays in a NetCDF file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import xarray as xr
+
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.storage import atomic_file
+
+
+def save_data(data: xr.Dataset, path: str | os.PathLike[str], kind: str) -> None:
+    """Writes labeled arrays; the file appears whole or not at all.
+
+    Args:
+        data: The arrays.
+        path: The file, ending in ``.nc``.
+        kind: What they are, by which ``load_data`` knows them.
+
+    Raises:
+        InvalidInputError: If the name ends in anything else.
+    """
+    ending = Path(path).suffix
+    if ending != ".nc":
+        raise InvalidInputError("path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc")
+    with atomic_file(path) as temporary:
+        data.assign_attrs(kind=kind).to_netcdf(temporary, engine="h5netcdf")
+
+
+def load_data(path: str | os.PathLike[str], kind: str) -> xr.Dataset:
+    """Reads what ``save_data`` wrote.
+
+    Raises:
+        FileFormatError: If the file is none, or of another kind.
+    """
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            data = stored.load()
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{os.fspath(path)} cannot be read: {error}") from error
+    if data.attrs.pop("kind", None) != kind:
+        raise FileFormatError(f"{os.fspath(path)} holds no {kind}.")
+    return data

@@ -1,0 +1,188 @@
+"""``attractor basins``: where random starts end, and which part of a plane each selection takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+import xarray as xr
+from jaxtyping import Float
+
+from attractor.cli.inputs import layout_help, need_head, plan, read_tokens
+from attractor.cli.options import (
+    OPTIMIZER_HELP,
+    Json,
+    OptionalLearningRate,
+    Quiet,
+    Seed,
+    TokenFile,
+)
+from attractor.cli.session import session
+from attractor.errors import InvalidInputError
+from attractor.files import LoadedTokens
+from attractor.storage import atomic_directory, check_replaceable
+
+MARKER = "shares.nc"
+"""The file by which a folder of this command is known."""
+STEPS = 1000
+"""Steps of every start where neither the file nor the command line says it."""
+
+HELP = layout_help(
+    "Train from many random starts, count the selections they settle on, and draw which start of "
+    "a plane reaches which. Starts are random even if the file names one."
+)
+
+
+def basins(
+    file: TokenFile,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
+    ] = Path("attractor-basins"),
+    optimizer: Annotated[
+        str | None,
+        typer.Option(
+            help="The optimizer; default: that of the file, or normalized gradient descent. "
+            f"{OPTIMIZER_HELP}."
+        ),
+    ] = None,
+    lr: OptionalLearningRate = None,
+    parameterization: Annotated[
+        str | None,
+        typer.Option(
+            help="What is trained: W, its factors KQ or a prompt p; default: what the file says, "
+            "or W."
+        ),
+    ] = None,
+    loss: Annotated[str, typer.Option(help="The loss: logistic, exponential, linear, squared.")] = (
+        "logistic"
+    ),
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Steps of every start; default: those of the file, or 1000. Starts that have not "
+            "settled are followed up to 16 times as long.",
+        ),
+    ] = None,
+    starts: Annotated[int, typer.Option(min=1, help="Number of random starts.")] = 1000,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            help="Draw their entries from a normal distribution of this standard deviation; "
+            "default: uniform on [-1/sqrt(d), 1/sqrt(d)]."
+        ),
+    ] = None,
+    with_map: Annotated[
+        bool,
+        typer.Option(
+            "--map",
+            help="Also train from the cells of a plane: that of a prompt in R^2, else the plane "
+            "of the two margin solutions that most starts reach.",
+        ),
+    ] = False,
+    extent: Annotated[
+        float, typer.Option(help="Half the width of the plane, which is centered at zero.")
+    ] = 3.0,
+    resolution: Annotated[
+        int, typer.Option(min=1, help="Cells along each side of the plane; a start in each.")
+    ] = 100,
+    data_set: Annotated[
+        int | None,
+        typer.Option(min=0, help="Which of several data sets in the file, counted from 0."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Counts where random starts end."""
+    with session("basins", as_json=as_json, quiet=quiet) as current:
+        from attractor import plots
+        from attractor.analysis.basins import basin_map, basin_shares
+
+        check_replaceable(out, MARKER)
+        if not 0 < extent < np.inf:
+            raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
+        loaded = _one_data_set(read_tokens(file, loss, parameterization), file, data_set)
+        how = plan(loaded, optimizer=optimizer, lr=lr)
+        length = steps or loaded.steps or STEPS
+        problem = (loaded.tokens, need_head(loaded, file), how.optimizer)
+        shares = basin_shares(
+            *problem,
+            starts=starts,
+            scale=scale,
+            seed=seed,
+            steps=length,
+            loss=loss,
+            parameterization=how.method.layer,
+            progress=current.progress,
+        )
+        current.say(str(shares))
+        plane = spanned_plane(shares.data) if with_map else None
+        drawn = None
+        if plane is not None:
+            drawn = basin_map(
+                *problem,
+                plane=plane,
+                extent=extent,
+                resolution=resolution,
+                steps=length,
+                loss=loss,
+                parameterization=how.method.layer,
+                progress=current.progress,
+            )
+            current.say(str(drawn))
+        elif with_map:
+            current.say("No map: fewer than two selections were reached, which span no plane.")
+        studies = [shares.data] if drawn is None else [shares.data, drawn.data]
+        colors = plots.selection_colors(*studies)
+        summary = shares.summary()
+        with atomic_directory(out, MARKER) as folder, plots.style():
+            shares.save(folder / MARKER)
+            (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+            figure = plots.basin_shares_figure(shares.data, colors=colors)
+            plots.save_figure(figure, folder, "shares")
+            if drawn is not None:
+                drawn.save(folder / "map.nc")
+                figure = plots.basin_map_figure(drawn.data, colors=colors)
+                plots.save_figure(figure, folder, "map")
+        current.say(f"Pictures and data: {out.absolute()}")
+        current.result(folder=str(out.absolute()), **summary)
+        current.result(map=None if drawn is None else drawn.summary())
+
+
+def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:
+    """The data set asked for, where a file holds several."""
+    count = loaded.tokens.instances
+    if count is None and number in (None, 0):
+        return loaded
+    if count is None or (number is None and count > 1) or (number or 0) >= count:
+        raise InvalidInputError(
+            "data_set",
+            f"{file.name} holds {count or 1} data sets",
+            f"Choose one with --data-set, from 0 to {(count or 1) - 1}",
+        )
+    return loaded[number or 0]
+
+
+def spanned_plane(data: xr.Dataset) -> Float[np.ndarray, "2 d e"] | None:
+    """The plane of a prompt, or orthonormal directions that span two solutions; None if neither.
+
+    Args:
+        data: ``BasinShares.data``.
+    """
+    solutions = data["solution"].values
+    shape = solutions.shape[1:]
+    if np.prod(shape) == 2:
+        return np.eye(2).reshape(2, *shape)
+    frequent = np.argsort(-data["count"].values[:-1], kind="stable")[:2]
+    if len(frequent) < 2:
+        return None
+    u, v = solutions[frequent].reshape(2, -1)
+    u = u / np.linalg.norm(u)
+    v = v - (u @ v) * u
+    if np.linalg.norm(v) < 1e-9 * np.linalg.norm(solutions[frequent[1]]):
+        return None
+    return np.stack([u, v / np.linalg.norm(v)]).reshape(2, *shape)

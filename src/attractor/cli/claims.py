@@ -1,0 +1,123 @@
+"""``attractor claims``: the papers' statements, checked on their data or on the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attractor.cli.listing import listing
+from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.session import session
+from attractor.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from attractor.papers.case import Case
+    from attractor.provenance import Provenance
+
+HELP = (
+    "Check the papers' statements: on the papers' data, or on yours.\n\n"
+    "Without a name, --of, --all or --data the claims are listed, a line each. An outcome is "
+    "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
+    "them), assumption not met, or vacuous here. With --data alone it is said first which "
+    "hypotheses of the papers your file meets. `attractor check --help` shows what a token file "
+    "holds. Exit codes: 0 done, whatever the outcomes; 2 bad input; 130 interrupted."
+)
+
+
+def claims(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Claims to check.")
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="PAPER", help="Check every claim of a paper."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Check every claim.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="FILE", help="Token file to check them on."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
+    ] = Path("attractor-claims"),
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Lists or checks claims."""
+    with session("claims", as_json=as_json, quiet=quiet) as current:
+        from attractor.papers.registry import all_claims, get_claim
+
+        if names and (of or everything):
+            raise InvalidInputError(
+                "NAME", "it was given beside --of or --all", "Give the one or the other"
+            )
+        chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
+        if not (names or of or everything or data):
+            lines = {name: claim.summary for name, claim in chosen.items()}
+            current.say(listing(lines))
+            current.result(claims=lines)
+            return
+
+        from attractor.papers.case import Case
+        from attractor.papers.check import check_claim
+        from attractor.papers.hypotheses_table import check_hypotheses
+        from attractor.papers.results import ClaimResults
+        from attractor.progress import progress_bar
+        from attractor.report.claims import write_claims_report
+        from attractor.report.write import MARKER
+        from attractor.storage import check_replaceable
+
+        check_replaceable(out, MARKER)
+        cases = None if data is None else Case.read(data)
+        tables = [] if cases is None or names else [check_hypotheses(case) for case in cases]
+        current.say(*(table.table() for table in tables))
+        found = []
+        with progress_bar("Checking", len(chosen), enabled=current.progress) as advance:
+            for name, claim in chosen.items():
+                advance.note(name)
+                found.append(check_claim(claim, cases, seed=seed))
+                advance(1)
+        results = ClaimResults(tuple(found))
+        current.say(results.table())
+        provenance = claims_provenance(list(chosen), cases, seed)
+        source = "The papers' own data." if data is None else f"Data: {data.name}"
+        summary = write_claims_report(
+            out, results, source=source, provenance=provenance, hypotheses=tables
+        )
+        for claim in summary["claims"].values():
+            if "counterexample" in claim:
+                current.say(f"Counterexample: {out / claim['counterexample']['file']}")
+        current.say(f"Report: {(out / MARKER).absolute()}")
+        current.result(report=str((out / MARKER).absolute()), **summary)
+
+
+def claims_provenance(names: Sequence[str], cases: Sequence[Case] | None, seed: int) -> Provenance:
+    """Where outcomes of claims come from.
+
+    Args:
+        names: The claims.
+        cases: The user's data, or None for the papers' own.
+        seed: Names all that is random.
+    """
+    from attractor.papers.registry import get_claim
+    from attractor.provenance import Provenance, data_hash
+
+    hashes = [data_hash(case.tokens, case.head, **case.arrays()) for case in cases or ()]
+    chosen = [get_claim(name) for name in names]
+    settings = {
+        claim.name: {"tolerance": claim.conclusion.bound, "sense": claim.conclusion.sense}
+        for claim in chosen
+    }
+    return Provenance.record(
+        "claim",
+        ", ".join(names),
+        arguments={"names": list(names), "data": cases is not None, "seed": seed},
+        data=" ".join(hashes) or None,
+        seeds=[seed],
+        settings=settings,
+        bibtex=[claim.bibtex for claim in chosen],
+    )

@@ -1,0 +1,117 @@
+"""``attractor figures``: the papers' figures, drawn from their own seeds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from attractor.cli.listing import listing
+from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.session import session
+from attractor.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from attractor.papers.drawing import DrawnFigure
+
+HELP = (
+    "Draw the papers' figures: PNG, SVG and the labeled data behind them.\n\n"
+    "Without a name, --of or --all the figures are listed, a line each. Figures that the folder "
+    "holds already, with the same settings, are not computed again, and long work that was killed "
+    "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted."
+)
+
+
+def figures(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Figures to draw.")
+    ] = None,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="PAPER", help="Draw every figure of a paper.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Draw every figure.")] = False,
+    size: Annotated[
+        str,
+        typer.Option(help="quick: seconds a figure; small; paper: the published experiment."),
+    ] = "quick",
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Trials or data sets, in place of the size's.")
+    ] = None,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Draw what rounding or a solver did to the published figure beside the exact one.",
+        ),
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path(
+        "attractor-figures"
+    ),
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Lists or draws figures."""
+    with session("figures", as_json=as_json, quiet=quiet) as current:
+        from attractor.papers.registry import all_figures, get_figure
+
+        if names and (of or everything):
+            raise InvalidInputError(
+                "NAME", "it was given beside --of or --all", "Give the one or the other"
+            )
+        chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
+        if not (names or of or everything):
+            lines = {name: figure.summary for name, figure in chosen.items()}
+            current.say(listing(lines))
+            current.result(figures=lines)
+            return
+
+        from attractor.papers.drawing import check_request, draw
+        from attractor.report.figures import write_gallery
+        from attractor.storage import check_writable
+
+        for figure in chosen.values():
+            if not as_published or figure.artifact or names:
+                check_request(figure, size, seeds, as_published)
+        check_writable("out", out / "index.html")
+        drawn = []
+        for number, figure in enumerate(chosen.values(), start=1):
+            began = time.perf_counter()
+            done = draw(
+                figure,
+                out,
+                size=size,
+                seeds=seeds,
+                seed=seed,
+                as_published=as_published and bool(figure.artifact),
+                progress=current.progress,
+            )
+            drawn.append(done)
+            how = f"{time.perf_counter() - began:.1f} s" if done.computed else "of an earlier run"
+            current.say(_readings(done, f"{number} of {len(chosen)}, {how}"))
+        page = write_gallery(out, drawn)
+        current.say(f"Figures: {page.absolute()}")
+        current.result(
+            page=str(page.absolute()),
+            figures={done.figure.name: done.summary() for done in drawn},
+        )
+
+
+def _readings(done: DrawnFigure, how: str) -> Table:
+    """What a figure shows as numbers."""
+    table = Table(
+        title=f"{done.figure.name} ({how})",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        show_header=False,
+    )
+    for reading in done.readings:
+        mark = "" if reading.agrees else "[bold red]does not agree[/]"
+        table.add_row(reading.text, f"{reading.value:.6g}", reading.expected, mark)
+    return table

@@ -1,0 +1,108 @@
+"""Where the reports of commands come from, and what running them again gives."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from attractor.errors import FileFormatError
+from attractor.files import LoadedTokens
+from attractor.papers.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
+from attractor.papers.reproduction import Reproduction
+from attractor.provenance import Provenance, data_hash, differences, read_provenance
+
+SUMMARY = "summary.json"
+_STATEMENT = "direction of attention under gradient descent"
+
+
+def report_provenance(
+    command: str,
+    arguments: Mapping[str, Any],
+    *,
+    loaded: LoadedTokens | None = None,
+    seeds: int = 1,
+    settings: Mapping[str, Any] | None = None,
+) -> Provenance:
+    """Where the report of a command comes from.
+
+    Args:
+        command: The command.
+        arguments: What it was called with, but for files; ``seed`` among them.
+        loaded: The token file.
+        seeds: How many seeds were used, from ``seed`` on.
+        settings: What was in force.
+    """
+    paper = TRANSFORMERS_AS_SVMS
+    if loaded is not None and "p" in loaded.parameterization:
+        paper = MAX_MARGIN
+    return Provenance.record(
+        "report",
+        command,
+        arguments={**arguments, "data": loaded is not None},
+        data=None if loaded is None else data_hash(loaded.tokens, loaded.head),
+        seeds=range(arguments["seed"], arguments["seed"] + seeds),
+        settings=settings,
+        bibtex=[paper.bibtex(_STATEMENT)],
+    )
+
+
+def reproduce_report(file: Path, provenance: Provenance, data: Path | None) -> Reproduction:
+    """Runs the command of a report again, and compares the numbers of both.
+
+    Args:
+        file: A file of the report.
+        provenance: Where it comes from.
+        data: The token file, where the command takes one.
+
+    Raises:
+        FileFormatError: If the summary of the report is not beside the file, or is damaged.
+    """
+    from attractor.cli import check, demo, matrix
+
+    commands: dict[str, Any] = {"check": check.check, "demo": demo.demo, "matrix": matrix.matrix}
+    if provenance.name not in commands:
+        raise FileFormatError(f"{file} was made by a command that is not known: {provenance.name}.")
+    old = _summary(file.with_name(SUMMARY))
+    arguments = {name: value for name, value in provenance.arguments.items() if name != "data"}
+    if data is not None:
+        arguments["file"] = data
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "again"
+        try:
+            commands[provenance.name](**arguments, out=out, quiet=True)
+        except typer.Exit:  # an infeasible problem ends so, and has a report
+            pass
+        new, made = _summary(out / SUMMARY), read_provenance(out / SUMMARY)
+    before, now = dict(_flat(old)), dict(_flat(new))
+    differing = {
+        name: f"was {before.get(name, 'not there')} and is {now.get(name, 'not there')}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    }
+    return Reproduction(provenance, tuple(differences(provenance, made)), differing, len(before))
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        found.pop("provenance", None)
+    except (OSError, ValueError, AttributeError) as error:
+        raise FileFormatError(f"{path} cannot be read ({error}).") from None
+    return found
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and word of a summary under its dotted name."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _flat(entry, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _flat(entry, f"{name}[{number}]")
+    else:
+        yield name, value

@@ -1,0 +1,31 @@
+"""The papers' claims and figures. Importing it loads matplotlib; ``import attractor`` does not."""
+
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement, Outcome
+from attractor.papers.examine import Finding, examine, examine_control
+from attractor.papers.figure import PaperFigure, Reading, Request
+from attractor.papers.paper import PAPERS, Paper
+from attractor.papers.registry import all_claims, all_figures, get_claim, get_figure
+
+__all__ = [
+    "PAPERS",
+    "Assumption",
+    "Case",
+    "Check",
+    "Claim",
+    "Conclusion",
+    "Finding",
+    "Measurement",
+    "Outcome",
+    "Paper",
+    "PaperFigure",
+    "Reading",
+    "Request",
+    "all_claims",
+    "all_figures",
+    "examine",
+    "examine_control",
+    "get_claim",
+    "get_figure",
+]

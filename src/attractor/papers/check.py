@@ -1,0 +1,80 @@
+"""``check_claim``: a claim on the paper's data, or on the user's, with the counterexample found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Outcome
+from attractor.papers.counterexample import shrink
+from attractor.papers.examine import Finding, examine, overall
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimResult:
+    """What became of a claim on one data set or several.
+
+    Attributes:
+        claim: The claim.
+        findings: What was found on each data set.
+        searched: Candidates for counterexamples examined besides.
+        counterexample: The smallest data found on which it fails, or None where it does not.
+    """
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+    searched: int = 0
+    counterexample: Finding | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """One outcome for all: a single failure is a failure."""
+        found = list(self.findings)
+        return overall(found if self.counterexample is None else [*found, self.counterexample])
+
+    @property
+    def deciding(self) -> Finding:
+        """The finding that the outcome rests on; of several that hold, the nearest to failing."""
+        if self.counterexample is not None:
+            return self.counterexample
+        those = [finding for finding in self.findings if finding.outcome is self.outcome]
+        return min(those, key=_room)
+
+
+def check_claim(
+    claim: Claim, cases: Sequence[Case] | None = None, *, seed: int = 0, find_smallest: bool = True
+) -> ClaimResult:
+    """Examines a claim on data; where it fails, looks for the smallest data on which it does.
+
+    Args:
+        claim: The claim.
+        cases: The data; default: the paper's, and then the claim's candidates for
+            counterexamples, up to the first one that is.
+        seed: Names all that is random.
+        find_smallest: Whether to make a counterexample smaller.
+    """
+    data = claim.data(seed) if cases is None else cases
+    findings = [examine(claim, case, seed) for case in data]
+    failing = [finding for finding in findings if finding.outcome is Outcome.FAILS]
+    searched = 0
+    if cases is None and claim.search is not None and not failing:
+        for candidate in claim.search(seed):
+            searched += 1
+            found = examine(claim, candidate, seed)
+            if found.outcome is Outcome.FAILS:
+                failing.append(found)
+                break
+    if not failing:
+        return ClaimResult(claim, tuple(findings), searched)
+    smallest = min(failing, key=lambda finding: finding.case.tokens.keys.size)
+    if find_smallest:
+        smallest = examine(claim, shrink(claim, smallest.case, seed), seed)
+    return ClaimResult(claim, tuple(findings), searched, smallest)
+
+
+def _room(finding: Finding) -> float:
+    """How far a measurement is from its tolerance."""
+    if finding.measured is None:
+        return 0.0
+    return abs(finding.measured.value - finding.claim.conclusion.bound)

@@ -1,0 +1,52 @@
+"""Which hypotheses of the papers a user's data meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from attractor.analysis.printed import Printed
+from attractor.papers.case import Case
+from attractor.papers.hypotheses import HYPOTHESES
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HypothesesTable(Printed):
+    """Hypotheses, and whether data meet them.
+
+    Attributes:
+        about: What the data are.
+        rows: Name, whether it is met, and what was found.
+    """
+
+    width: ClassVar[int] = 100
+    about: str
+    rows: tuple[tuple[str, bool, str], ...]
+
+    def table(self) -> Table:
+        """The hypotheses as a table."""
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for column in (f"hypothesis on {self.about}", "met", "found"):
+            table.add_column(column)
+        for name, met, found in self.rows:
+            table.add_row(name, "yes" if met else "no", found)
+        return table
+
+    def print_to(self, console: Console) -> None:
+        """Prints the table."""
+        console.print(self.table())
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values of JSON."""
+        met = {name: {"met": met, "found": found} for name, met, found in self.rows}
+        return {"about": self.about, "hypotheses": met}
+
+
+def check_hypotheses(case: Case) -> HypothesesTable:
+    """Checks every hypothesis of the papers on data."""
+    checks = [(each.name, each.check(case)) for each in HYPOTHESES]
+    return HypothesesTable(case.about, tuple((name, c.met, c.found) for name, c in checks))

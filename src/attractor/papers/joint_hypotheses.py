@@ -1,0 +1,61 @@
+"""The hypotheses of statements about a head trained beside the attention layer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.margin import Solution, label_problem, label_support, solve
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+
+
+def label_solution(case: Case) -> Solution:
+    """The head of largest label margin for the selected tokens of a case."""
+    return case.once(
+        ("label solution", case.selection.mask.tobytes()),
+        lambda: solve(label_problem(case.tokens, case.selection)),
+    )
+
+
+def supports(case: Case) -> np.ndarray:
+    """Rows that stand at the label margin, ``(n, K)``."""
+    return label_support(label_solution(case))
+
+
+def _separable(case: Case) -> Check:
+    labels = case.tokens.labels
+    if labels is None or not (np.abs(labels) == 1).all():
+        return Check(False, "some labels are not -1 or +1")
+    solution = label_solution(case)
+    if np.isfinite(solution.value):
+        return Check(True, f"the label margin is {1 / float(solution.value):.6g}")
+    return Check(False, f"the label problem is {solution.status}")
+
+
+LABELS_SEPARABLE = Assumption(
+    "labels separable",
+    "Some head tells the labels apart by the selected tokens alone.",
+    _separable,
+)
+
+
+def _all_support(case: Case) -> Check:
+    rows = supports(case)
+    return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
+
+
+ALL_LABELS_SUPPORT = Assumption(
+    "all labels support", "Every label stands at the margin of the label problem.", _all_support
+)
+
+
+def _some_label_beyond(case: Case) -> Check:
+    check = _all_support(case)
+    return Check(not check.met, check.found)
+
+
+SOME_LABEL_BEYOND = Assumption(
+    "some label beyond the margin",
+    "Not every label stands at the margin of the label problem.",
+    _some_label_beyond,
+)

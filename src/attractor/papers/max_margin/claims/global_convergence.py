@@ -1,0 +1,138 @@
+"""Gradient descent to the best tokens, from any start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import (
+    EQUAL_OTHER_SCORES,
+    EQUAL_SCORES_OR_ALL_SUPPORT,
+    ONE_ROW,
+    OPTIMUM_FEASIBLE,
+    SEVERAL_ROWS,
+    UNIQUE_OPTIMUM,
+    trains,
+)
+from attractor.papers.max_margin.data import one_sequence, three_sequences, trapped_sequence
+from attractor.papers.measurements.directions import (
+    ARRIVED,
+    ARRIVED_BECAUSE,
+    distance_from,
+    from_anywhere,
+)
+from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.paper import MAX_MARGIN
+
+
+def _distance_from_solution(case: Case, seed: int) -> Measurement:
+    direction = case.solution(selection=case.optimal).W
+    return from_anywhere(case, seed, lambda run: distance_from(run, direction))
+
+
+def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
+    direction = without_heaviest(case.solution(selection=case.optimal))
+    return from_anywhere(case, seed, lambda run: distance_from(run, direction))
+
+
+_CONCLUSION = Conclusion(
+    "largest 1 - cos of the second half of the way with the max-margin direction",
+    _distance_from_solution,
+    bound=ARRIVED,
+    reason=ARRIVED_BECAUSE,
+)
+_CONTROL = Conclusion(
+    "largest 1 - cos of it with the solution for one support token fewer",
+    _distance_from_one_token_fewer,
+    bound=ARRIVED,
+    reason="as for the max-margin direction",
+)
+
+
+def _random_sequence(seed: int) -> Case:
+    """Five tokens in R^4; all but the first have the same score."""
+    random = np.random.default_rng(seed)
+    keys = random.standard_normal((1, 5, 4))
+    return Case.from_scores(keys, [[1.0, 0, 0, 0, 0]], about=f"random sequence, seed {seed}")
+
+
+def small_random_sequences(seed: int, count: int = 60) -> list[Case]:
+    """Two sequences of two tokens in the plane, trained from afar."""
+    random = np.random.default_rng([seed, 3])
+    found = []
+    for number in range(count):
+        start = random.standard_normal(2)
+        found.append(
+            Case.from_scores(
+                2 * random.standard_normal((2, 2, 2)),
+                [[1.0, 0.0], [1.0, 0.0]],
+                initial=8 * start / np.linalg.norm(start),
+                about=f"two random sequences, number {number} of seed {seed}",
+            )
+        )
+    return found
+
+
+SINGLE_SEQUENCE_CONVERGENCE = Claim(
+    name="max-margin/single-sequence-convergence",
+    paper=MAX_MARGIN,
+    statement="global convergence of gradient descent for a single sequence",
+    summary="one sequence, equal other scores: any start leads to the max-margin direction",
+    assumptions=(trains("p"), ONE_ROW, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_OTHER_SCORES),
+    conclusion=_CONCLUSION,
+    control=_CONTROL,
+    data=lambda seed: [
+        one_sequence(equal_scores=True),
+        *(_random_sequence(number) for number in range(seed, seed + 5)),
+    ],
+    broken={
+        "parameterization": lambda: one_sequence(equal_scores=True).replace(parameterization="W"),
+        "one row": three_sequences,
+        "unique optimum": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 0]]),
+        "feasible": lambda: Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]]),
+        "equal other scores": lambda: one_sequence(equal_scores=False),
+    },
+    note="trained with the normalized steps of the figures; with constant steps the direction "
+    "is approached like 1 / log t, see gradient-descent-direction",
+)
+
+GLOBAL_CONVERGENCE = Claim(
+    name="max-margin/global-convergence",
+    paper=MAX_MARGIN,
+    statement="global convergence of gradient descent, read for several sequences",
+    summary="several sequences without stationary points: any start leads to the best tokens",
+    assumptions=(
+        trains("p"),
+        SEVERAL_ROWS,
+        UNIQUE_OPTIMUM,
+        OPTIMUM_FEASIBLE,
+        EQUAL_SCORES_OR_ALL_SUPPORT,
+    ),
+    conclusion=_CONCLUSION,
+    control=_CONTROL,
+    data=lambda seed: [
+        three_sequences().replace(initial=np.zeros(2)),
+        trapped_sequence((0.0, 0.0)),
+        trapped_sequence((5.0, 0.0)),
+        trapped_sequence((0.0, -5.0)),
+    ],
+    holding=lambda: three_sequences().replace(initial=np.zeros(2)),
+    broken={
+        "parameterization": lambda: three_sequences().replace(parameterization="W"),
+        "several rows": lambda: one_sequence(equal_scores=True),
+        "unique optimum": lambda: Case.from_scores(
+            [[[1.0, 0], [0, 0]], [[-2, 3], [0, 0]]], [[1.0, 1.0], [1.0, 0.0]]
+        ),
+        "feasible": lambda: Case.from_scores(
+            [[[1.0, 0], [0, 0]], [[-1, 0], [0, 0]]], [[1.0, 0.0], [1.0, 0.0]]
+        ),
+        "equal scores or all support": lambda: Case.from_scores(
+            [[[1.0, 0], [0, 0], [-1, 0]], [[-2, 3], [0, 0], [-1, -4]]],
+            [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]],
+        ),
+    },
+    search=small_random_sequences,
+    note="fails: that no finite point is stationary does not keep a sequence from staying at a "
+    "wrong token for ever, as its gradient may vanish faster than that of the others",
+)

@@ -1,0 +1,51 @@
+"""The regularization path tends to the max-margin direction of the best tokens."""
+
+from __future__ import annotations
+
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
+from attractor.papers.max_margin.data import one_sequence, three_sequences
+from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.paths import distance_of_path, path
+from attractor.papers.paper import MAX_MARGIN
+
+
+def _distance(case: Case, seed: int) -> Measurement:
+    return distance_of_path(path(case, seed), case.solution(selection=case.optimal).W)
+
+
+def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
+    wrong = without_heaviest(case.solution(selection=case.optimal))
+    return distance_of_path(path(case, seed), wrong)
+
+
+GLOBAL_PATH = Claim(
+    name="max-margin/global-path",
+    paper=MAX_MARGIN,
+    statement="global regularization path of the prompt",
+    summary="minimizers over balls of growing radius tend to the max-margin direction",
+    assumptions=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    conclusion=Conclusion(
+        "1 - cos of the path with the max-margin direction, at 10,000 norms of the solution",
+        _distance,
+        bound=1e-5,
+        reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
+    ),
+    control=Conclusion(
+        "1 - cos of the path with the solution for one support token fewer",
+        _distance_from_one_token_fewer,
+        bound=1e-5,
+        reason="as for the max-margin direction",
+    ),
+    data=lambda seed: [
+        three_sequences(),
+        one_sequence(equal_scores=True),
+        one_sequence(equal_scores=False),
+    ],
+    broken={
+        "parameterization": lambda: three_sequences().replace(parameterization="W"),
+        "unique optimum": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 0]]),
+        "feasible": lambda: Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]]),
+    },
+)

@@ -1,0 +1,190 @@
+"""Head and prompt at the minimum of the loss over two balls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW, trains
+from attractor.papers.joint_hypotheses import (
+    ALL_LABELS_SUPPORT,
+    LABELS_SEPARABLE,
+    SOME_LABEL_BEYOND,
+)
+from attractor.papers.max_margin.data import joint_training
+from attractor.papers.measurements.joint_paths import (
+    at_fixed_ratio,
+    at_ratio,
+    distance_of_both,
+    head_outgrows,
+    one_support_fewer,
+    relaxed_solution,
+)
+from attractor.papers.paper import MAX_MARGIN
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+_REASON = "both angles fall like c / R; at 10,000 norms of the solution the bound lets c be 14"
+
+
+def _tight(case: Case, seed: int) -> Measurement:
+    return distance_of_both(head_outgrows(case, seed), case, case.solution().W)
+
+
+def _tight_as_if_not(case: Case, seed: int) -> Measurement:
+    return distance_of_both(head_outgrows(case, seed), case, one_support_fewer(case).W)
+
+
+def _relaxed(case: Case, seed: int) -> Measurement:
+    return distance_of_both(head_outgrows(case, seed), case, relaxed_solution(case).W)
+
+
+def _plain(case: Case, seed: int) -> Measurement:
+    return distance_of_both(head_outgrows(case, seed), case, case.solution().W)
+
+
+def _ratio(case: Case) -> float:
+    """Half of what would lead to the relaxed direction."""
+    critical = float(at_ratio(case, 1.0).critical_ratio)
+    return critical / 2 if np.isfinite(critical) and critical > 0 else 0.5
+
+
+def _between(case: Case, seed: int) -> Measurement:
+    ratio = _ratio(case)
+    return distance_of_both(
+        at_fixed_ratio(case, seed, ratio), case, at_ratio(case, ratio).direction
+    )
+
+
+def _relaxed_at_ratio(case: Case, seed: int) -> Measurement:
+    run = at_fixed_ratio(case, seed, _ratio(case))
+    return distance_of_both(run, case, relaxed_solution(case).W)
+
+
+def _plain_at_ratio(case: Case, seed: int) -> Measurement:
+    return distance_of_both(at_fixed_ratio(case, seed, _ratio(case)), case, case.solution().W)
+
+
+def _as_if_not_at_ratio(case: Case, seed: int) -> Measurement:
+    return distance_of_both(
+        at_fixed_ratio(case, seed, _ratio(case)), case, one_support_fewer(case).W
+    )
+
+
+def _same_token_other_label() -> Case:
+    keys = np.array([[[0, 0], [1, 1]], [[0, 0], [1, 1]], [[0, 0], [0.5, 1]]], dtype=float)
+    tokens = Tokens(keys, np.ones((3, 1)), np.array([1.0, -1.0, 1.0]))
+    case = joint_training(all_labels_support=True).replace(tokens=tokens)
+    return case.replace(chosen=Selection.from_index(tokens, [1, 1, 1]))
+
+
+def _opposite_keys() -> Case:
+    keys = np.array([[[0, 0], [1, 1]], [[0, 0], [-1, -1]], [[0, 0], [0.5, 1]]], dtype=float)
+    tokens = Tokens(keys, np.ones((3, 1)), np.array([1.0, -1.0, 1.0]))
+    return joint_training(all_labels_support=True).replace(tokens=tokens)
+
+
+def _two_best_tokens() -> Case:
+    keys = np.array([[[1, 1], [2, 1]], [[0, 0], [1, -1]], [[0, 0], [0.5, 1]]], dtype=float)
+    tokens = Tokens(keys, np.ones((3, 1)), np.array([1.0, -1.0, 1.0]))
+    return joint_training(all_labels_support=True).replace(tokens=tokens)
+
+
+def _tight_case() -> Case:
+    return joint_training(all_labels_support=True)
+
+
+def _loose_case() -> Case:
+    return joint_training(all_labels_support=False)
+
+
+_ASSUMPTIONS = (trains("v, p", "v, W"), ONE_TOKEN_A_ROW, FEASIBLE, LABELS_SEPARABLE)
+_BROKEN = {
+    "parameterization": lambda: _tight_case().replace(parameterization="p"),
+    "one token a row": _two_best_tokens,
+    "feasible": _opposite_keys,
+    "labels separable": _same_token_other_label,
+}
+_QUANTITY = "larger 1 - cos of the path with {} and with the label solution"
+
+JOINT_PATH = Claim(
+    name="max-margin/joint-path",
+    paper=MAX_MARGIN,
+    statement="joint regularization path with all labels at the margin",
+    summary="if all labels support the head, head and prompt tend to their max-margin directions",
+    assumptions=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT),
+    conclusion=Conclusion(
+        _QUANTITY.format("the max-margin direction"), _tight, bound=1e-6, reason=_REASON
+    ),
+    control=Conclusion(
+        _QUANTITY.format("the solution as if one label were beyond the margin"),
+        _tight_as_if_not,
+        bound=1e-6,
+        reason=_REASON,
+    ),
+    data=lambda seed: [_tight_case()],
+    broken={**_BROKEN, "all labels support": _loose_case},
+    note="the ball of the head grows like the square of that of the prompt",
+)
+
+RELAXED_JOINT_PATH = Claim(
+    name="max-margin/relaxed-joint-path",
+    paper=MAX_MARGIN,
+    statement="joint regularization path",
+    summary="labels beyond the head's margin relax the prompt's problem to margins of zero",
+    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND),
+    conclusion=Conclusion(
+        _QUANTITY.format("the relaxed direction"), _relaxed, bound=1e-6, reason=_REASON
+    ),
+    control=Conclusion(
+        _QUANTITY.format("the max-margin direction, as if all labels were at the margin"),
+        _plain,
+        bound=1e-6,
+        reason=_REASON,
+    ),
+    data=lambda seed: [_loose_case()],
+    broken={**_BROKEN, "some label beyond the margin": _tight_case},
+    note="the head first: its ball grows like the square of that of the prompt",
+)
+
+JOINT_PATH_AT_ANY_RATES = Claim(
+    name="max-margin/relaxed-joint-path-at-any-rates",
+    paper=MAX_MARGIN,
+    statement="joint regularization path, read for any order of limits",
+    summary="the relaxed direction is the limit however the two balls grow",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        _QUANTITY.format("the relaxed direction"), _relaxed_at_ratio, bound=1e-6, reason=_REASON
+    ),
+    control=Conclusion(
+        _QUANTITY.format("the direction as if one more label were beyond the margin"),
+        _as_if_not_at_ratio,
+        bound=1e-6,
+        reason=_REASON,
+    ),
+    data=lambda seed: [_tight_case(), _loose_case()],
+    holding=_tight_case,
+    broken=_BROKEN,
+    note="fails where a label is beyond the margin and the head's ball grows too slowly",
+)
+
+JOINT_ORDER_OF_LIMITS = Claim(
+    name="max-margin/joint-order-of-limits",
+    paper=MAX_MARGIN,
+    statement="joint regularization path at a fixed ratio of radii",
+    summary="at r = c R, c between 0 and a critical ratio, the direction depends on c",
+    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND),
+    conclusion=Conclusion(
+        _QUANTITY.format("the direction of largest joint margin at that ratio"),
+        _between,
+        bound=1e-6,
+        reason=_REASON,
+    ),
+    control=Conclusion(
+        _QUANTITY.format("the max-margin direction"), _plain_at_ratio, bound=1e-6, reason=_REASON
+    ),
+    data=lambda seed: [_loose_case()],
+    broken={**_BROKEN, "some label beyond the margin": _tight_case},
+    note="derived, not quoted; measured at half the critical ratio",
+)

@@ -1,0 +1,142 @@
+"""Gradient descent stays with a locally optimal selection, from a cone around its direction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.margin import AttractingCone, attracting_cone, locally_optimal_selections
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
+from attractor.papers.measurements.directions import (
+    ARRIVED,
+    ARRIVED_BECAUSE,
+    arriving,
+    distance_from,
+    far_enough,
+)
+from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.paper import MAX_MARGIN
+from attractor.selection import Selection
+from attractor.training import Trajectory
+
+_EDGES = 4
+
+
+def _starts(cone: AttractingCone, seed: int) -> np.ndarray:
+    """One matrix on the axis of the cone and some on its edge, all as short as it allows."""
+    axis = cone.solution.W / np.linalg.norm(cone.solution.W)
+    turned = np.random.default_rng([seed, 13]).standard_normal((_EDGES, *axis.shape))
+    turned -= (turned * axis).sum((-1, -2), keepdims=True) * axis
+    lengths = np.linalg.norm(turned, axis=(-1, -2), keepdims=True)
+    turned = np.divide(turned, lengths, out=np.zeros_like(turned), where=lengths > 0)
+    cosine = 1 - float(cone.opening) * (1 - 1e-9)
+    edge = cosine * axis + np.sqrt(1 - cosine**2) * turned
+    return float(cone.radius) * np.concatenate([axis[None], edge])
+
+
+def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
+    cone = attracting_cone(case.tokens, case.head, case.selection, case.solution())
+    starts = _starts(cone, seed)
+    if case.initial is not None:
+        given = np.asarray(case.initial, dtype=float).reshape(1, *starts.shape[1:])
+        starts = given[cone.contains(given)]
+    if not len(starts):
+        return Measurement(np.nan, checked=0, details={"the start": "lies outside the cone"})
+    by_name = starts[None, ..., 0] if case.parameterization == "p" else starts[None]
+    details = {
+        "opening of the cone": float(cone.opening),
+        "radius of the cone": float(cone.radius),
+        "rows without support tokens": int(cone.uncovered.sum()),
+    }
+
+    def distance(run: Trajectory) -> Measurement:
+        scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
+        reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
+        kept = int((reached == case.selection.mask).all((-1, -2, -3)).sum())
+        return distance_from(run, direction, **details, **{"starts that keep the selection": kept})
+
+    steps = far_enough(case, float(cone.radius) * np.sqrt(2 * float(cone.opening)))
+    return arriving(case, seed, distance, steps=steps, initial=by_name, seeds=len(starts))
+
+
+def _distance_from_solution(case: Case, seed: int) -> Measurement:
+    return _distance(case, seed, case.solution().W)
+
+
+def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
+    return _distance(case, seed, without_heaviest(case.solution()))
+
+
+def every_locally_optimal(case: Case) -> list[Case]:
+    """A case for each locally optimal selection of small data."""
+    census = locally_optimal_selections(case.tokens, case.head)
+    return [
+        case.replace(
+            chosen=census.selections[int(number)],
+            about=f"{case.about}, tokens {census.selections[int(number)].index.tolist()}",
+        )
+        for number in np.flatnonzero(census.locally_optimal)
+    ]
+
+
+def second_token() -> Case:
+    """One sequence whose second token is locally optimal and whose first is better."""
+    case = one_sequence(equal_scores=False)
+    return case.replace(
+        chosen=Selection.from_index(case.tokens, [1]), about=f"{case.about}, second token"
+    )
+
+
+def _worst_token() -> Case:
+    case = one_sequence(equal_scores=False)
+    return case.replace(chosen=Selection.from_index(case.tokens, [2]))
+
+
+def _two_tokens() -> Case:
+    case = one_sequence(equal_scores=True)
+    mask = np.array([[[True, True, False]]])
+    return case.replace(chosen=Selection(mask, np.zeros((1, 1), dtype=bool)))
+
+
+def _enclosed() -> Case:
+    case = Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]])
+    return case.replace(chosen=Selection.from_index(case.tokens, [0]))
+
+
+LOCAL_CONVERGENCE = Claim(
+    name="max-margin/local-convergence",
+    paper=MAX_MARGIN,
+    statement="local convergence of gradient descent",
+    summary="from a cone around a locally optimal direction, descent converges to that direction",
+    assumptions=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    conclusion=Conclusion(
+        "largest 1 - cos of the second half of the way with the direction of the selection",
+        _distance_from_solution,
+        bound=ARRIVED,
+        reason=f"{ARRIVED_BECAUSE}; the start, in the cone already, is not in the second half",
+    ),
+    control=Conclusion(
+        "largest 1 - cos of it with the solution for one support token fewer",
+        _distance_from_one_token_fewer,
+        bound=ARRIVED,
+        reason="as for the direction of the selection",
+    ),
+    data=lambda seed: [
+        second_token(),
+        three_sequences(),
+        *(
+            each
+            for number in range(seed, seed + 3)
+            for each in every_locally_optimal(random_prompt_data(number, 3, 4, 8))
+        ),
+    ],
+    broken={
+        "parameterization": lambda: second_token().replace(parameterization="KQ"),
+        "one token a row": _two_tokens,
+        "feasible": _enclosed,
+        "locally optimal": _worst_token,
+    },
+    note="the cone is derived and narrow; true basins are far larger",
+)

@@ -1,0 +1,115 @@
+"""Gradient descent on W with one query for all sequences is gradient descent on a prompt."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import trains
+from attractor.papers.measurements.directions import step_length
+from attractor.papers.paper import MAX_MARGIN
+from attractor.tokens import Tokens
+from attractor.training import gradient_descent, train
+
+_STEPS = 500
+_ROUNDING = 1e-12
+
+
+def _shared_query(case: Case) -> Check:
+    queries = case.tokens.queries.reshape(-1, case.tokens.query_dimension)
+    apart = float(np.linalg.norm(queries - queries[0], axis=-1).max())
+    if not queries[0].any():
+        return Check(False, "the first query is zero")
+    return Check(
+        apart <= _ROUNDING * float(np.linalg.norm(queries[0])),
+        f"queries differ from the first by up to {apart:.3g}",
+    )
+
+
+SHARED_QUERY = Assumption(
+    "one query", "All rows have the same query, which is not zero.", _shared_query
+)
+
+
+def _both(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Matrices and prompts at the recorded steps, and the query."""
+    tokens, u = case.tokens, case.tokens.queries[0, 0]
+    size = float(u @ u)
+    rate = 10 * step_length(case) ** 2
+
+    def compute() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        settings = {"steps": _STEPS, "seed": seed, "record": np.arange(0, _STEPS + 1, 50)}
+        matrix = train(
+            tokens, case.head, gradient_descent(rate / size), initial=case.initial, **settings
+        )
+        W = matrix.data["W"].to_numpy()[0, 0]
+        prompts = Tokens(
+            tokens.keys,
+            np.ones((*tokens.queries.shape[:-1], 1)),
+            tokens.labels,
+            tokens.mask,
+            tokens.values,
+        )
+        vector = train(
+            prompts, case.head, gradient_descent(rate), initial=(W[0] @ u)[:, None], **settings
+        )
+        return W, vector.data["W"].to_numpy()[0, 0, :, :, 0], u
+
+    return case.once(("matrix and prompt", seed), compute)
+
+
+def _apart(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found - expected).max() / max(1.0, np.abs(expected).max()))
+
+
+def _difference(case: Case, seed: int) -> Measurement:
+    W, p, u = _both(case, seed)
+    change = (p - p[0])[..., None] * u / (u @ u)
+    scores, moved = _apart(W @ u, p), _apart(W - W[0], change)
+    details = {"of W u from p": scores, "of the change of W from rank one": moved}
+    return Measurement(max(scores, moved), len(p), details)
+
+
+def _difference_from_rank_one(case: Case, seed: int) -> Measurement:
+    W, p, u = _both(case, seed)
+    return Measurement(_apart(W, p[..., None] * u / (u @ u)), len(p))
+
+
+def _data(seed: int, *, shared: bool = True) -> Case:
+    random = np.random.default_rng([seed, 5])
+    keys = random.standard_normal((3, 4, 4))
+    scores = random.standard_normal((3, 4))
+    u = random.standard_normal(4)
+    queries = np.tile(u, (3, 1)) if shared else random.standard_normal((3, 4))
+    return Case.from_scores(
+        keys, scores, queries=queries, parameterization="W", about=f"random data, seed {seed}"
+    )
+
+
+MATRIX_AND_PROMPT_EQUIVALENCE = Claim(
+    name="max-margin/matrix-and-prompt-equivalence",
+    paper=MAX_MARGIN,
+    statement="equivalence of training the key-query matrix and the prompt",
+    summary="with one query u, descent on W is descent on p = W u with steps |u|^2 times as long",
+    assumptions=(trains("W"), SHARED_QUERY),
+    conclusion=Conclusion(
+        "largest difference of W(t) u from p(t), and of W(t) - W(0) from rank one",
+        _difference,
+        bound=_ROUNDING,
+        reason="rounding of 500 steps",
+    ),
+    control=Conclusion(
+        "largest difference of W(t) itself from the matrix of rank one p(t) u^T / |u|^2",
+        _difference_from_rank_one,
+        bound=_ROUNDING,
+        reason="the same rounding; what W is across the query at the start never moves",
+    ),
+    data=lambda seed: [_data(number) for number in range(seed, seed + 3)],
+    broken={
+        "parameterization": lambda: _data(0).replace(parameterization="p"),
+        "one query": lambda: _data(0, shared=False),
+    },
+    note="normalized steps relate by |u| in place of its square: the gradient's norm has it too",
+)

@@ -1,0 +1,144 @@
+"""How fast gradient descent goes, with constant and with normalized steps."""
+
+from __future__ import annotations
+
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import trains
+from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
+from attractor.papers.measurements.rates import DECADE, curves
+from attractor.papers.paper import MAX_MARGIN
+
+_STATEMENT = "rates of convergence"
+_NOTE = (
+    "derived from the finite offset of descent, not quoted; nothing is claimed of a run that "
+    "ends at tokens which are not locally optimal"
+)
+
+
+def _excess(case: Case, seed: int, exponent: float) -> Measurement:
+    """Whether the loss falls like a power of time; trained as published unless the case says."""
+    found = curves(case, seed, optimizer="gradient descent:learning_rate=1", steps=20_000)
+    slope = found.slope("log_excess_loss", "log_time", before_end=DECADE)
+    leak = found.slope("log_unselected_probability", "log_time", before_end=DECADE)
+    details = {"slope of the loss": slope, "slope of the attention to other tokens": leak}
+    return Measurement(abs(slope - exponent), found.settled, details)
+
+
+def _norm(case: Case, seed: int, factor: float) -> Measurement:
+    found = curves(case, seed)
+    ratio = found.slope("norm", "log_time", before_end=DECADE) / found.solution_norm
+    details = {"ratio": ratio, "logarithm of the time": float(found.along("log_time")[-1])}
+    return Measurement(abs(ratio - factor), found.settled, details)
+
+
+def _angle(case: Case, seed: int, against: str) -> Measurement:
+    found = curves(case, seed)
+    details = {
+        "angle": float(found.along("angle")[-1]),
+        against: float(found.along(against)[-1]),
+        "norm gained by a step": found.slope("norm", "step", before_end=1),
+    }
+    return Measurement(found.exponent("angle", against), found.settled, details)
+
+
+def _broken() -> dict:
+    return {"parameterization": lambda: three_sequences().replace(parameterization="KQ")}
+
+
+def _data(seed: int) -> list[Case]:
+    random = (random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 5))
+    return [three_sequences(), one_sequence(equal_scores=True), *random]
+
+
+GRADIENT_DESCENT_RATE = Claim(
+    name="max-margin/gradient-descent-rate",
+    paper=MAX_MARGIN,
+    statement=_STATEMENT,
+    summary="with constant steps the loss above its infimum falls like 1 / t",
+    assumptions=(trains("p", "W"),),
+    conclusion=Conclusion(
+        "distance from -1 of the slope of log(L - L_best) in log t",
+        lambda case, seed: _excess(case, seed, -1.0),
+        bound=0.05,
+        reason="over the last decade of 20,000 steps, where 1 / (t log t) would be off by 0.1",
+    ),
+    control=Conclusion(
+        "distance of that slope from -1/2",
+        lambda case, seed: _excess(case, seed, -0.5),
+        bound=0.05,
+        reason="as for -1",
+    ),
+    data=lambda seed: [three_sequences(), one_sequence(equal_scores=True)],
+    broken=_broken(),
+    note=_NOTE,
+)
+
+GRADIENT_DESCENT_NORM = Claim(
+    name="max-margin/gradient-descent-norm",
+    paper=MAX_MARGIN,
+    statement=_STATEMENT,
+    summary="the norm of the prompt grows like that of the margin solution times log t",
+    assumptions=(trains("p", "W"),),
+    conclusion=Conclusion(
+        "distance from 1 of the slope of |p| in log t, in norms of the margin solution",
+        lambda case, seed: _norm(case, seed, 1.0),
+        bound=0.1,
+        reason="tokens close to the margin slow it until log t passes one over their slack",
+    ),
+    control=Conclusion(
+        "distance of that slope from 1/2",
+        lambda case, seed: _norm(case, seed, 0.5),
+        bound=0.1,
+        reason="as for 1",
+    ),
+    data=_data,
+    broken=_broken(),
+    note=f"{_NOTE}; measured in the time that normalized steps would take unnormalized",
+)
+
+GRADIENT_DESCENT_DIRECTION = Claim(
+    name="max-margin/gradient-descent-direction",
+    paper=MAX_MARGIN,
+    statement=_STATEMENT,
+    summary="with constant steps the angle with the max-margin direction falls like 1 / log t",
+    assumptions=(trains("p", "W"),),
+    conclusion=Conclusion(
+        "slope of log(angle) in log(log t)",
+        lambda case, seed: _angle(case, seed, "log_time"),
+        bound=-0.85,
+        reason="-1, and up to 0.15 for what is left of the beginning at half the logarithm",
+    ),
+    control=Conclusion(
+        "the same slope, for an angle that falls like 1 / (log t)^(3/2)",
+        lambda case, seed: _angle(case, seed, "log_time"),
+        bound=-1.35,
+        reason="-3/2, and up to 0.15 likewise",
+    ),
+    data=_data,
+    broken=_broken(),
+    note=f"{_NOTE}; measured in the time that normalized steps would take unnormalized",
+)
+
+NORMALIZED_GRADIENT_DESCENT_RATE = Claim(
+    name="max-margin/normalized-gradient-descent-rate",
+    paper=MAX_MARGIN,
+    statement=_STATEMENT,
+    summary="with normalized steps the angle with the max-margin direction falls like 1 / t",
+    assumptions=(trains("p", "W"),),
+    conclusion=Conclusion(
+        "slope of log(angle) in log t",
+        lambda case, seed: _angle(case, seed, "step"),
+        bound=-0.85,
+        reason="-1, and up to 0.15 for what is left of the beginning half way",
+    ),
+    control=Conclusion(
+        "the same slope, for an angle that falls like 1 / t^(3/2)",
+        lambda case, seed: _angle(case, seed, "step"),
+        bound=-1.35,
+        reason="-3/2, and up to 0.15 likewise",
+    ),
+    data=_data,
+    broken=_broken(),
+    note=_NOTE,
+)

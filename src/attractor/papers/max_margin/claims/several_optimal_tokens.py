@@ -1,0 +1,109 @@
+"""The path where several tokens of a row share the highest score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.geometry import Frobenius
+from attractor.margin import MarginProblem, SeveralSolution, solve, solve_several
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
+from attractor.papers.max_margin.data import three_sequences
+from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.paths import distance_of_path, path
+from attractor.papers.paper import MAX_MARGIN
+from attractor.training import Trajectory
+
+
+def _several(case: Case) -> SeveralSolution:
+    return case.once("several", lambda: solve_several(case.tokens, case.optimal))
+
+
+def _feasible(case: Case) -> Check:
+    value = _several(case).value
+    if np.isfinite(value):
+        return Check(True, f"the least norm is {value:.6g}")
+    return Check(False, "no choice of one best token a row has a solution")
+
+
+SOME_CHOICE_FEASIBLE = Assumption(
+    "feasible", "Some choice of one best token a row can beat all tokens that are not.", _feasible
+)
+
+
+def _path(case: Case, seed: int) -> Trajectory:
+    """The path, sought from the predicted directions besides."""
+    found = _several(case)
+    start = found.solution.W / found.value
+    return path(
+        case,
+        seed,
+        unit=found.value,
+        starts=8,
+        initial=start[:, 0] if case.parameterization == "p" else start,
+    )
+
+
+def _distance(case: Case, seed: int) -> Measurement:
+    run, found = _path(case, seed), _several(case)
+    each = [distance_of_path(run, solution.W) for solution in found.solutions]
+    nearest = min(each, key=lambda measured: measured.value)
+    details = {**nearest.details, "norm": found.value, "choices": found.combinations}
+    return Measurement(nearest.value, 1, details)
+
+
+def _distance_from_all_pairs(case: Case, seed: int) -> Measurement:
+    """The same for the problem in which every best token has to beat all that are not."""
+    best, others = case.optimal.mask, case.tokens.mask & ~case.optimal.mask
+    sequence, query, winner, loser = np.nonzero(best[..., :, None] & others[..., None, :])
+    keys = case.tokens.keys
+    left = keys[sequence, winner] - keys[sequence, loser]
+    every = solve(MarginProblem(left, case.tokens.queries[sequence, query]), Frobenius())
+    feasible = np.isfinite(every.value)
+    wrong = every.W if feasible else without_heaviest(_several(case).solution)
+    return distance_of_path(_path(case, seed), wrong)
+
+
+def _two_best_tokens(seed: int) -> Case:
+    """Three sequences of seven tokens in the plane; the first two, right and above, are best."""
+    random = np.random.default_rng([seed, 17])
+    centers = np.array([[2.0, 0.0], [0.0, 2.0]] + 5 * [[-1.0, -1.0]])
+    keys = centers + 0.5 * random.standard_normal((3, 7, 2))
+    scores = np.where(np.arange(7) < 2, 1.0, 0.5 * random.random((3, 7)))
+    return Case.from_scores(keys, scores, about=f"two best tokens, seed {seed}")
+
+
+def _enclosed() -> Case:
+    keys = [[[0.5, 0], [0.4, 0], [1, 0], [0, 0]]]
+    return Case.from_scores(keys, [[1.0, 1, 0, 0]])
+
+
+SEVERAL_OPTIMAL_TOKENS_PATH = Claim(
+    name="max-margin/several-optimal-tokens-path",
+    paper=MAX_MARGIN,
+    statement="regularization path with several optimal tokens and nonlinear heads",
+    summary="with several best tokens the path leads to the least norm by which one of them wins",
+    assumptions=(trains("p", "W"), SEVERAL_OPTIMAL_TOKENS, SOME_CHOICE_FEASIBLE),
+    conclusion=Conclusion(
+        "1 - cos of the path with the nearest minimizer, at 10,000 norms of it",
+        _distance,
+        bound=1e-5,
+        reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
+    ),
+    control=Conclusion(
+        "1 - cos of the path with the solution by which every best token wins",
+        _distance_from_all_pairs,
+        bound=1e-5,
+        reason="as for the minimizer",
+    ),
+    data=lambda seed: [_two_best_tokens(number) for number in range(seed, seed + 6)],
+    broken={
+        "parameterization": lambda: _two_best_tokens(0).replace(parameterization="KQ"),
+        "several optimal tokens": three_sequences,
+        "feasible": _enclosed,
+    },
+    note="a linear head with tied scores; an increasing function of its output only changes the "
+    "loss, and any leak to other tokens still costs at least in proportion to it",
+)

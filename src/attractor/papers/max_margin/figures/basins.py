@@ -1,0 +1,136 @@
+"""Basins of attraction of prompt vectors: which tokens each start ends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.analysis.basins import basin_boundary, basin_map
+from attractor.papers.case import Case
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.max_margin.data import one_sequence, trapped_sequence
+from attractor.papers.paper import MAX_MARGIN
+from attractor.plots.basins import basin_map_axes
+from attractor.plots.style import PAGE
+from attractor.training import normalized_gradient_descent
+
+CASES = {"one_sequence": 3.0, "two_sequences": 8.0}
+"""Half the width of the plane shown."""
+
+
+def _cases() -> dict[str, Case]:
+    return {"one_sequence": one_sequence(equal_scores=False), "two_sequences": trapped_sequence()}
+
+
+def _compute(request: Request) -> xr.Dataset:
+    settings, optimizer = request.settings, normalized_gradient_descent(0.1)
+    parts = []
+    for name, case in _cases().items():
+        request.uses(name, case.tokens, case.head)
+        found = basin_map(
+            case.tokens,
+            case.head,
+            optimizer,
+            parameterization="p",
+            extent=CASES[name],
+            resolution=settings["resolution"],
+            steps=settings["steps"],
+            progress=request.progress,
+        )
+        data = found.data.assign_attrs({})
+        renamed = {each: f"{each}_of_{name}" for each in (*data.variables, *data.dims)}
+        parts.append(data.rename(renamed).assign_attrs({name: found.data.attrs["optimizer"]}))
+    case = one_sequence(equal_scores=False)
+    border = basin_boundary(
+        case.tokens,
+        case.head,
+        optimizer,
+        np.array([0.0, -1.5]),
+        np.array([0.0, 0.0]),
+        parameterization="p",
+        steps=5000,
+        tolerance=1e-6,
+    )
+    whole = parts[0].merge(parts[1]).assign_attrs(parts[0].attrs | parts[1].attrs)
+    return whole.assign(boundary=border.middle[1, 0], boundary_settled=border.settled)
+
+
+def _panel(data: xr.Dataset, name: str) -> xr.Dataset:
+    """The data of one map under their own names."""
+    ending = f"_of_{name}"
+    own = [each for each in data.variables if str(each).endswith(ending)]
+    panel = data[[each for each in own if each in data.data_vars]]
+    names = {each: str(each).removesuffix(ending) for each in (*panel.variables, *panel.dims)}
+    return panel.rename(names).assign_attrs(optimizer=data.attrs[name])
+
+
+def _share_of_best(data: xr.Dataset, name: str) -> float:
+    panel = _panel(data, name)
+    best = np.flatnonzero(panel["globally_optimal"].values)
+    return float(np.isin(panel["basin"].values, best).mean())
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    one, two = (_panel(data, name) for name in CASES)
+    return [
+        at_least("one sequence: part that ends on the best token",
+                 _share_of_best(data, "one_sequence"), 0.5),
+        at_most("one sequence: the same", _share_of_best(data, "one_sequence"), 0.9),
+        at_most("one sequence: boundary on the line p1 = 0", data["boundary"], -0.5),
+        at_least("one sequence: the same", data["boundary"], -1.0),
+        at_least("two sequences: selections that starts settle on",
+                 len(np.unique(two["basin"].values[two["basin"].values >= 0])), 2),
+        at_most("two sequences: part that ends on the best tokens",
+                _share_of_best(data, "two_sequences"), 0.99),
+        at_most("largest part that has not settled",
+                max(float((panel["basin"] < 0).mean()) for panel in (one, two)), 0.02),
+    ]  # fmt: skip
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 5.0))
+    titles = {
+        "one_sequence": "one sequence, scores (1, .9, 0)",
+        "two_sequences": "two sequences, scores (1, 0) each",
+    }
+    for axes, (name, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+        basin_map_axes(axes, _panel(data, name))
+        axes.set_title(title)
+        beside = axes.get_legend()
+        assert beside is not None
+        texts = [text.get_text() for text in beside.get_texts()]
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17)}
+        axes.legend(beside.legend_handles, texts, **place)
+    figure.axes[0].plot(0, data["boundary"], "x", color="black", markersize=6, zorder=6)
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    return (
+        "Which tokens a prompt vector ends on, for every start in the plane, under exact "
+        "normalized gradient descent with step 0.1; each run is followed until one direction has "
+        "won. Left: the second token is locally optimal; on the line p1 = 0 the boundary (cross) "
+        f"lies at p2 = {float(data['boundary']):.5f}. Right: all tokens but the best have equal "
+        "scores and are support tokens, so that there is no stationary point, and still starts on "
+        "the far side keep the second sequence on its wrong token for ever "
+        f"({100 * (1 - _share_of_best(data, 'two_sequences')):.0f} % of this frame)."
+    )
+
+
+BASINS = PaperFigure(
+    name="max-margin/basins",
+    paper=MAX_MARGIN,
+    statement="local convergence of gradient descent: basins of attraction",
+    summary="which tokens a prompt vector ends on, for every start in the plane",
+    published="none",
+    sizes={
+        "quick": {"seeds": 1, "steps": 1000, "resolution": 40},
+        "small": {"seeds": 1, "steps": 1000, "resolution": 80},
+        "paper": {"seeds": 1, "steps": 1000, "resolution": 160},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

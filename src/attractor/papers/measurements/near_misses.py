@@ -1,0 +1,53 @@
+"""Wrong predictions that are nearly right: what a measurement must be able to refute."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.margin import MarginProblem, Solution, solve
+
+
+def without_heaviest(solution: Solution) -> Float[np.ndarray, "d e"]:
+    """The solution of the same problem without the constraint of the largest multiplier.
+
+    It is the direction of one support token fewer. Where that was the only constraint, every
+    direction would do, and one that just breaks it is returned.
+
+    Args:
+        solution: That of a single problem.
+    """
+    problem = solution.problem
+    heaviest = _heaviest(solution)
+    present = problem.present.copy()
+    present[heaviest] = False
+    left_out = MarginProblem(problem.left, problem.right, problem.bounds, problem.equality, present)
+    found = solve(left_out, solution.geometry)
+    if np.isfinite(found.value) and found.value > 1e-9 * solution.value:
+        return found.W
+    return turned_past(solution)
+
+
+def turned_past(solution: Solution) -> Float[np.ndarray, "d e"]:
+    """The solution, turned until it breaks the constraint of the largest multiplier by a little.
+
+    The angle with the constraint's matrix is that of cosine -0.05.
+
+    Args:
+        solution: That of a single problem.
+    """
+    problem, heaviest = solution.problem, _heaviest(solution)
+    constraint = np.outer(problem.left[heaviest], problem.right[heaviest])
+    constraint /= np.linalg.norm(constraint)
+    along = solution.W - (solution.W * constraint).sum() * constraint
+    if np.linalg.norm(along) < 1e-6 * np.linalg.norm(solution.W):  # a single constraint counts
+        along = np.zeros_like(constraint)
+        along.ravel()[np.abs(constraint).argmin()] = 1.0
+        along -= (along * constraint).sum() * constraint
+    length = np.linalg.norm(along)
+    return -constraint if length < 1e-9 else along / length - 0.05 * constraint
+
+
+def _heaviest(solution: Solution) -> int:
+    weights = np.where(solution.problem.equality, -np.inf, solution.multipliers)
+    return int(weights.argmax())

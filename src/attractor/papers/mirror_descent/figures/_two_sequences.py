@@ -1,0 +1,101 @@
+"""Joint mirror descent of head and attention on two sequences in the plane."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from attractor.attention import LinearHead
+from attractor.geometry import Lp
+from attractor.margin import MarginProblem, label_problem, solve
+from attractor.papers.figure import Request
+from attractor.papers.measurements.bregman import divergences
+from attractor.papers.mirror_descent.data import (
+    EXPONENTS,
+    LEARNING_RATE,
+    PUBLISHED_EPS,
+    STEPS,
+    two_sequences,
+)
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+from attractor.training import mirror_descent, train
+
+EXACT, PUBLISHED = "exact", "as published"
+_EVERY_STEP_TO = 500
+_LATER = 150
+
+
+def joint_runs(request: Request) -> xr.Dataset:
+    """Trains head and attention from zero with every exponent.
+
+    Returns:
+        Over (p, kernel, record): ``W`` and ``v``, ``softmax_probability``, the mean of the highest
+        attention weights, ``logistic_probability``, the mean of ``sigmoid(y_i v^T x_i)`` of the
+        tokens attended to, ``published_logistic_probability``, where these tokens are those of
+        the step before, ``W_divergence`` and ``v_divergence`` from the solutions of the tokens
+        that the run ends on, ``step``; over (p, kernel) those ``tokens``, and the solutions
+        ``W_solution`` and ``v_solution``.
+    """
+    tokens = two_sequences()
+    request.uses("two sequences", tokens)
+    kinds = {EXACT: ("exact", 0.0)}
+    if request.as_published:
+        kinds[PUBLISHED] = ("plain", PUBLISHED_EPS)
+    found = [
+        _run(request, tokens, p, kind, *options).expand_dims(p=[p], kernel=[kind])
+        for p in EXPONENTS
+        for kind, options in kinds.items()
+    ]
+    return xr.combine_by_coords(found)  # pyright: ignore[reportReturnType]
+
+
+def _run(
+    request: Request, tokens: Tokens, p: float, kind: str, kernel: str, eps: float
+) -> xr.Dataset:
+    later = np.geomspace(_EVERY_STEP_TO, STEPS[p], _LATER + 1)[1:]
+    steps = np.concatenate([np.arange(_EVERY_STEP_TO + 1), np.ceil(later).astype(int)])
+    run = train(
+        tokens,
+        LinearHead(np.zeros(2)),
+        mirror_descent(LEARNING_RATE, p, eps=eps),
+        steps=STEPS[p],
+        initial=np.zeros((2, 2)),
+        parameterization="v, W",
+        kernel=kernel,
+        record=steps,
+        checkpoint=request.checkpoint(f"{kind} {p:g}".replace(" ", "-")),
+        progress=request.progress,
+    ).data.isel(instance=0, seed=0)
+    W, v = run["W"].values, run["head_weight"].values
+    attended = run["attended"].values[..., 0]
+    end = Selection.from_index(tokens, attended[-1])
+    solution = solve(MarginProblem.from_selection(tokens, end), Lp(p)).W
+    label_solution = solve(label_problem(tokens, end), Lp(p)).W[:, 0]
+    before = np.concatenate([attended[:1], attended[:-1]])
+    return xr.Dataset(
+        {
+            "W": (("record", "row", "column"), W),
+            "v": (("record", "coordinate"), v),
+            "softmax_probability": ("record", run["attended_probability"].values[..., 0].mean(-1)),
+            "logistic_probability": ("record", _logistic(tokens, v, attended)),
+            "published_logistic_probability": ("record", _logistic(tokens, v, before)),
+            "W_divergence": ("record", divergences(W[None], solution[None], Lp(p))[0]),
+            "v_divergence": (
+                "record",
+                divergences(v[None, ..., None], label_solution[None, :, None], Lp(p))[0],
+            ),
+            "step": ("record", steps),
+            "tokens": ("sequence", attended[-1]),
+            "W_solution": (("row", "column"), solution),
+            "v_solution": ("coordinate", label_solution),
+        }
+    )
+
+
+def _logistic(tokens: Tokens, v: np.ndarray, attended: np.ndarray) -> np.ndarray:
+    """Mean over sequences of ``sigmoid(y_i v^T x_i)`` at the tokens given, for every record."""
+    assert tokens.labels is not None
+    chosen = tokens.keys[np.arange(len(tokens.keys)), attended]
+    margins = tokens.labels[:, 0] * np.einsum("rd,rnd->rn", v, chosen)
+    return (1 / (1 + np.exp(-margins))).mean(-1)

@@ -1,0 +1,193 @@
+"""Paths of two entries of W under mirror descent, beside the rays of the solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from attractor.attention import LinearHead
+from attractor.geometry import Lp
+from attractor.margin import MarginProblem, solve
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.measurements.bregman import divergences
+from attractor.papers.mirror_descent.data import (
+    EXPONENTS,
+    LEARNING_RATE,
+    PUBLISHED_EPS,
+    STEPS,
+    random_data_sets,
+)
+from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots.plane import frame, ray, trajectory
+from attractor.plots.roles import look, role_of
+from attractor.plots.style import PAGE
+from attractor.selection import Selection, optimal_tokens
+from attractor.training import mirror_descent, train
+
+ENTRIES = ((1, 2), (3, 4))
+"""The entries drawn, counted from zero."""
+ARROWS = {1.75: (140, 225, 310, 425), 2.0: (300, 500, 700, 900), 3.0: (1500, 4000, 8000, 13_000)}
+"""Steps with arrowheads, as published."""
+EXACT, PUBLISHED = "exact", "as published"
+_RECORDS = 401
+
+
+def _compute(request: Request) -> xr.Dataset:
+    several, heads = random_data_sets([1 + request.seed])
+    tokens, head = several[0], LinearHead(np.asarray(heads.weight)[0])
+    request.uses("random data", tokens, head)
+    best = optimal_tokens(tokens, head)
+    problem = MarginProblem.from_selection(tokens, best)
+    kinds = {EXACT: ("exact", 0.0)}
+    if request.as_published:
+        kinds[PUBLISHED] = ("plain", PUBLISHED_EPS)
+    solutions = np.stack([solve(problem, Lp(p)).W for p in EXPONENTS])
+    found = []
+    for p, solution in zip(EXPONENTS, solutions, strict=True):
+        steps = np.rint(np.linspace(0, STEPS[p], _RECORDS)).astype(int)
+        for kind, (kernel, eps) in kinds.items():
+            run = train(
+                tokens,
+                head,
+                mirror_descent(LEARNING_RATE, p, eps=eps),
+                steps=STEPS[p],
+                initial=np.zeros(solution.shape),
+                kernel=kernel,
+                record=steps,
+                checkpoint=request.checkpoint(f"{kind} {p:g}".replace(" ", "-")),
+                progress=request.progress,
+            )
+            W = run.data["W"].values[0, 0]
+            found.append(
+                xr.Dataset(
+                    {
+                        "path": (("record", "entry"), _entries(W)),
+                        "ray": (("solution", "entry"), _entries(solutions)),
+                        "divergence": ("record", divergences(W[None], solution[None], Lp(p))[0]),
+                        "norm": ("record", run.data["norm"].values[0, 0]),
+                        "step": ("record", steps),
+                        "optimal": (run.data["attended"].values[0, 0, -1] == _index(best)).all(),
+                    },
+                    {"entry": [f"W{place}" for place in ENTRIES], "solution": list(EXPONENTS)},
+                ).expand_dims(p=[p], kernel=[kind])
+            )
+    return xr.combine_by_coords(found)  # pyright: ignore[reportReturnType]
+
+
+def _entries(W: np.ndarray) -> np.ndarray:
+    return np.stack([W[..., i, j] for i, j in ENTRIES], axis=-1)
+
+
+def _slope(entries: xr.DataArray) -> xr.DataArray:
+    return entries.isel(entry=1) / entries.isel(entry=0)
+
+
+def _index(selection: Selection) -> np.ndarray:
+    return selection.mask.argmax(-1)
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    exact = data.sel(kernel=EXACT)
+    worst = exact["divergence"].isel(record=-1).max()
+    found = [
+        at_least("share of runs that end on the optimal tokens", exact["optimal"].mean(), 1.0),
+        at_most("largest divergence from the solution of the own norm, at the end", worst, 4e-3),
+    ]
+    off = np.abs(_slope(exact["path"].isel(record=-1)) - _slope(exact["ray"]))
+    nearest = (off.idxmin("solution") == off["p"]).mean()
+    text = "share of runs whose entries end nearest to the ray of their own norm"
+    found.append(at_least(text, nearest, 1.0))
+    if PUBLISHED in data["kernel"]:
+        norms = data["norm"].isel(record=-1)
+        early = norms.sel(kernel=EXACT, p=1.75) / norms.sel(kernel=PUBLISHED, p=1.75)
+        found.append(at_least("p = 1.75: norm at the end over that as published", early, 2.0))
+    return found
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 4.3))
+    panels = figure.subplots(2, 3)
+    for column, p in zip(panels.T, EXPONENTS, strict=True):
+        start, whole = column
+        _panel(start, data.sel(p=p), p, 1.25 * ARROWS[p][-1], ARROWS[p])
+        start.set_title(f"$p = {p:g}$: the start of the run")
+        _panel(whole, data.sel(p=p), p, STEPS[p], ())
+        whole.set_title(f"$p = {p:g}$: the whole run")
+        whole.set_xlabel("$W_{23}$")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("$W_{45}$")
+    handles = [Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS]
+    if PUBLISHED in data["kernel"]:
+        handles.append(Line2D([], [], label=PUBLISHED, **_STOPPED))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure
+
+
+_STOPPED = look("as_published", linewidth=1.0, marker="o", markevery=[-1], markersize=3.5)
+
+
+def _panel(axes: Axes, panel: xr.Dataset, p: float, end: float, arrows: Sequence[int]) -> None:
+    kinds = [str(kind) for kind in panel["kernel"].values]
+    paths = {kind: _until(panel.sel(kernel=kind), end) for kind in kinds}
+    frame(axes, *(path["path"] for path in paths.values()), ratio=0.78, equal=False)
+    for other in EXPONENTS:
+        thin = {} if other == p else {"linewidth": 1.2}
+        ray(axes, panel["ray"].sel(solution=other, kernel=EXACT), f"l_{other:g}", **thin)
+    exact = paths[EXACT]
+    steps = exact["step"].values
+    trajectory(axes, exact["path"], f"l_{p:g}", steps=steps, arrows=arrows, start=False)
+    if PUBLISHED in paths:
+        points = paths[PUBLISHED]["path"].transpose("entry", "record").values
+        marked = {} if end == STEPS[p] else {"marker": ""}
+        axes.plot(*points, zorder=3.5, **(_STOPPED | marked))
+
+
+def _until(run: xr.Dataset, step: float) -> xr.Dataset:
+    return run.isel(record=run["step"].values <= step)
+
+
+def _caption(data: xr.Dataset) -> str:
+    exact = data.sel(kernel=EXACT).isel(record=-1)
+    parts = "; ".join(
+        f"p = {p:g}: {float(_slope(end['path'])):.4f} against "
+        f"{float(_slope(end['ray'].sel(solution=p))):.4f}, divergence {float(end['divergence']):.2g}, "
+        f"norm {float(end['norm']):.4g}"
+        for p in EXPONENTS
+        for end in [exact.sel(p=p)]
+    )
+    text = (
+        f"Entries in row 2, column 3 and in row 4, column 5 of W under normalized mirror descent "
+        f"from W = 0 on one random data set, with the rays of the max-margin solutions (pale; that "
+        f"of the own norm wide); arrows at four steps. Slope of the two entries at the end of the run against that of "
+        f"the ray: {parts}."
+    )
+    if PUBLISHED not in data["kernel"]:
+        return text
+    stopped = data.sel(kernel=PUBLISHED).isel(record=-1)
+    norms = ", ".join(f"{float(stopped['norm'].sel(p=p)):.4g}" for p in EXPONENTS)
+    far = ", ".join(f"{float(stopped['divergence'].sel(p=p)):.2g}" for p in EXPONENTS)
+    return (
+        f"{text} Gray: as published, with a constant added to the norm of the gradient; these runs "
+        f"all but stop (dots), at norms of {norms} and divergences of {far}."
+    )
+
+
+ENTRY_PATHS = PaperFigure(
+    name="mirror-descent/entry-paths",
+    paper=MIRROR_DESCENT,
+    statement="experiment: paths of two entries of W from zero",
+    summary="two entries of W from zero, for three exponents, against the rays of the solutions",
+    published="the path of one run for each exponent with the ray of its solution, arrows at four "
+    "steps",
+    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+    artifact="a constant added to the norm of gradients stops runs short of their limit",
+)

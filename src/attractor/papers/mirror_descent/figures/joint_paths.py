@@ -1,0 +1,133 @@
+"""Paths of head and attention when they are trained together, beside the rays of the solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.mirror_descent.data import EXPONENTS
+from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
+from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots.plane import frame, ray, trajectory
+from attractor.plots.roles import look, role_of
+from attractor.plots.style import PAGE
+
+W_ARROWS = {1.75: (20, 30, 38), 2.0: (20, 40, 60), 3.0: (15, 60, 130)}
+V_ARROWS = {1.75: (15, 35, 50), 2.0: (25, 50, 75), 3.0: (50, 175, 400)}
+"""Steps with arrowheads, as published."""
+
+
+def _compute(request: Request) -> xr.Dataset:
+    return joint_runs(request)
+
+
+def _ends(data: xr.Dataset, kernel: str, name: str) -> xr.DataArray:
+    return data[f"{name}_divergence"].sel(kernel=kernel).isel(record=-1)
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    found = []
+    for name, what in (("W", "attention"), ("v", "head")):
+        for p in EXPONENTS:
+            value = _ends(data, EXACT, name).sel(p=p)
+            text = f"p = {p:g}: divergence of the {what} from its solution, at the end"
+            found.append(at_most(text, value, 2e-5 if p <= 2 else 1e-3))
+    if PUBLISHED in data["kernel"]:
+        ratio = (_ends(data, PUBLISHED, "W") / _ends(data, EXACT, "W")).min()
+        found.append(at_least("least divergence of W as published over the exact one", ratio, 10.0))
+    return found
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 4.5))
+    panels = figure.subplots(2, 3)
+    for (upper, lower), p in zip(panels.T, EXPONENTS, strict=True):
+        run = data.sel(p=p)
+        first_row = {"points": run["W"].isel(row=0), "solution": run["W_solution"].isel(row=0)}
+        _panel(upper, run, p, W_ARROWS[p], **first_row)
+        upper.set(title=f"attention, $p = {p:g}$", xlabel="$W_{11}$")
+        _panel(lower, run, p, V_ARROWS[p], points=run["v"], solution=run["v_solution"])
+        lower.set(title=f"head, $p = {p:g}$", xlabel="$v_1$")
+    panels[0, 0].set_ylabel("$W_{12}$")
+    panels[1, 0].set_ylabel("$v_2$")
+    handles = [
+        Line2D([], [], label=f"training and solution, $p = {p:g}$", **look(f"l_{p:g}"))
+        for p in EXPONENTS
+    ]
+    if PUBLISHED in data["kernel"]:
+        handles.append(Line2D([], [], label=PUBLISHED, **_STOPPED))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure
+
+
+_STOPPED = look("as_published", linewidth=1.0, marker="o", markevery=[-1], markersize=3.5)
+
+
+def _panel(
+    axes: Axes,
+    run: xr.Dataset,
+    p: float,
+    arrows: Sequence[int],
+    *,
+    points: xr.DataArray,
+    solution: xr.DataArray,
+) -> None:
+    """The path, in a frame that reaches beyond the last arrow and the end as published."""
+    steps = run["step"].sel(kernel=EXACT).values
+    path = points.sel(kernel=EXACT).values
+    published = points.sel(kernel=PUBLISHED).values if PUBLISHED in run["kernel"] else path[:1]
+    frame(axes, path[steps <= 1.6 * arrows[-1]], 1.1 * published, ratio=0.78, equal=False)
+    ray(axes, solution.sel(kernel=EXACT), f"l_{p:g}")
+    trajectory(axes, path, f"l_{p:g}", steps=steps, arrows=arrows, start=False)
+    if PUBLISHED in run["kernel"]:
+        axes.plot(*published.T, zorder=3.5, **_STOPPED)
+
+
+def _caption(data: xr.Dataset) -> str:
+    exact = data.sel(kernel=EXACT)
+    parts = "; ".join(
+        f"p = {p:g}: tokens ({', '.join(str(token + 1) for token in end['tokens'].values)}), "
+        f"{float(end['W_divergence'].isel(record=-1)):.2g} and "
+        f"{float(end['v_divergence'].isel(record=-1)):.2g}"
+        for p in EXPONENTS
+        for end in [exact.sel(p=p)]
+    )
+    text = (
+        f"Joint mirror descent of head and attention from zero on two sequences of three tokens: "
+        f"first row of W and head v, with the rays of the max-margin solutions of the tokens that "
+        f"the run selects (pale); arrows at three steps. Tokens, and divergences of W and of v "
+        f"from their solutions at the end of the run, beyond the frame: "
+        f"{parts}."
+    )
+    if PUBLISHED not in data["kernel"]:
+        return text
+    stopped = "; ".join(
+        f"p = {p:g}: {float(_ends(data, PUBLISHED, 'W').sel(p=p)):.2g} and "
+        f"{float(_ends(data, PUBLISHED, 'v').sel(p=p)):.2g}"
+        for p in EXPONENTS
+    )
+    return (
+        f"{text} Gray: as published, where a constant added to the norms of the gradients brings "
+        f"both to a halt (dots); divergences there are {stopped}."
+    )
+
+
+JOINT_PATHS = PaperFigure(
+    name="mirror-descent/joint-paths",
+    paper=MIRROR_DESCENT,
+    statement="experiment: joint training of head and attention",
+    summary="head and attention, trained together, against the rays of their solutions",
+    published="paths of the first row of W and of the head v with the rays of both solutions, "
+    "arrows at three steps",
+    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+    artifact="a constant added to the norms of gradients stops runs short of their limit",
+)

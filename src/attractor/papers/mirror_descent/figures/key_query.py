@@ -1,0 +1,156 @@
+"""Where mirror descent on keys and queries goes: neither the nuclear nor the l_p solution."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.geometry import Geometry, Lp, Nuclear
+from attractor.margin import MarginProblem, Solution, solve
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.measurements.factor_stationarity import factor_residual
+from attractor.papers.mirror_descent.data import EXPONENTS, LEARNING_RATE, normal_weights
+from attractor.papers.mirror_descent.figures._random_data import data_sets
+from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots.bands import band
+from attractor.plots.pairs import shared_legend
+from attractor.plots.roles import look
+from attractor.plots.style import PAGE
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+from attractor.training import mirror_descent, train
+
+_RECORDS = 25
+_PANELS = {
+    "nuclear_ratio": "margin ratio, nuclear norm",
+    "entrywise_ratio": r"margin ratio, norm $\ell_p$",
+    "residual": "distance from stationary",
+}
+
+
+def _compute(request: Request) -> xr.Dataset:
+    tokens, head = data_sets(request)
+    start = {
+        "K": 0.1 * normal_weights(tokens, request.seed, "keys"),
+        "Q": normal_weights(tokens, request.seed, "queries"),
+    }
+    found = []
+    for p in EXPONENTS:
+        steps = request.settings["steps"] * (10 if p > 2 else 1)
+        run = train(
+            tokens,
+            head,
+            mirror_descent(LEARNING_RATE, p, per_factor=False),
+            steps=steps,
+            initial=start,
+            parameterization="KQ",
+            record=np.unique(np.rint(np.geomspace(steps / 200, steps, _RECORDS)).astype(int)),
+            checkpoint=request.checkpoint(f"{p:g}"),
+            progress=request.progress,
+        ).data.isel(seed=0)
+        end = Selection.from_index(tokens, run["attended"].values[:, -1])
+        K, Q, W = (run[name].values for name in ("K", "Q", "W"))
+        along = ("instance", "record")
+        found.append(
+            xr.Dataset(
+                {
+                    "nuclear_ratio": (along, _margin_ratios(W, tokens, end, Nuclear())),
+                    "entrywise_ratio": (along, _margin_ratios(W, tokens, end, Lp(p))),
+                    "residual": (along, _residuals(K, Q, tokens, end, p)),
+                    "step": ("record", run["step"].values),
+                },
+                {"instance": tokens.instance_numbers},
+            ).expand_dims(p=[p])
+        )
+    return xr.concat(found, dim="p")
+
+
+def _margin_ratios(
+    W: np.ndarray, tokens: Tokens, selection: Selection, geometry: Geometry
+) -> np.ndarray:
+    solution = solve(MarginProblem.from_selection(tokens, selection), geometry)
+    assert isinstance(solution, Solution)
+    least = np.stack([solution.problem.margins(each).min(-1) for each in np.moveaxis(W, 1, 0)], 1)
+    return least / geometry.norm(W) * solution.value[:, None]
+
+
+def _residuals(
+    K: np.ndarray, Q: np.ndarray, tokens: Tokens, selection: Selection, p: float
+) -> np.ndarray:
+    found = np.empty(K.shape[:2])
+    for i in range(len(K)):
+        problem = MarginProblem.from_selection(tokens[i], selection[i])
+        found[i] = [factor_residual(*pair, problem, p) for pair in zip(K[i], Q[i], strict=True)]
+    return found
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    end = data.isel(record=-1).median("instance")
+    found = [
+        at_least(
+            "p = 2: median margin ratio in the nuclear norm", end["nuclear_ratio"].sel(p=2), 0.98
+        ),
+        at_most(
+            "p = 3: median margin ratio in the nuclear norm", end["nuclear_ratio"].sel(p=3), 0.97
+        ),
+        at_most("largest median margin ratio in the norm of p", end["entrywise_ratio"].max(), 0.92),
+    ]
+    for p in EXPONENTS:
+        text = f"p = {p:g}: median relative distance from stationary points of the p-th powers"
+        found.append(at_most(text, end["residual"].sel(p=p), 0.2 if p < 2 else 0.12))
+    return found
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.5))
+    panels = figure.subplots(1, 3)
+    for axes, (variable, title) in zip(panels, _PANELS.items(), strict=True):
+        axes.set_xscale("log")
+        if variable == "residual":
+            axes.set_yscale("log")
+        for p in EXPONENTS:
+            run = data.sel(p=p)
+            values = run[variable].drop_vars("p").assign_coords(record=run["step"].values)
+            band(axes, values, "record", label=f"$p = {p:g}$", look=look(f"l_{p:g}"))
+        axes.set(title=title, xlabel="iteration")
+    for axes in panels[:2]:
+        axes.set_ylim(0, 1.03)
+    shared_legend(figure, panels[:1])
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    end = data.isel(record=-1).median("instance")
+    parts = "; ".join(
+        f"p = {p:g}: {float(end['nuclear_ratio'].sel(p=p)):.3f}, "
+        f"{float(end['entrywise_ratio'].sel(p=p)):.3f} and {float(end['residual'].sel(p=p)):.2g}"
+        for p in EXPONENTS
+    )
+    return (
+        f"Mirror descent on keys and queries with the potential of the p-th powers of both, on "
+        f"{data.sizes['instance']} random data sets (n = 6, T = 8, d = 10); K starts at a tenth "
+        f"of the size of Q. Margin ratio of W = K Q^T in the nuclear norm and in the entrywise "
+        f"norm of p, and the relative distance of (K, Q) from stationary points of the least sum "
+        f"of p-th powers that keeps the margins; medians with 10th to 90th percentiles. At the "
+        f"end: {parts}. Only p = 2 leads to the nuclear solution; no p leads to that of the "
+        f"entrywise norm. These are measurements; no statement of the paper covers them."
+    )
+
+
+KEY_QUERY = PaperFigure(
+    name="mirror-descent/key-query",
+    paper=MIRROR_DESCENT,
+    statement="mirror descent on keys and queries (not in the paper)",
+    summary="not in the paper: mirror descent on (K, Q) leads to neither norm's solution of W",
+    published="not in the paper",
+    sizes={
+        "quick": {"seeds": 10, "steps": 2000},
+        "small": {"seeds": 20, "steps": 4000},
+        "paper": {"seeds": 40, "steps": 4000},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

@@ -1,0 +1,127 @@
+"""``ClaimResults``: what became of several claims, as a table and as plain numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from attractor.analysis.printed import Printed
+from attractor.papers.check import ClaimResult
+from attractor.papers.claim import Measurement, Outcome
+from attractor.papers.examine import Finding
+
+STYLES = {
+    Outcome.HOLDS: "green",
+    Outcome.FAILS: "bold red",
+    Outcome.ASSUMPTION_NOT_MET: "yellow",
+    Outcome.VACUOUS: "dim",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClaimResults(Printed):
+    """What became of several claims.
+
+    Attributes:
+        results: A result for each claim, in the order examined.
+    """
+
+    width: ClassVar[int] = 100
+    results: tuple[ClaimResult, ...]
+
+    def __iter__(self) -> Iterator[ClaimResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def table(self) -> Table:
+        """A line for each claim: the outcome and what it rests on."""
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table.add_column("claim", no_wrap=True)
+        table.add_column("outcome", no_wrap=True)
+        table.add_column("data", justify="right", no_wrap=True)
+        table.add_column("because")
+        for result in self.results:
+            outcome, style = result.outcome, STYLES[result.outcome]
+            of_that = sum(finding.outcome is outcome for finding in result.findings)
+            counted = f"{of_that} of {len(result.findings)}"
+            table.add_row(
+                result.claim.name, f"[{style}]{outcome.value}[/]", counted, result.deciding.reason
+            )
+        return table
+
+    def print_to(self, console: Console) -> None:
+        """Prints the table."""
+        console.print(self.table())
+
+    def counts(self) -> dict[str, int]:
+        """How many claims have each outcome."""
+        seen = [result.outcome for result in self.results]
+        return {outcome.value: seen.count(outcome) for outcome in Outcome if outcome in seen}
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values of JSON."""
+        return {"claims": {result.claim.name: _of_claim(result) for result in self.results}}
+
+
+def _of_claim(result: ClaimResult) -> dict[str, Any]:
+    claim = result.claim
+    found: dict[str, Any] = {
+        "paper": claim.paper.name,
+        "statement": claim.statement,
+        "summary": claim.summary,
+        "outcome": result.outcome.value,
+        "because": result.deciding.reason,
+        "quantity": claim.conclusion.quantity,
+        "tolerance": f"{claim.conclusion.sense} {claim.conclusion.bound:g}",
+        "reason_for_tolerance": claim.conclusion.reason,
+        "data": [_of_finding(finding) for finding in result.findings],
+        "searched": result.searched,
+        "bibtex": claim.bibtex,
+    }
+    if result.counterexample is not None:
+        found["counterexample"] = _of_finding(result.counterexample)
+    return found
+
+
+def _of_finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "about": finding.case.about,
+        "outcome": finding.outcome.value,
+        "because": finding.reason,
+        "assumptions": {
+            name: {"met": check.met, "found": check.found} for name, check in finding.checks.items()
+        },
+        "measured": _of_measurement(finding.measured),
+        "negative_control": _of_measurement(finding.control),
+    }
+
+
+def _of_measurement(measured: Measurement | None) -> dict[str, Any] | None:
+    if measured is None:
+        return None
+    details: Mapping[str, Any] = measured.details
+    return {
+        "value": plain(measured.value),
+        "checked": measured.checked,
+        "details": {name: plain(value) for name, value in details.items()},
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: lists for arrays, None for what is not finite."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,160 @@
+"""In wide enough embeddings every selection has a solution."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from attractor.errors import DuplicateTokensWarning
+from attractor.margin import MarginProblem, solve
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.random_data import (
+    asked_by_first_tokens,
+    random_unit_tokens,
+)
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+_SELECTIONS = 50
+_INDEPENDENT = 1e-9
+
+
+def _choices(case: Case) -> np.ndarray:
+    """The rows that choose between tokens."""
+    return case.tokens.mask.sum(-1) > 1
+
+
+def _wide(case: Case) -> Check:
+    tokens = case.tokens
+    rows, most = int(_choices(case).sum()), int(tokens.mask.sum(-1).max())
+    keys, queries = tokens.key_dimension, tokens.query_dimension
+    return Check(
+        keys >= most - 1 and queries >= rows,
+        f"{most} tokens with keys in R^{keys}, {rows} queries in R^{queries}",
+    )
+
+
+WIDE = Assumption(
+    "wide",
+    "The dimension is at least the number of rows, and that of the tokens of a row less one.",
+    _wide,
+)
+
+
+def _independence(vectors: np.ndarray) -> float:
+    """The least singular value of the vectors scaled to length one."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return float(np.linalg.svd(scaled, compute_uv=False).min(initial=1.0))
+
+
+def _general(case: Case) -> Check:
+    tokens, rows = case.tokens, _choices(case)
+    queries = _independence(tokens.queries[rows])
+    masks = tokens.mask[rows]
+    keys = tokens.keys[np.nonzero(rows)[0]]
+    spreads = [
+        _independence(own[seen][1:] - own[seen][0]) for own, seen in zip(keys, masks, strict=True)
+    ]
+    least = min(queries, *spreads)
+    return Check(
+        least > _INDEPENDENT,
+        f"least singular value of the queries {queries:.3g}, of key differences {min(spreads):.3g}",
+    )
+
+
+GENERAL_POSITION = Assumption(
+    "general position",
+    "All queries, and the differences of the keys of every row, are linearly independent.",
+    _general,
+)
+
+
+def _selections(case: Case, seed: int) -> np.ndarray:
+    """Random tokens of each row, beside those of the case where it has one a row, ``(s, n, K)``."""
+    random = np.random.default_rng([seed, 41])
+    drawn = random.random((_SELECTIONS, *case.tokens.mask.shape))
+    found = np.where(case.tokens.mask, drawn, -1.0).argmax(-1)
+    one = (case.selection.mask.sum(-1) == 1).all()
+    return np.concatenate([case.selection.mask.argmax(-1)[None], found]) if one else found
+
+
+def _infeasible(case: Case, seed: int, *, repeated: bool = False) -> Measurement:
+    """How many selections have no solution; with a row repeated, that wants another token."""
+    tokens, index = case.tokens, _selections(case, seed)
+    if repeated:
+        i, k = np.argwhere(_choices(case))[0]
+        tokens = Tokens(
+            np.concatenate([tokens.keys, tokens.keys[[i]]]),
+            np.concatenate([tokens.queries, tokens.queries[[i]]]),
+            None,
+            np.concatenate([tokens.mask, tokens.mask[[i]]]),
+        )
+        allowed = np.flatnonzero(tokens.mask[i, k])
+        again = index[:, [i]].copy()
+        again[:, 0, k] = np.where(again[:, 0, k] == allowed[0], allowed[1], allowed[0])
+        index = np.concatenate([index, again], axis=1)
+    copies = Tokens(
+        *(np.tile(array, (len(index), 1, 1, 1)) for array in (tokens.keys, tokens.queries)),
+        mask=np.tile(tokens.mask, (len(index), 1, 1, 1)),
+    )
+    chosen = index[..., None] == np.arange(tokens.length)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DuplicateTokensWarning)
+        problem = MarginProblem.from_selection(
+            copies, Selection(chosen, np.zeros(chosen.shape[:-1], dtype=bool))
+        )
+    found = solve(problem)
+    solved = np.isfinite(found.value)
+    details = {
+        "all others support tokens": int((solved & (found.support | ~problem.present).all(-1)).sum()),
+        "largest duality gap": float(np.max(found.gap[solved], initial=0.0)),
+    }
+    return Measurement(float((~solved).sum()), len(index), details)
+
+
+def _repeated_query() -> Case:
+    """Wide data in which two sequences have one query."""
+    case = random_unit_tokens(0)
+    queries = np.array(case.tokens.queries)
+    queries[1] = queries[0]
+    return case.replace(tokens=Tokens(case.tokens.keys, queries, case.tokens.labels))
+
+
+FEASIBLE_WHEN_WIDE = Claim(
+    name="transformers-as-svms/feasible-when-wide",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="separability of attention by overparameterization",
+    summary="in dimension max(n, T - 1) or more, tokens of any selection can be separated",
+    assumptions=(WIDE, GENERAL_POSITION),
+    conclusion=Conclusion(
+        "selections without a solution",
+        _infeasible,
+        bound=0,
+        reason="a count, of the case's selection and 50 random ones; each answer is certified",
+    ),
+    control=Conclusion(
+        "selections without a solution if one query comes twice and wants two tokens",
+        lambda case, seed: _infeasible(case, seed, repeated=True),
+        bound=0,
+        reason="as without the repetition",
+    ),
+    data=lambda seed: [
+        *(
+            random_unit_tokens(seed, size)
+            for size in ((3, 4, 4), (5, 5, 5), (4, 5, 4), (5, 6, 5), (3, 6, 5), (10, 11, 10))
+        ),
+        asked_by_first_tokens(seed),
+        asked_by_first_tokens(seed, (5, 5, 5)),
+    ],
+    broken={
+        "wide": lambda: random_unit_tokens(0, (5, 5, 3)),
+        "general position": _repeated_query,
+    },
+    note="random data are in general position with probability one; the width is sufficient and "
+    "far from necessary, as most data of half of it can be separated too",
+)

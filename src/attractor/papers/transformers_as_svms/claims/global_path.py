@@ -1,0 +1,159 @@
+"""Where the regularization paths of W, and of keys and queries, lead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.geometry import Frobenius, Nuclear
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
+from attractor.papers.max_margin.claims import global_path as prompt
+from attractor.papers.measurements.margin_ratios import margin_ratios
+from attractor.papers.measurements.paths import path
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.random_data import (
+    SMALL,
+    enclosed_token,
+    random_unit_tokens,
+    tied_scores,
+)
+from attractor.tokens import Tokens
+
+
+def _one_query(case: Case) -> Check:
+    return Check(
+        case.tokens.queries_per_sequence == 1,
+        f"{case.tokens.queries_per_sequence} queries a sequence",
+    )
+
+
+def _several_queries(case: Case) -> Check:
+    check = _one_query(case)
+    return Check(not check.met, check.found)
+
+
+_ONE_QUERY = Assumption("one query", "Every sequence has one query.", _one_query)
+_SEVERAL_QUERIES = Assumption(
+    "several queries", "Every sequence has several queries.", _several_queries
+)
+
+
+def _short_of(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
+    """``1 -`` the margin ratio of the path in its own norm, or in the other one."""
+    own, other = Frobenius(), Nuclear()
+    if case.parameterization == "KQ":
+        own, other = other, own
+    run = path(case, seed, unit=float(case.solution(own, case.optimal).value))
+    solution = case.solution(other if wrong else own, case.optimal)
+    ratios = margin_ratios(run.data["W"].to_numpy()[0, 0], solution)
+    details = {
+        "radii": run.steps.tolist(),
+        "margin ratios at these": ratios.tolist(),
+        "optimality": float(run.data["optimality"].max()),
+    }
+    return Measurement(float(1 - ratios[-1]), 1, details)
+
+
+_CONCLUSION = Conclusion(
+    "1 - margin ratio of the path in its own norm, at 10,000 norms of the solution",
+    _short_of,
+    bound=1e-3,
+    reason="it falls like c / R; the bound lets c be 10 norms, where 1 is usual",
+)
+_CONTROL = Conclusion(
+    "1 - margin ratio of the path in the norm of the other parameterization",
+    lambda case, seed: _short_of(case, seed, wrong=True),
+    bound=1e-3,
+    reason="as in its own norm",
+)
+_W_NOTE = "of a linear head and the logistic loss; the lowest minimum found is followed"
+_KQ_NOTE = (
+    "measured by the margin ratio, since nuclear solutions need not be unique; where the two "
+    "norms have one solution the claim says no more than that of W, and is vacuous"
+)
+
+
+def _causal(seed: int, parameterization: str = "W") -> Case:
+    """Self-attention in which every position attends to its past and predicts its own label."""
+    case = random_unit_tokens(seed, (2, 4, 4), parameterization)
+    labels = np.sign(np.random.default_rng([seed, 29]).standard_normal((2, 4)))
+    tokens = Tokens.causal(case.tokens.keys, labels)
+    return case.replace(tokens=tokens, about=f"causal self-attention (2, 4, 4), seed {seed}")
+
+
+def _tied_sequence() -> Case:
+    """Causal self-attention over sequences that begin with the same token twice."""
+    case = _causal(0)
+    keys = np.array(case.tokens.keys)
+    keys[:, 1] = keys[:, 0]
+    return case.replace(tokens=Tokens.causal(keys, case.tokens.labels))
+
+
+def _contradiction() -> Case:
+    """Two queries that are the same and want different tokens."""
+    tokens = _causal(0).tokens
+    queries = np.repeat(tokens.queries[:, :1], 2, axis=1)
+    return _causal(0).replace(tokens=Tokens(tokens.keys, queries, np.tile([1.0, -1.0], (2, 1))))
+
+
+GLOBAL_PATH = Claim(
+    name="transformers-as-svms/global-path",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="regularization path of the attention matrix",
+    summary="minimizers W over balls of growing radius tend to the Frobenius solution's direction",
+    assumptions=(trains("W"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    conclusion=prompt.GLOBAL_PATH.conclusion,
+    control=prompt.GLOBAL_PATH.control,
+    data=lambda seed: [
+        *(random_unit_tokens(number) for number in range(seed, seed + 4)),
+        random_unit_tokens(seed, (6, 8, 10)),
+    ],
+    broken={
+        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
+        "one query": lambda: _causal(0),
+        "unique optimum": tied_scores,
+        "feasible": enclosed_token,
+    },
+    note=_W_NOTE,
+)
+
+KEY_QUERY_PATH = Claim(
+    name="transformers-as-svms/key-query-path",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="regularization path of keys and queries",
+    summary="minimizers (K, Q) over balls of growing radius tend to nuclear solutions",
+    assumptions=(trains("KQ"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    conclusion=_CONCLUSION,
+    control=_CONTROL,
+    data=lambda seed: [random_unit_tokens(number, SMALL, "KQ") for number in range(seed, seed + 4)],
+    broken={
+        "parameterization": lambda: random_unit_tokens(0),
+        "one query": lambda: _causal(0, "KQ"),
+        "unique optimum": lambda: tied_scores("KQ"),
+        "feasible": lambda: enclosed_token("KQ"),
+    },
+    note=_KQ_NOTE,
+)
+
+SEQUENCE_PATH = Claim(
+    name="transformers-as-svms/sequence-path",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="regularization path of sequence-to-sequence and causal attention",
+    summary="with one matrix for all queries of a sequence the path leads to their joint solution",
+    assumptions=(trains("W", "KQ"), _SEVERAL_QUERIES, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    conclusion=_CONCLUSION,
+    control=_CONTROL,
+    data=lambda seed: [
+        *(_causal(number) for number in range(seed, seed + 3)),
+        _causal(seed, "KQ"),
+    ],
+    broken={
+        "parameterization": lambda: _causal(0).replace(parameterization="v, W"),
+        "several queries": lambda: random_unit_tokens(0),
+        "unique optimum": _tied_sequence,
+        "feasible": _contradiction,
+    },
+    note=f"{_W_NOTE}; Frobenius for W, nuclear for keys and queries",
+)

@@ -1,0 +1,125 @@
+"""Which selections attract gradient descent on W, and in which direction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.margin import check_local_optimality, enumerate_selections
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.max_margin.claims import local_convergence as prompt
+from attractor.papers.measurements.directions import far_enough, trained
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.random_data import (
+    SMALL,
+    enclosed_token,
+    random_unit_tokens,
+)
+from attractor.selection import Selection
+
+_RADII = (30.0, 100.0)
+"""Lengths of starts on a ray, in norms of its solution."""
+
+
+def _worse_support(case: Case) -> Check:
+    local = check_local_optimality(case.tokens, case.head, case.selection, case.solution())
+    worst = float(local.worst_advantage)
+    return Check(worst < 0, f"the smallest advantage over a support token is {worst:.3g}")
+
+
+NOT_LOCALLY_OPTIMAL = Assumption(
+    "not locally optimal",
+    "Some support token of the selection has a higher score than the selected token.",
+    _worse_support,
+)
+
+
+def _kept(case: Case, seed: int, selection: Selection) -> Measurement:
+    """How many starts on the ray of a selection's solution keep the selection."""
+    solution = case.solution(selection=selection)
+    if not np.isfinite(solution.value):
+        return Measurement(np.nan, 0)
+    starts = np.multiply.outer(_RADII, solution.W)[None]
+    if case.parameterization == "p":
+        starts = starts[..., 0]
+    moved = case.replace(initial=None)
+    steps = far_enough(moved, _RADII[-1] * float(solution.value))
+    run = trained(moved, seed, steps=steps, initial=starts, seeds=len(_RADII))
+    scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
+    reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
+    kept = (reached == selection.mask).all((-1, -2, -3))
+    return Measurement(float(kept.sum()), len(kept), {"kept": kept.tolist(), "steps": steps})
+
+
+def every_other_selection(case: Case) -> list[Case]:
+    """A case for each feasible selection that is not locally optimal, of small data."""
+    chosen = enumerate_selections(case.tokens)
+    cases = [
+        case.replace(chosen=chosen[number], about=f"{case.about}, tokens {chosen[number].index}")
+        for number in range(len(chosen.mask))
+    ]
+    return [one for one in cases if FEASIBLE.check(one).met and _worse_support(one).met]
+
+
+def _with(selected: list[int], case: Case) -> Case:
+    return case.replace(chosen=Selection.from_index(case.tokens, selected))
+
+
+def _two_tokens(parameterization: str = "W") -> Case:
+    case = random_unit_tokens(0, SMALL, parameterization)
+    mask = np.zeros(case.tokens.mask.shape, dtype=bool)
+    mask[..., :2] = True
+    return case.replace(chosen=Selection(mask, np.zeros(mask.shape[:-1], dtype=bool)))
+
+
+LOCAL_CONVERGENCE = Claim(
+    name="transformers-as-svms/local-convergence",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="local convergence of gradient descent",
+    summary="from a cone around a locally optimal direction, descent on W converges to it",
+    assumptions=(trains("W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    conclusion=prompt.LOCAL_CONVERGENCE.conclusion,
+    control=prompt.LOCAL_CONVERGENCE.control,
+    data=lambda seed: [
+        each
+        for number in range(seed, seed + 3)
+        for each in prompt.every_locally_optimal(random_unit_tokens(number))
+    ],
+    broken={
+        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
+        "one token a row": _two_tokens,
+        "feasible": lambda: _with([0], enclosed_token()),
+        "locally optimal": lambda: every_other_selection(random_unit_tokens(0))[0],
+    },
+    note="the cone is derived and narrow, and begins far out; true basins are larger",
+)
+
+ONLY_LOCAL_OPTIMA_ATTRACT = Claim(
+    name="transformers-as-svms/only-local-optima-attract",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="directions to which gradient descent cannot converge",
+    summary="a selection that is not locally optimal is left, even from its own solution's ray",
+    assumptions=(trains("W", "p"), ONE_TOKEN_A_ROW, FEASIBLE, NOT_LOCALLY_OPTIMAL),
+    conclusion=Conclusion(
+        "starts on the ray of the selection's solution that keep it",
+        lambda case, seed: _kept(case, seed, case.selection),
+        bound=0,
+        reason="a count, of starts at 30 and 100 norms of the solution",
+    ),
+    control=Conclusion(
+        "starts on the ray of the best tokens' solution that keep those",
+        lambda case, seed: _kept(case, seed, case.optimal),
+        bound=0,
+        reason="as for the other selection; the best tokens are always locally optimal",
+    ),
+    data=lambda seed: every_other_selection(random_unit_tokens(seed))[:8],
+    broken={
+        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
+        "one token a row": _two_tokens,
+        "feasible": lambda: _with([0], enclosed_token()),
+        "not locally optimal": lambda: random_unit_tokens(0),
+    },
+    note="a support token of higher score pulls attention away at any distance, if slowly",
+)

@@ -1,0 +1,127 @@
+"""The rank of margin solutions."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from attractor.errors import TiedTokensWarning
+from attractor.geometry import Frobenius, Nuclear
+from attractor.margin import MarginProblem, solve
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE, SEVERAL_ROWS
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.first_order import ranks_when_stopped
+from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+
+_STOPPED = 1e-5
+
+
+def _full(case: Case) -> int:
+    """The smaller of the number of rows that choose and the dimensions."""
+    tokens = case.tokens
+    rows = int((tokens.mask.sum(-1) > 1).sum())
+    return min(rows, tokens.key_dimension, tokens.query_dimension)
+
+
+def _beyond(case: Case, rank: int) -> Measurement:
+    """The largest singular value past a rank, relative to the first, of both solutions."""
+    details, worst = {}, 0.0
+    for geometry in (Frobenius(), Nuclear()):
+        solution = case.solution(geometry)
+        values = np.linalg.svd(solution.W, compute_uv=False)
+        details[f"certified rank, {geometry.name}"] = int(solution.rank)
+        worst = max(worst, float(values[rank:].max(initial=0.0) / values[0]))
+    spare = min(case.tokens.key_dimension, case.tokens.query_dimension) - _full(case)
+    return Measurement(worst, max(spare, 0), details)
+
+
+def _share(case: Case) -> Measurement:
+    """The certified rank of the nuclear solution, relative to the most there can be."""
+    solution, full = case.solution(Nuclear()), _full(case)
+    evidence = solution.rank_evidence
+    assert evidence is not None
+    problem = solution.problem
+    stopped = MarginProblem(problem.left[None], problem.right[None])
+    details = {
+        "certified rank": int(evidence.rank),
+        "rank of the Frobenius solution": int(case.solution().rank),
+        f"singular values above 1e-7 at an accuracy of {_STOPPED:g}": int(
+            ranks_when_stopped(stopped, [_STOPPED])[0, 0]
+        ),
+        "most there can be": full,
+    }
+    return Measurement(evidence.rank / full, int(evidence.rank >= 0), details)
+
+
+def _largest_in_plane(seed: int) -> Case:
+    """Random data in the plane whose nuclear solution has rank two: the first such seed."""
+    for number in range(seed, seed + 100):
+        case = random_unit_tokens(number, (3, 4, 2))
+        if FEASIBLE.check(case).met and case.solution(Nuclear()).rank == 2:
+            return case
+    raise AssertionError("none of 100 data sets in the plane has a solution of rank two")
+
+
+RANK = Claim(
+    name="transformers-as-svms/rank",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="rank of the solutions of the margin problems",
+    summary="Frobenius and nuclear solutions have at most the rank n, the number of queries",
+    assumptions=(FEASIBLE,),
+    conclusion=Conclusion(
+        "largest singular value past the n-th, relative to the first",
+        lambda case, seed: _beyond(case, _full(case)),
+        bound=1e-9,
+        reason="rounding; solutions lie in the span of the queries",
+    ),
+    control=Conclusion(
+        "largest singular value past the (n - 1)-th, relative to the first",
+        lambda case, seed: _beyond(case, _full(case) - 1),
+        bound=1e-9,
+        reason="as past the n-th",
+    ),
+    data=lambda seed: [
+        random_unit_tokens(number, size)
+        for number in range(seed, seed + 4)
+        for size in ((3, 4, 4), (4, 4, 6), (6, 8, 10))
+    ],
+    broken={"feasible": enclosed_token},
+    note="nothing is claimed where the dimension is at most n",
+)
+
+NEARLY_FULL_RANK = Claim(
+    name="transformers-as-svms/nearly-full-rank",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="experiment: rank of the solutions of the margin problems",
+    summary="nuclear solutions of random data have nearly the full rank min(n, d)",
+    assumptions=(SEVERAL_ROWS, FEASIBLE),
+    conclusion=Conclusion(
+        "certified rank of the nuclear solution over min(n, d)",
+        lambda case, seed: _share(case),
+        bound=0.9,
+        sense=">=",
+        reason="published means are 0.91 to 0.99 from d = 5 on",
+    ),
+    control=Conclusion(
+        "twice the certified rank of the nuclear solution over min(n, d), from above",
+        lambda case, seed: _share(case),
+        bound=0.5,
+        sense="<=",
+        reason="",
+    ),
+    data=lambda seed: [
+        _largest_in_plane(seed),
+        *(
+            random_unit_tokens(number, size)
+            for size in ((5, 5, 10), (10, 5, 10), (15, 5, 15))
+            for number in range(seed, seed + 3)
+        ),
+    ],
+    broken={
+        "several rows": lambda: random_unit_tokens(0, (1, 3, 2)),
+        "feasible": lambda: random_unit_tokens(0, (5, 5, 1)),
+    },
+)

@@ -1,0 +1,236 @@
+"""Margins and errors of attention on unseen inputs, against how many it was trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attractor.attention import LinearHead
+from attractor.geometry import Frobenius, Geometry, Nuclear
+from attractor.margin import MarginProblem, solve
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.planted import (
+    DIMENSION,
+    MARGIN,
+    Inputs,
+    planted_inputs,
+    planted_matrices,
+)
+from attractor.plots.bands import band
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.roles import look, role_of
+from attractor.plots.style import COLORS, PAGE
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+from attractor.training import train
+
+RANKS = (1, DIMENSION)
+TEST_INPUTS = 2000
+_ONES = LinearHead(np.ones(1))
+_QUANTILE = 0.01
+_GEOMETRIES: dict[str, Geometry] = {"W": Frobenius(), "KQ": Nuclear()}
+"""In which norm training each parameterization is predicted to have the largest margin."""
+_LOOKS = {"W": ("frobenius", "train_W"), "KQ": ("nuclear", "train_KQ")}
+
+
+def _compute(request: Request) -> xr.Dataset:
+    counts = request.settings["counts"]
+    seeds = range(request.seed, request.seed + request.seeds)
+    found = []
+    for rank in RANKS:
+        planted = planted_matrices(rank, seeds)
+        training = planted_inputs(planted, max(counts), seeds, "training")
+        test = planted_inputs(planted, TEST_INPUTS, seeds, "test")
+        request.uses(f"planted rank {rank}", training.tokens(), None, planted=planted)
+        trained = _trained(request, training, counts, rank)
+        with request.bar(f"solving, planted rank {rank}", len(counts) * 2) as advance:
+            sizes = []
+            for place, count in enumerate(counts):
+                seen = training.first(count)
+                matrices = {}
+                for name, geometry in _GEOMETRIES.items():
+                    matrices["solution", name] = _solution(seen, geometry)
+                    matrices["training", name] = trained[name][:, place]
+                    advance(1)
+                sizes.append(_measured(matrices, planted, seen, test))
+        found.append(xr.concat(sizes, "n").assign_coords(n=list(counts)))
+    coordinates = {"planted_rank": list(RANKS), "instance": list(seeds)}
+    return xr.concat(found, "planted_rank").assign_coords(coordinates)
+
+
+def _solution(seen: Inputs, geometry: Geometry) -> Float[np.ndarray, "instance d d"]:
+    """What attention with the largest margin on these inputs looks like."""
+    tokens = seen.tokens()
+    problem = MarginProblem.from_selection(tokens, Selection.from_index(tokens, seen.best))
+    return solve(problem, geometry, tolerance=1e-6).W
+
+
+def _trained(
+    request: Request, training: Inputs, counts: list[int], rank: int
+) -> dict[str, Float[np.ndarray, "instance n d d"]]:
+    """Trains on the first inputs of every data set, side by side for every number of them."""
+    parts = [training.tokens(count) for count in counts]
+    arrays = [
+        np.stack([getattr(part, name) for part in parts], axis=1).reshape(
+            -1, *getattr(parts[0], name).shape[1:]
+        )
+        for name in ("keys", "queries", "labels", "mask", "values")
+    ]
+    tokens = Tokens(*arrays)
+    found = {}
+    for name in _GEOMETRIES:
+        run = train(
+            tokens,
+            _ONES,
+            steps=request.settings["steps"],
+            seed=request.seed,
+            weights="last",
+            checkpoint=request.checkpoint(f"{name}, planted rank {rank}"),
+            progress=request.progress,
+            **descent(name),
+        )
+        found[name] = run.W()[:, 0].reshape(-1, len(counts), DIMENSION, DIMENSION)
+    return found
+
+
+def _measured(
+    matrices: dict[tuple[str, str], np.ndarray], planted: np.ndarray, seen: Inputs, test: Inputs
+) -> xr.Dataset:
+    """Errors, and margins in units of the margin of the planted matrix in the same norm."""
+    error, train_error, margin, test_margin = (np.empty((2, 2, len(planted))) for _ in range(4))
+    for (kind, name), W in matrices.items():
+        place = ("solution", "training").index(kind), list(_GEOMETRIES).index(name)
+        geometry = _GEOMETRIES[name]
+        unit = MARGIN / geometry.norm(planted)
+        on_seen, on_test = seen.margins(W, geometry), test.margins(W, geometry)
+        train_error[place] = (on_seen <= 0).mean(1)
+        error[place] = (on_test <= 0).mean(1)
+        margin[place] = on_seen.min(1) / unit
+        test_margin[place] = np.quantile(on_test, _QUANTILE, axis=1) / unit
+    along = ("kind", "parameterization", "instance")
+    return xr.Dataset(
+        {
+            "error": (along, error),
+            "training_error": (along, train_error),
+            "training_margin": (along, margin),
+            "test_margin": (along, test_margin),
+        },
+        {"kind": ["solution", "training"], "parameterization": list(_GEOMETRIES)},
+    )
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    error = data["error"].mean("instance")
+    low, full = (error.sel(planted_rank=rank, kind="solution") for rank in RANKS)
+    gain = low.sel(parameterization="W") - low.sel(parameterization="KQ")
+    difference = full.sel(parameterization="W") - full.sel(parameterization="KQ")
+    apart = abs(error.sel(kind="training") - error.sel(kind="solution"))
+    seen = data["training_margin"].sel(kind="solution").mean("instance")
+    most = int(data["n"][-1])
+    return [
+        at_least("planted rank 1, n = 20: error of Frobenius less nuclear", gain.sel(n=20), 0.05),
+        at_most("planted full rank: largest difference of both", abs(difference).max(), 0.06),
+        at_most(f"largest error of a solution at n = {most}", error.isel(n=-1).max(), 0.06),
+        at_most("largest difference between errors of training and solution", apart.max(), 0.04),
+        at_most("training inputs that a trained layer gets wrong", _wrong(data), 0.01),
+        at_least("least training margin, relative to the planted one", seen.min(), 1.0),
+    ]
+
+
+def _wrong(data: xr.Dataset) -> xr.DataArray:
+    return data["training_error"].sel(kind="training").mean()
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 4.6))
+    panels = figure.subplots(2, 2, sharex=True, sharey="row")
+    for column, rank in enumerate(RANKS):
+        part = data.sel(planted_rank=rank)
+        _errors(panels[0, column], part["error"].mean("instance"))
+        _margins(panels[1, column], part)
+        panels[0, column].set_title(f"planted matrix of rank {rank}")
+        panels[1, column].set_title("margins, relative to the planted one")
+        panels[1, column].set_xlabel("training inputs $n$")
+    panels[0, 0].set_ylabel("wrong token on unseen inputs")
+    panels[1, 0].set_ylabel("normalized margin")
+    panel_letters(panels.ravel())
+    shared_legend(figure, [*panels[:, 0]], columns=4)
+    return figure
+
+
+def _errors(axes: Axes, error: xr.DataArray) -> None:
+    axes.set(xscale="log", yscale="log")
+    for name, (solution, training) in _LOOKS.items():
+        one = error.sel(parameterization=name)
+        shown = one.where(one > 0)
+        label = role_of(solution).label
+        axes.plot(one["n"], shown.sel(kind="solution"), label=label, **look(solution))
+        axes.plot(one["n"], shown.sel(kind="training"), **_marks(training))
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    axes.set_xticks(error["n"].values, [str(n) for n in error["n"].values])
+    axes.minorticks_off()
+
+
+def _margins(axes: Axes, part: xr.Dataset) -> None:
+    axes.axhline(1, color=COLORS["black"], linewidth=0.8, linestyle=(0, (1, 2)))
+    for name, (solution, training) in _LOOKS.items():
+        for measure, width in (("training_margin", 1.3), ("test_margin", 0.8)):
+            values = part[measure].sel(parameterization=name)
+            band(axes, values.sel(kind="solution"), "n", look=look(solution, linewidth=width))
+            median = values.sel(kind="training").median("instance")
+            axes.plot(median["n"], median, **_marks(training, label=""))
+    axes.set_ylim(-7, 9)
+    for height, text in ((0.93, "smallest on training inputs"), (0.05, "1st percentile, unseen")):
+        axes.text(0.97, height, text, transform=axes.transAxes, ha="right", va="center")
+
+
+def _marks(training: str, **changes: Any) -> dict[str, Any]:
+    role = role_of(training)
+    hollow = {"linestyle": "none", "marker": role.marker, "markerfacecolor": "white"}
+    return {"color": role.color, "label": role.label, "markersize": 3.6} | hollow | changes
+
+
+def _caption(data: xr.Dataset) -> str:
+    error = data["error"].mean("instance")
+    low, full = (error.sel(planted_rank=rank, n=20, kind="solution").values for rank in RANKS)
+    apart = abs(error.sel(kind="training") - error.sel(kind="solution")).max()
+    return (
+        f"Our own experiment, not one of the paper. In every one of {data.sizes['instance']} data "
+        "sets the best token of a sequence is that to which a planted matrix attends; it leads by "
+        f"{MARGIN} or more where the matrix has norm 1. Attention is fitted to n training inputs: "
+        "with the largest margin in the Frobenius or the nuclear norm (lines), and by "
+        "normalized gradient descent on W or on keys and queries, where the best tokens have the "
+        f"highest scores (marks). Above: mean share of {TEST_INPUTS} unseen inputs on which "
+        "another token wins; marks that miss are at zero. Below: margins over the norm of the "
+        "matrix, in units of that of the planted one (dotted): the smallest on training inputs, "
+        "which falls to it, and the first percentile on unseen ones, which rises; medians over data "
+        "sets, with bands from the 10th to the 90th percentile. A planted matrix of rank 1 (left) is found "
+        f"from fewer inputs in the nuclear norm, {low[1]:.1%} wrong from 20 inputs against "
+        f"{low[0]:.1%}; of full rank (right) there is no such gain, {full[1]:.1%} against "
+        f"{full[0]:.1%}. Training and solutions differ by {float(apart):.3f} at most."
+    )
+
+
+MARGINS_AND_SAMPLE_SIZE = PaperFigure(
+    name="transformers-as-svms/margins-and-sample-size",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="open problem: generalization of attention with the largest margin",
+    summary="margins and errors on seen and unseen inputs, against the number of training inputs",
+    published="none: it is our own experiment on a problem that the paper leaves open",
+    sizes={
+        "quick": {"seeds": 10, "counts": [5, 10, 20, 40, 80], "steps": 1000},
+        "small": {"seeds": 20, "counts": [5, 10, 20, 40, 80], "steps": 2000},
+        "paper": {"seeds": 50, "counts": [5, 10, 20, 40, 80, 160], "steps": 3000},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

@@ -1,0 +1,87 @@
+"""Which tokens training on random unit tokens ends at, for many sizes of data sets at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from attractor.datasets import unit_tokens
+from attractor.errors import TiedTokensWarning
+from attractor.geometry import Frobenius, Nuclear
+from attractor.margin import MarginProblem, check_local_optimality, solve
+from attractor.papers.figure import Request
+from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.side_by_side import (
+    DataSets,
+    train_side_by_side,
+    uniform_starts,
+)
+from attractor.selection import Selection, optimal_tokens
+
+GEOMETRIES = {"W": Frobenius(), "KQ": Nuclear()}
+"""In which norm the solution of each parameterization is the smallest."""
+SETTLED = 0.99
+"""Attention on the selected token of every row above which a selection counts as settled."""
+
+Size = tuple[int, int, int]
+
+
+def selections_reached(sizes: Sequence[Size], request: Request) -> xr.Dataset:
+    """Trains W, and keys and queries, on data sets of every size from random starts.
+
+    Args:
+        sizes: Sequences n, tokens T and dimension d of data sets.
+        request: The request of a figure: number of data sets of each size, first seed, steps.
+
+    Returns:
+        Booleans over (parameterization, size, data_set): ``optimal``, whether every row attends
+        most to its optimal token; ``locally_optimal``, whether the tokens attended to most are
+        locally optimal in the norm predicted; ``settled``. Over (size, data_set):
+        ``separable``, whether the optimal tokens have a margin solution, and ``all_support``,
+        whether all others are support tokens of the one in the Frobenius norm.
+    """
+    seeds = range(request.seed, request.seed + request.seeds)
+    data_sets = [unit_tokens(*size, seeds=seeds) for size in sizes]
+    for size, (tokens, head) in zip(sizes, data_sets, strict=True):
+        request.uses("unit tokens n={} T={} d={}".format(*size), tokens, head)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TiedTokensWarning)
+        best = [optimal_tokens(tokens, head) for tokens, head in data_sets]
+    found = xr.Dataset(
+        coords={
+            "parameterization": list(GEOMETRIES),
+            **{name: ("size", [size[i] for size in sizes]) for i, name in enumerate("nTd")},
+            "data_set": list(seeds),
+        }
+    )
+    problems = [
+        solve(MarginProblem.from_selection(tokens, one))
+        for (tokens, _), one in zip(data_sets, best, strict=True)
+    ]
+    of_set = ("size", "data_set")
+    found["separable"] = (of_set, [np.isfinite(solution.value) for solution in problems])
+    all_support = [np.isfinite(solution.value) & solution.support.all(-1) for solution in problems]
+    found["all_support"] = (of_set, all_support)
+    reached = [_reached(name, data_sets, best, request) for name in GEOMETRIES]
+    for name in ("optimal", "locally_optimal", "settled"):
+        found[name] = (("parameterization", *of_set), [one[name] for one in reached])
+    return found
+
+
+def _reached(name: str, data_sets: list, best: list[Selection], request: Request) -> dict:
+    sets = [DataSets(tokens, head, uniform_starts(tokens, name)) for tokens, head in data_sets]
+    steps = request.settings["steps"]
+    ends = train_side_by_side(sets, request, name, steps=steps, record=[steps], **descent(name))
+    found: dict[str, list[np.ndarray]] = {"optimal": [], "locally_optimal": [], "settled": []}
+    for one, end, optimal in zip(sets, ends, best, strict=True):
+        attended = end["attended"].values[:, -1, :, 0]
+        selection = Selection.from_index(one.tokens, attended)
+        found["optimal"].append((selection.mask == optimal.mask).all((-1, -2, -3)))
+        found["locally_optimal"].append(
+            check_local_optimality(one.tokens, one.head, selection, geometry=GEOMETRIES[name]).holds
+        )
+        found["settled"].append(end["attended_probability"].values[:, -1].min((-1, -2)) >= SETTLED)
+    return found

@@ -1,0 +1,167 @@
+"""Curves with a band over trials, and labels at their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+from attractor.errors import InvalidInputError
+from attractor.plots.roles import shade
+from attractor.plots.style import COLORS, SERIES
+
+QUANTILES = (0.1, 0.9)
+"""Quantiles over trials between which the band around a median is drawn."""
+
+
+def band(
+    axes: Axes,
+    values: xr.DataArray,
+    along: str,
+    *,
+    center: Literal["median", "mean"] = "median",
+    individuals: int = 0,
+    label: str | None = None,
+    look: Mapping[str, Any] = SERIES[0],
+) -> None:
+    """Draws the center of trials along one dimension, a band around it, and perhaps trials faintly.
+
+    Around a median the band goes from the 10th to the 90th percentile; around a mean it is one
+    standard deviation (of a sample, divisor N - 1) either way. Values that are not finite are left
+    out, and what has no place on a logarithmic axis too, so set the scale of the axes before.
+
+    Args:
+        axes: Where to draw.
+        values: Dimension ``along`` with a coordinate; every other dimension counts trials.
+        along: The dimension on the horizontal axis.
+        center: Which center.
+        individuals: How many trials to draw faintly, the first ones.
+        label: Name in the legend.
+        look: Line properties.
+
+    Raises:
+        InvalidInputError: If there is no such dimension or center.
+    """
+    if along not in values.dims:
+        dims = ", ".join(map(str, values.dims))
+        raise InvalidInputError("along", f"{along!r} is no dimension", f"Give one of {dims}")
+    if center not in ("median", "mean"):
+        raise InvalidInputError("center", f"{center!r} is none", 'Give "median" or "mean"')
+    numbers, places = _trials(axes, values, along)
+    if not numbers.size:
+        _say_nothing_to_show(axes)
+        return
+    axes.plot(places, _middle(numbers, center), label=label, **look)
+    faint: Any = {"color": look["color"], "linewidth": 0.5, "alpha": 0.35, "zorder": 1.7}
+    for trial in numbers.T[:individuals]:
+        axes.plot(places, trial, **faint)
+    if numbers.shape[1] > 1:
+        low, high = _edges(numbers, center)
+        if axes.get_yscale() == "log":
+            low = _on_logarithmic_axis(low, numbers)
+        axes.fill_between(places, low, high, color=look["color"], alpha=0.13, linewidth=0)
+        for edge in (low, high):
+            axes.plot(places, edge, color=look["color"], linewidth=0.5, alpha=0.6)
+
+
+def end_labels(axes: Axes, *, room: float = 8.5) -> None:
+    """Writes the label of every curve at its right end, in its color, instead of a legend.
+
+    Set scales and limits before. Labels that would overlap are moved apart.
+
+    Args:
+        axes: Where to draw.
+        room: Height of a line of text, in points.
+    """
+    lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+    in_frame = axes.transScale + axes.transLimits
+    ends = []
+    for line in lines:
+        points = in_frame.transform(np.array(line.get_xydata(), float))
+        shown = points[np.isfinite(points).all(1) & (points[:, 0] <= 1 + 1e-9)]
+        ends.append(shown[-1, 1] if len(shown) else 0.0)
+    gap = room / 72 * axes.figure.dpi / axes.bbox.height
+    for line, height in zip(lines, _apart(np.clip(ends, 0, 1), gap), strict=True):
+        axes.annotate(
+            str(line.get_label()),
+            (1, height),
+            (4, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="center",
+            fontsize=7,
+            color=shade(to_hex(line.get_color()), 0.2),
+            annotation_clip=False,
+        )
+
+
+def _trials(
+    axes: Axes, values: xr.DataArray, along: str
+) -> tuple[Float[np.ndarray, "place trial"], Float[np.ndarray, "place"]]:
+    """Values with trials side by side, less what cannot be drawn, and their places."""
+    places = values[along].values
+    numbers = values.transpose(along, ...).values.astype(float).reshape(len(places), -1)
+    shown = np.isfinite(numbers)
+    if axes.get_xscale() == "log":
+        shown &= (places > 0)[:, None]
+    numbers = np.where(shown, numbers, np.nan)[shown.any(1)][:, shown.any(0)]
+    return numbers, places[shown.any(1)]
+
+
+def _say_nothing_to_show(axes: Axes) -> None:
+    """Says inside empty axes that no trial has the number they are for."""
+    axes.text(
+        0.5,
+        0.5,
+        "no trial has this number",
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=COLORS["gray"],
+    )
+
+
+def _middle(numbers: np.ndarray, center: str) -> np.ndarray:
+    return np.nanmedian(numbers, axis=1) if center == "median" else np.nanmean(numbers, axis=1)
+
+
+def _edges(numbers: np.ndarray, center: str) -> tuple[np.ndarray, np.ndarray]:
+    if center == "median":
+        low, high = np.nanquantile(numbers, QUANTILES, axis=1)
+        return low, high
+    middle = np.nanmean(numbers, axis=1)
+    known = np.isfinite(numbers).sum(1)
+    squares = np.nansum((numbers - middle[:, None]) ** 2, axis=1)
+    deviation = np.sqrt(squares / np.maximum(known - 1, 1))
+    return middle - deviation, middle + deviation
+
+
+def _on_logarithmic_axis(low: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """An edge below zero, which has no place there, is drawn at the smallest value there is."""
+    positive = numbers[numbers > 0]
+    return np.where(low > 0, low, positive.min() if positive.size else np.nan)
+
+
+def _apart(wanted: Float[np.ndarray, "label"], room: float) -> Float[np.ndarray, "label"]:
+    """Heights in the same order, at least so far apart, as close as can be to those wanted."""
+    order = np.argsort(wanted, kind="stable")
+    ladder = room * np.arange(len(wanted))
+    # Subtracting the ladder turns "so far apart" into "not decreasing"; the best fit is pooled.
+    blocks: list[tuple[float, int]] = []
+    for value in wanted[order] - ladder:
+        mean, size = float(value), 1
+        while blocks and blocks[-1][0] > mean:
+            before, count = blocks.pop()
+            mean, size = (mean * size + before * count) / (size + count), size + count
+        blocks.append((mean, size))
+    fitted = (
+        np.concatenate([np.full(size, mean) for mean, size in blocks] or [np.empty(0)]) + ladder
+    )
+    result = np.empty_like(fitted)
+    result[order] = fitted
+    return result

@@ -1,0 +1,274 @@
+"""Basins of attraction: the selection that each point of a plane reaches, and shares of starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+
+from attractor.plots.plane import optimal_token_handle, plane_tokens, ray
+from attractor.plots.roles import SEQUENCES, role_of, tint
+from attractor.plots.style import COLORS
+
+_GLOBAL = COLORS["blue"]
+_OTHERS = tuple(COLORS[name] for name in ("orange", "green", "yellow", "purple"))
+_REST = COLORS["gray"]
+_PALE, _DARK = 0.5, 0.62
+"""Regions are mixed with white and rays with black."""
+_HATCH: dict[str, Any] = {
+    "facecolor": tint(role_of("not_settled").color, 0.5),
+    "edgecolor": COLORS["gray"],
+    "hatch": "//////",
+    "linewidth": 0.0,
+}
+_BARS = 10
+"""Selections with a bar of their own; the others share one."""
+
+
+def selection_colors(*studies: xr.Dataset) -> dict[str, str]:
+    """A color for each selection, the same wherever it is drawn.
+
+    Blue is the globally optimal one. The others that most starts reach have a color each, in the
+    order of their norms; those beyond share gray.
+
+    Args:
+        *studies: Data of maps and of shares that are drawn together.
+    """
+    norms: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    best: set[str] = set()
+    for data in studies:
+        names = [str(name) for name in data["selection"].values]
+        optimal = _flag(data, "globally_optimal")
+        for place, name in enumerate(names):
+            norms[name] = float(f"{float(data['solution_norm'][place]):.9g}")
+            counts[name] = counts.get(name, 0) + int((data["basin"].values == place).sum())
+            best |= {name} if optimal[place] else set()
+    frequent = sorted(norms.keys() - best, key=lambda name: (-counts[name], name))
+    shown = sorted(frequent[: len(_OTHERS)], key=lambda name: (norms[name], name))
+    colors = dict.fromkeys(norms, _REST) | dict.fromkeys(best, _GLOBAL)
+    return colors | dict(zip(shown, _OTHERS, strict=False))
+
+
+def basin_map_axes(
+    axes: Axes, data: xr.Dataset, *, colors: Mapping[str, str] | None = None
+) -> None:
+    """Draws the selection that each start of a plane settles on, those that do not hatched.
+
+    Where the plane is that of a prompt, tokens lie on it, the best ones as stars; where margin
+    solutions lie in the plane, rays point along them.
+
+    Args:
+        axes: Where to draw.
+        data: ``BasinMap.data``.
+        colors: A color for each selection; default: ``selection_colors(data)``.
+    """
+    colors = selection_colors(data) if colors is None else colors
+    edges = [_edges(data[name].values) for name in ("first", "second")]
+    basin = data["basin"].transpose("second", "first").values
+    fills = [to_rgb(tint(colors[str(name)], _PALE)) for name in data["selection"].values]
+    image = np.array([*fills, to_rgb(_HATCH["facecolor"])])[basin]
+    extent = (*edges[0][[0, -1]], *edges[1][[0, -1]])
+    axes.imshow(image, origin="lower", extent=extent, zorder=0, aspect="auto")
+    left = basin < 0
+    if left.any():
+        cells = np.ma.masked_where(~left, left)
+        hatched: dict[str, Any] = _HATCH | {"facecolor": "none"}
+        axes.pcolor(*edges, cells, zorder=0.5, **hatched)
+    axes.grid(False)
+    directions = data["direction"].values.reshape(2, -1)
+    if np.allclose(directions @ directions.T, np.eye(2) * (directions[0] @ directions[0])):
+        axes.set_aspect("equal")
+    handles: list[Any] = _legend(data, colors)
+    if _draw_rays(axes, data, directions, colors):
+        handles.append(
+            Line2D([], [], color=COLORS["black"], linewidth=1.5, label="margin solution")
+        )
+    if _is_prompt_plane(data, directions):
+        handles += _draw_tokens(axes, data)
+        axes.set(xlabel="$p_1$ at the start", ylabel="$p_2$ at the start")
+    else:
+        axes.set(xlabel="first direction", ylabel="second direction")
+    axes.set(xlim=extent[:2], ylim=extent[2:])
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0)
+
+
+def basin_shares_axes(
+    axes: Axes, data: xr.Dataset, *, colors: Mapping[str, str] | None = None
+) -> None:
+    """Draws the share of starts that settle on each selection, with its interval.
+
+    Args:
+        axes: Where to draw.
+        data: ``BasinShares.data``.
+        colors: A color for each selection; default: ``selection_colors(data)``.
+    """
+    colors = selection_colors(data) if colors is None else colors
+    count = data["count"].values
+    order = np.argsort(-count[:-1], kind="stable")
+    shown, rest = order[:_BARS], order[_BARS:]
+    labels = [_name(data, int(place)) for place in shown]
+    looks: list[dict[str, Any]] = [
+        {"color": tint(colors[str(data["selection"].values[place])], 0.15)} for place in shown
+    ]
+    places = [int(place) for place in shown]
+    if count[-1]:
+        labels, looks, places = (
+            [*labels, "not settled"],
+            [*looks, _HATCH],
+            [*places, len(count) - 1],
+        )
+    for row, (place, look) in enumerate(zip(places, looks, strict=True)):
+        share, low, high = (float(data[name][place]) for name in ("share", "low", "high"))
+        axes.barh(row, share, height=0.62, **look)
+        axes.errorbar(
+            share, row, xerr=[[share - low], [high - share]], color=COLORS["black"],
+            elinewidth=1.1, capsize=2.5, capthick=1.1,
+        )  # fmt: skip
+        axes.annotate(
+            f"{100 * share:.1f} %", (high, row), (5, 0), textcoords="offset points",
+            va="center", fontsize=7,
+        )  # fmt: skip
+    if len(rest):
+        share = count[rest].sum() / data.sizes["start"]
+        axes.barh(len(places), share, height=0.62, color=tint(_REST, 0.15))
+        labels.append(f"{len(rest)} other selections")
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_xlim(0, min(1.12, 1.18 * float(data["high"].values.max()) + 0.02))
+    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+    axes.set_xlabel(f"share of {data.sizes['start']:,} starts")
+    axes.grid(False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def basin_map_figure(data: xr.Dataset, *, colors: Mapping[str, str] | None = None) -> Figure:
+    """The map of a plane.
+
+    Args:
+        data: ``BasinMap.data``.
+        colors: A color for each selection.
+    """
+    figure = Figure(figsize=(6.4, 4.0), layout="compressed")
+    basin_map_axes(figure.subplots(), data, colors=colors)
+    note = f"{data.attrs['optimizer']} from the center of every cell"
+    figure.supxlabel(note, fontsize=7, color="#555555")
+    return figure
+
+
+def basin_shares_figure(data: xr.Dataset, *, colors: Mapping[str, str] | None = None) -> Figure:
+    """The shares of random starts.
+
+    Args:
+        data: ``BasinShares.data``.
+        colors: A color for each selection.
+    """
+    bars = min(data.sizes["selection"], _BARS) + 2
+    figure = Figure(figsize=(6.4, 0.9 + 0.3 * bars))
+    axes = figure.subplots()
+    basin_shares_axes(axes, data, colors=colors)
+    confidence = f"{100 * data.attrs['confidence']:g}"
+    note = f"{data.attrs['optimizer']}; lines: {confidence} % {data.attrs['interval']} intervals"
+    figure.supxlabel(note, fontsize=7, color="#555555")
+    return figure
+
+
+def _legend(data: xr.Dataset, colors: Mapping[str, str]) -> list[Patch]:
+    """A patch for each selection with a color of its own, with the part of the plane it takes."""
+    basin = data["basin"].values
+    names = [str(name) for name in data["selection"].values]
+    shares = [float((basin == place).mean()) for place in range(len(names))]
+    own = [place for place, name in enumerate(names) if colors[name] != _REST]
+    own.sort(key=lambda place: -shares[place])
+    handles = [
+        Patch(
+            facecolor=tint(colors[names[place]], _PALE),
+            label=f"{_name(data, place)}: {100 * shares[place]:.1f} %",
+        )
+        for place in own
+    ]
+    rest = [place for place in range(len(names)) if place not in own]
+    if rest:
+        total = 100 * sum(shares[place] for place in rest)
+        label = f"{len(rest)} other selections: {total:.1f} %"
+        handles.append(Patch(facecolor=tint(_REST, _PALE), label=label))
+    left = float((basin < 0).mean())
+    if left:
+        handles.append(Patch(label=f"not settled: {100 * left:.1f} %", **_HATCH))
+    return handles
+
+
+def _name(data: xr.Dataset, place: int) -> str:
+    """The tokens of a selection, and whether they are optimal."""
+    name = str(data["selection"].values[place])
+    words = f"token{'s' if ',' in name else ''} {name if len(name) <= 24 else name[:22] + '...'}"
+    for flag in ("globally_optimal", "locally_optimal"):
+        if _flag(data, flag)[place]:
+            return f"{words}, {flag.replace('_', ' ')}"
+    return words
+
+
+def _flag(data: xr.Dataset, name: str) -> np.ndarray:
+    if name in data:
+        return data[name].values.astype(bool)
+    return np.zeros(data.sizes["selection"], dtype=bool)
+
+
+def _draw_rays(
+    axes: Axes, data: xr.Dataset, directions: Float[np.ndarray, "2 entry"], colors: Any
+) -> bool:
+    """A ray along each margin solution that lies in a plane through zero; whether there is one."""
+    drawn = False
+    if data["center"].values.any():
+        return drawn
+    for place, name in enumerate(data["selection"].values):
+        solution = data["solution"].values[place].ravel()
+        inside = np.linalg.lstsq(directions.T, solution)[0]
+        if np.linalg.norm(inside @ directions - solution) <= 1e-9 * np.linalg.norm(solution):
+            dark = tuple(_DARK * np.array(to_rgb(colors[str(name)])))
+            ray(
+                axes, inside, "globally_optimal", color=dark, linestyle="-", linewidth=1.5, zorder=3
+            )
+            drawn = True
+    return drawn
+
+
+def _draw_tokens(axes: Axes, data: xr.Dataset) -> list[Any]:
+    """The tokens with their numbers; returns what the legend says of them."""
+    sequences = data.sizes["sequence"]
+    plane_tokens(
+        axes,
+        data["keys"].values,
+        optimal=data["optimal"].values if "optimal" in data else None,
+        mask=data["mask"].values,
+        names=[[str(token) for token in range(data.sizes["key_token"])]] * sequences,
+    )
+    handles: list[Any] = [
+        Line2D([], [], linestyle="none", color=color, marker=marker, markersize=5, label=label)
+        for (color, marker), label in zip(
+            SEQUENCES, [f"tokens of sequence {i}" for i in range(sequences)], strict=False
+        )
+    ]
+    handles = handles if sequences > 1 else []
+    return [*handles, optimal_token_handle()] if "optimal" in data else handles
+
+
+def _is_prompt_plane(data: xr.Dataset, directions: Float[np.ndarray, "2 entry"]) -> bool:
+    if "keys" not in data or data["center"].values.any():
+        return False
+    return directions.shape == (2, 2) and bool((directions == np.eye(2)).all())
+
+
+def _edges(centers: Float[np.ndarray, "cell"]) -> Float[np.ndarray, "edge"]:
+    """The borders of cells of equal width."""
+    half = (centers[1] - centers[0]) / 2 if len(centers) > 1 else 0.5
+    return np.append(centers - half, centers[-1] + half)

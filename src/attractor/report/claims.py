@@ -1,0 +1,122 @@
+"""The page on claims: what became of each, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attractor.papers.case import Case
+from attractor.papers.check import ClaimResult
+from attractor.papers.hypotheses_table import HypothesesTable
+from attractor.papers.results import ClaimResults
+from attractor.provenance import Provenance, embed
+from attractor.report.page import Section, Table, render_page
+from attractor.report.write import MARKER, footer
+from attractor.storage import atomic_directory
+
+COUNTEREXAMPLES = "counterexamples"
+"""Folder of the token files on which a claim fails."""
+RESULTS = "claims.json"
+
+_WORDS = (
+    "An outcome is computed from the data, every time. First the assumptions are checked; if one "
+    "is not met, the claim says nothing about these data. Then the conclusion is measured and held "
+    "against a tolerance, and so is a negative control, a wrong conclusion that must fail: where "
+    "it passes as well, or there is nothing to measure, the claim is vacuous here.",
+)
+
+
+def write_claims_report(
+    directory: str | os.PathLike[str],
+    results: ClaimResults,
+    *,
+    source: str,
+    provenance: Provenance,
+    hypotheses: Sequence[HypothesesTable] = (),
+) -> dict[str, Any]:
+    """Writes ``report.html``, ``claims.json`` and every counterexample as a token file.
+
+    The folder appears whole or not at all.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier report fills.
+        results: What became of the claims.
+        source: What they were examined on, a line for the page.
+        provenance: Where they come from.
+        hypotheses: Which hypotheses the user's data meet, a table for each data set.
+
+    Returns:
+        What ``claims.json`` holds.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    summary = results.summary()
+    if hypotheses:
+        summary["hypotheses"] = [table.summary() for table in hypotheses]
+    with atomic_directory(directory, MARKER) as folder:
+        for result in results:
+            if result.counterexample is not None:
+                name = f"{COUNTEREXAMPLES}/{result.claim.name.replace('/', '-')}.npz"
+                (folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
+                result.counterexample.case.save(folder / name)
+                summary["claims"][result.claim.name]["counterexample"]["file"] = name
+        (folder / RESULTS).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+        sections = [Section("Which hypotheses hold", table=_met(table)) for table in hypotheses]
+        sections.append(Section("What became of the claims", _WORDS, table=_overview(results)))
+        sections += [_section(result, summary) for result in results]
+        page = render_page(
+            "Which claims hold", source, _findings(results), sections, figures=folder,
+            footer=footer(),
+        )  # fmt: skip
+        (folder / MARKER).write_text(page, encoding="utf-8")
+        for name in (MARKER, RESULTS):
+            embed(folder / name, provenance)
+    return summary
+
+
+def _findings(results: ClaimResults) -> list[str]:
+    return [f"{count} {outcome}" for outcome, count in results.counts().items()]
+
+
+def _met(table: HypothesesTable) -> Table:
+    rows = [(name, "yes" if met else "no", found) for name, met, found in table.rows]
+    return Table((table.about, "met", "found"), rows, words=True)
+
+
+def _overview(results: ClaimResults) -> Table:
+    rows = [
+        (result.claim.name, result.claim.summary, result.outcome.value, result.deciding.reason)
+        for result in results
+    ]
+    return Table(("claim", "what is claimed", "outcome", "because"), rows, words=True)
+
+
+def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:
+    claim = result.claim
+    paragraphs = [
+        f"{claim.paper.title} (arXiv {claim.paper.arxiv}): {claim.statement}. {claim.summary}.",
+        "Assumptions: " + " ".join(each.statement for each in claim.assumptions),
+        f"Measured: {claim.conclusion.quantity}, {claim.conclusion.sense} "
+        f"{claim.conclusion.bound:g} expected: {claim.conclusion.reason}.",
+        f"Negative control: {claim.control.quantity}, which must not be {claim.control.sense} "
+        f"{claim.control.bound:g}.",
+    ]
+    if claim.note:
+        paragraphs.append(claim.note)
+    warning = None
+    if result.counterexample is not None:
+        stored = summary["claims"][claim.name]["counterexample"]["file"]
+        words = _described(result.counterexample.case)
+        warning = f"It fails on {words}: {result.counterexample.reason}. The data: {stored}"
+    rows = [(each.case.about, each.outcome.value, each.reason) for each in result.findings]
+    table = Table(("data", "outcome", "because"), rows, words=True)
+    return Section(claim.name, paragraphs, table=table, warning=warning)
+
+
+def _described(case: Case) -> str:
+    tokens = case.tokens
+    sizes = f"n = {tokens.sequences}, T = {tokens.length}, d = {tokens.key_dimension}"
+    return f"{case.about} ({sizes}, {case.parameterization} trained)"

@@ -1,0 +1,54 @@
+"""Every claim on data where it holds, on data that break each assumption, on its control."""
+
+import dataclasses
+
+import pytest
+
+from attractor.papers import Outcome, all_claims, examine, examine_control
+
+CLAIMS = all_claims()
+BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_holds_where_it_should_and_its_control_fails(name):
+    claim = CLAIMS[name]
+    case = claim.example()
+    found, control = examine(claim, case), examine_control(claim, case)
+    assert found.outcome is Outcome.HOLDS, found.reason
+    assert control.outcome is Outcome.FAILS, control.reason
+
+
+@pytest.mark.parametrize(("name", "assumption"), BROKEN)
+def test_asks_for_each_of_its_assumptions(name, assumption):
+    found = examine(CLAIMS[name], CLAIMS[name].broken[assumption]())
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert found.reason.startswith(f"{assumption}: ")
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_breaks_every_assumption_it_names(name):
+    claim = CLAIMS[name]
+    assert list(claim.broken) == [assumption.name for assumption in claim.assumptions]
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_says_what_it_is(name):
+    claim = CLAIMS[name]
+    assert name.startswith(f"{claim.paper.name}/")
+    assert claim.summary and len(claim.summary) < 110 and not claim.summary.endswith(".")
+    assert claim.conclusion.reason and claim.statement in claim.bibtex
+    assert claim.conclusion != claim.control
+
+
+def test_an_outcome_comes_from_the_data_and_not_from_the_claim():
+    claim = CLAIMS["max-margin/no-stationary-point"]
+    stricter = dataclasses.replace(claim.conclusion, bound=2.0)
+    found = examine(dataclasses.replace(claim, conclusion=stricter), claim.example())
+    assert found.outcome is Outcome.FAILS
+
+
+def test_a_control_that_passes_makes_it_vacuous():
+    claim = CLAIMS["max-margin/no-stationary-point"]
+    blind = dataclasses.replace(claim, control=claim.conclusion)
+    assert examine(blind, claim.example()).outcome is Outcome.VACUOUS

@@ -1,0 +1,35 @@
+"""Every figure at its quick size: all its files, and the conclusion it is drawn for."""
+
+import pytest
+import xarray as xr
+
+from attractor.papers import all_figures
+from attractor.papers.drawing import draw
+from attractor.papers.figure import SIZES
+from attractor.provenance import read_provenance
+
+FIGURES = all_figures()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_quick_figure_shows_its_conclusion(name, tmp_path):
+    figure = FIGURES[name]
+    drawn = draw(figure, tmp_path)
+    wrong = [reading for reading in drawn.readings if not reading.agrees]
+    assert drawn.readings and not wrong
+    for kind in ("png", "svg", "nc"):
+        assert read_provenance(drawn.files[kind]) == drawn.provenance
+    assert figure.paper.arxiv in drawn.files["txt"].read_text()
+    again = draw(figure, tmp_path)
+    assert not again.computed
+    xr.testing.assert_identical(again.data, drawn.data)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_says_what_it_is(name):
+    figure = FIGURES[name]
+    assert name.startswith(f"{figure.paper.name}/")
+    assert tuple(figure.sizes) == SIZES
+    assert figure.summary and len(figure.summary) < 110 and not figure.summary.endswith(".")
+    for size in SIZES:
+        assert figure.settings(size)["seeds"] >= 1

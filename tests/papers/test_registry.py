@@ -1,0 +1,31 @@
+import importlib
+import pkgutil
+
+import pytest
+
+from attractor.errors import InvalidInputError
+from attractor.papers import PAPERS, all_claims, all_figures, get_claim, get_figure
+
+
+@pytest.mark.parametrize("folder", ["claims", "figures"])
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_module_is_in_the_list(paper, folder):
+    room = importlib.import_module(f"attractor.papers.{paper.replace('-', '_')}.{folder}")
+    assert {module.name for module in pkgutil.iter_modules(room.__path__)} == set(room.ORDER)
+
+
+def test_lists_are_those_of_the_papers_together():
+    for everything in (all_claims, all_figures):
+        joined = [name for paper in PAPERS for name in everything(paper)]
+        assert joined == list(everything())
+
+
+@pytest.mark.parametrize("get", [get_claim, get_figure])
+def test_unknown_name_suggests_near_ones(get):
+    with pytest.raises(InvalidInputError, match="max-margin/"):
+        get("max-margin/local-convergense" if get is get_claim else "max-margin/global-local")
+
+
+def test_unknown_paper_is_refused():
+    with pytest.raises(InvalidInputError, match="transformers-as-svms"):
+        all_claims("transformers")
