@@ -142,20 +142,34 @@ def log_excess_of_scores(
     tokens: TokenScores,
 ) -> Float[Array, ""]:
     """Logarithm of the excess of attention scores, for token scores known already."""
+    rise, fall = log_rise_and_fall(loss, scores, mask, tokens)
+    excess = _log_difference(rise, jnp.minimum(rise, fall))
+    return jnp.where(rise >= fall, excess, jnp.nan)
+
+
+def log_rise_and_fall(
+    loss: Loss,
+    scores: Float[Array, "sequence query token"],
+    mask: Bool[Array, "sequence query token"],
+    tokens: TokenScores,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """What rows lose by not keeping their tokens, and what others gain, as logarithms.
+
+    The loss is that of the tokens to be kept, plus the rise, less the fall.
+    """
     whole = _log_sum(jnp.where(mask, scores, -jnp.inf))
     whole = jnp.where(mask.any(-1), whole, 0)
     below = _log_sum(scores + tokens.log_lower) - whole
     if tokens.log_higher is None:
-        rise = _log_rise(loss, below, tokens.kept)
-        return _log_sum(rise.ravel()) - jnp.log(rise.size)
+        rise = _log_sum(_log_rise(loss, below, tokens.kept).ravel())
+        return rise - jnp.log(whole.size), jnp.full_like(rise, -jnp.inf)
     above = _log_sum(scores + tokens.log_higher) - whole
     positive = below > above
     log_delta = _log_difference(jnp.maximum(below, above), jnp.minimum(below, above))
     rise = _log_rise(loss, jnp.where(positive, log_delta, -jnp.inf), tokens.kept)
     fall = _log_fall(loss, jnp.where(positive, -jnp.inf, log_delta), tokens.kept)
     rise, fall = _log_sum(rise.ravel()), _log_sum(fall.ravel())
-    excess = _log_difference(rise, jnp.minimum(rise, fall)) - jnp.log(whole.size)
-    return jnp.where(rise >= fall, excess, jnp.nan)
+    return rise - jnp.log(whole.size), fall - jnp.log(whole.size)
 
 
 def check_excess(loss: Loss, head: Head) -> None:

@@ -58,7 +58,7 @@ def claims(
         chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
         if not (names or of or everything or data):
             lines = {name: claim.summary for name, claim in chosen.items()}
-            current.say(listing(lines))
+            current.say_lines(listing(lines))
             current.result(claims=lines)
             return
 
@@ -82,7 +82,7 @@ def claims(
                 found.append(check_claim(claim, cases, seed=seed))
                 advance(1)
         results = ClaimResults(tuple(found))
-        current.say(results.table())
+        current.say(results.table(), *(f"* {words}" for words in results.explanations()))
         provenance = claims_provenance(list(chosen), cases, seed)
         source = "The papers' own data." if data is None else f"Data: {data.name}"
         summary = write_claims_report(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from attractor.cli.listing import listing
 from attractor.cli.options import Json, Quiet, Seed
@@ -66,7 +67,7 @@ def figures(
         chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
         if not (names or of or everything):
             lines = {name: figure.summary for name, figure in chosen.items()}
-            current.say(listing(lines))
+            current.say_lines(listing(lines))
             current.result(figures=lines)
             return
 
@@ -112,6 +113,6 @@ def _readings(done: DrawnFigure, how: str) -> Table:
         show_header=False,
     )
     for reading in done.readings:
-        mark = "" if reading.agrees else "[bold red]does not agree[/]"
+        mark = Text("" if reading.agrees else "does not agree", "bold red")
         table.add_row(reading.text, f"{reading.value:.6g}", reading.expected, mark)
     return table

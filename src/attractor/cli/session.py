@@ -7,7 +7,7 @@ import enum
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import typer
@@ -49,6 +49,12 @@ class Session:
         if not self._quiet:
             for part in parts:
                 self._console.print(part, markup=False, highlight=False)
+
+    def say_lines(self, lines: Iterable[str]) -> None:
+        """Prints lines as they are, however narrow the terminal is."""
+        if not self._quiet:
+            for line in lines:
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def complain(self, kind: str, message: str) -> None:
         """Prints a warning or an error, on standard error."""

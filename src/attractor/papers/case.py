@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from attractor.attention import LinearHead, get_parameterization
+from attractor.attention import ConcaveHead, LinearHead, ReLUHead, get_parameterization
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
 from attractor.files import load, save_tokens
 from attractor.geometry import Frobenius, Geometry
@@ -31,7 +31,7 @@ class Case:
 
     Attributes:
         tokens: A single data set, with labels.
-        head: The linear head: fixed, or where its training starts.
+        head: The head: fixed, or where its training starts; only a linear one can be saved.
         parameterization: What is trained: ``"W"``, ``"KQ"``, ``"p"``, ``"v, p"``, ``"v, W"``.
         initial: Where training starts, as ``train`` takes it; None for what the claim chooses.
         chosen: Tokens that the statement is to speak of; None for the optimal ones.
@@ -41,7 +41,7 @@ class Case:
     """
 
     tokens: Tokens
-    head: LinearHead
+    head: LinearHead | ConcaveHead | ReLUHead
     parameterization: str = "W"
     initial: Any = None
     chosen: Selection | None = None
@@ -128,7 +128,15 @@ class Case:
         ]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the case as a token file."""
+        """Writes the case as a token file.
+
+        Raises:
+            InvalidInputError: If the head is not linear: token files hold no other.
+        """
+        if not isinstance(self.head, LinearHead):
+            raise InvalidInputError(
+                "head", f"a token file holds no {self.head.name} head", "Save cases of linear heads"
+            )
         save_tokens(
             path,
             self.tokens,

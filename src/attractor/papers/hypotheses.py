@@ -11,6 +11,7 @@ from attractor.geometry import Frobenius, Geometry
 from attractor.margin import check_local_optimality
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
+from attractor.papers.joint_hypotheses import ALL_LABELS_SUPPORT, LABELS_SEPARABLE
 
 _ROUNDING = 1e-9
 """Relative difference up to which two scores, or a margin and 1, count as equal."""
@@ -194,5 +195,7 @@ HYPOTHESES = (
     EQUAL_OTHER_SCORES,
     ALL_TOKENS_SUPPORT,
     LOCALLY_OPTIMAL,
+    LABELS_SEPARABLE,
+    ALL_LABELS_SUPPORT,
 )
 """What is reported of a user's data."""

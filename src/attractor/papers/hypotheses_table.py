@@ -42,7 +42,7 @@ class HypothesesTable(Printed):
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain values of JSON."""
-        met = {name: {"met": met, "found": found} for name, met, found in self.rows}
+        met = {name: {"met": bool(met), "found": found} for name, met, found in self.rows}
         return {"about": self.about, "hypotheses": met}
 
 

@@ -24,6 +24,9 @@ def supports(case: Case) -> np.ndarray:
 
 def _separable(case: Case) -> Check:
     labels = case.tokens.labels
+    several = int((case.selection.mask.sum(-1) != 1).sum())
+    if several:
+        return Check(False, f"{several} rows keep several tokens")
     if labels is None or not (np.abs(labels) == 1).all():
         return Check(False, "some labels are not -1 or +1")
     solution = label_solution(case)
@@ -40,6 +43,9 @@ LABELS_SEPARABLE = Assumption(
 
 
 def _all_support(case: Case) -> Check:
+    separable = _separable(case)
+    if not separable.met:
+        return separable
     rows = supports(case)
     return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
 
@@ -50,8 +56,8 @@ ALL_LABELS_SUPPORT = Assumption(
 
 
 def _some_label_beyond(case: Case) -> Check:
-    check = _all_support(case)
-    return Check(not check.met, check.found)
+    separable, every = _separable(case), _all_support(case)
+    return Check(separable.met and not every.met, every.found)
 
 
 SOME_LABEL_BEYOND = Assumption(

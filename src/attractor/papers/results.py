@@ -11,6 +11,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from attractor.analysis.printed import Printed
 from attractor.papers.check import ClaimResult
@@ -43,24 +44,38 @@ class ClaimResults(Printed):
         return len(self.results)
 
     def table(self) -> Table:
-        """A line for each claim: the outcome and what it rests on."""
+        """A line for each claim: the outcome and the number that it rests on."""
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        table.add_column("claim", no_wrap=True)
+        table.add_column("claim", overflow="fold")
         table.add_column("outcome", no_wrap=True)
-        table.add_column("data", justify="right", no_wrap=True)
-        table.add_column("because")
+        for column in ("data", "measured", "expected"):
+            table.add_column(column, justify="right", no_wrap=True)
         for result in self.results:
-            outcome, style = result.outcome, STYLES[result.outcome]
+            outcome, conclusion = result.outcome, result.claim.conclusion
             of_that = sum(finding.outcome is outcome for finding in result.findings)
-            counted = f"{of_that} of {len(result.findings)}"
+            measured = result.deciding.measured
             table.add_row(
-                result.claim.name, f"[{style}]{outcome.value}[/]", counted, result.deciding.reason
+                result.claim.name,
+                Text(outcome.value, STYLES[outcome]),
+                f"{of_that} of {len(result.findings)}",
+                "-" if measured is None else f"{measured.value:.4g}",
+                f"{conclusion.sense} {conclusion.bound:.4g}",
             )
         return table
 
+    def explanations(self) -> list[str]:
+        """Why claims did not come out as holding, a sentence each."""
+        return [
+            f"{result.claim.name} {result.outcome.value}: {result.deciding.reason}"
+            for result in self.results
+            if result.outcome is not Outcome.HOLDS
+        ]
+
     def print_to(self, console: Console) -> None:
-        """Prints the table."""
+        """Prints the table, and why claims did not come out as holding."""
         console.print(self.table())
+        for sentence in self.explanations():
+            console.print(f"* {sentence}", markup=False, highlight=False)
 
     def counts(self) -> dict[str, int]:
         """How many claims have each outcome."""
@@ -98,7 +113,7 @@ def _of_finding(finding: Finding) -> dict[str, Any]:
         "outcome": finding.outcome.value,
         "because": finding.reason,
         "assumptions": {
-            name: {"met": check.met, "found": check.found} for name, check in finding.checks.items()
+            name: {"met": bool(check.met), "found": check.found} for name, check in finding.checks.items()
         },
         "measured": _of_measurement(finding.measured),
         "negative_control": _of_measurement(finding.control),

@@ -74,5 +74,5 @@ def test_more_inputs_bring_seen_and_unseen_margins_together():
     assert (many["training_margin"].sel(solutions) >= 1).all()
     assert (many["test_margin"] > few["test_margin"]).sel(solutions).all()
     assert (data["training_error"].sel(solutions) == 0).all()
-    low = data["error"].sel(solutions, planted_rank=1, n=20).mean("instance")
+    low = data["error"].sel(kind="solution", planted_rank=1, n=20).mean("instance")
     assert low.sel(parameterization="KQ") < low.sel(parameterization="W") - 0.05

@@ -35,7 +35,9 @@ def random_unit_tokens(
 def asked_by_first_tokens(seed: int, size: tuple[int, int, int] = SMALL) -> Case:
     """The same keys, labels and head, with the first token of each sequence as its query."""
     case = random_unit_tokens(seed, size)
-    tokens = Tokens.self_attention(case.tokens.keys, case.tokens.labels[:, 0])
+    labels = case.tokens.labels
+    assert labels is not None
+    tokens = Tokens.self_attention(case.tokens.keys, labels[:, 0])
     return case.replace(tokens=tokens, about=f"{case.about}, first tokens as queries")
 
 

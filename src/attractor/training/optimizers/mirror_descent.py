@@ -14,12 +14,22 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
-from attractor.geometry import Lp, Schatten, singular_values
-from attractor.geometry.exponent import checked_exponent, positive_power
-from attractor.training.optimizers.checks import check_flag, check_learning_rate, check_weight_decay
+from attractor.geometry import Lp, Schatten
+from attractor.geometry.exponent import checked_exponent
+from attractor.training.optimizers.checks import (
+    check_flag,
+    check_learning_rate,
+    check_not_negative,
+    check_weight_decay,
+)
+from attractor.training.optimizers.dual_norm import (
+    log_dual_norm,
+    unit_in_dual_norm,
+    unit_with_eps,
+)
 from attractor.training.optimizers.gradient_descent import time_of_unit_step
-from attractor.training.optimizers.leaves import log_size, on_matrices, square_sum, unit
-from attractor.training.optimizers.optimizer import Optimizer
+from attractor.training.optimizers.leaves import as_scaled, on_matrices
+from attractor.training.optimizers.optimizer import Optimizer, Reads
 from attractor.training.optimizers.registry import register_optimizer
 
 Exponents = float | Callable[[str], float]
@@ -45,6 +55,7 @@ def mirror_descent(
     normalize: bool = True,
     *,
     per_factor: bool = True,
+    eps: float = 0.0,
     weight_decay: float = 0.0,
 ) -> Optimizer:
     """Mirror descent with the potential ``sum |W_ij|^p / p``.
@@ -69,17 +80,23 @@ def mirror_descent(
         per_factor: Whether every array is divided by the dual norm of its own gradient, as the
             paper trains attention and head; otherwise all by the one norm of all together. With a
             single array there is no difference.
+        eps: What is added to the dual norm that divides, 2.2e-16 in published code: gradients
+            much smaller than it make no progress.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
-        InvalidInputError: If an argument is out of its range.
+        InvalidInputError: If an argument is out of its range, or ``eps`` is given where nothing
+            is divided.
     """
+    if check_not_negative("eps", eps) and not normalize:
+        raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
     return _mirror_descent(
         Lp,
         check_learning_rate(learning_rate),
         p if callable(p) else _check_exponent(p),
         check_flag("normalize", normalize),
         check_flag("per_factor", per_factor),
+        eps,
         check_weight_decay(weight_decay),
     )
 
@@ -117,6 +134,7 @@ def schatten_mirror_descent(
         p if callable(p) else _check_exponent(p),
         check_flag("normalize", normalize),
         check_flag("per_factor", per_factor),
+        0.0,
         check_weight_decay(weight_decay),
     )
 
@@ -129,6 +147,7 @@ def _mirror_descent(
     p: Exponents,
     normalize: bool,
     per_factor: bool,
+    eps: float,
     weight_decay: float,
 ) -> Optimizer:
     def geometries(tree: PyTree) -> PyTree:
@@ -164,8 +183,7 @@ def _mirror_descent(
                 "params", "mirror descent needs them", "Call update(gradient, state, params)"
             )
         kinds = geometries(updates)
-        wide = jax.tree.map(lambda leaf, Y: leaf.astype(Y.dtype), updates, state.dual)
-        rise = _normalized(wide, kinds, per_factor) if normalize else wide
+        rise = slopes(updates, state.dual, kinds)
         steps = jax.tree.map(lambda leaf: -learning_rate * leaf, rise)
         dual = jax.tree.map(jnp.add, state.dual, steps)
         moved = jax.tree.map(
@@ -182,6 +200,18 @@ def _mirror_descent(
         differences = jax.tree.map(difference, kinds, dual, moved, steps, params)
         return differences, MirrorDescentState(dual, moved)
 
+    def slopes(updates: PyTree, dual: PyTree, kinds: PyTree) -> PyTree:
+        """What is subtracted from the dual variables, but for the learning rate."""
+        if eps:
+            scaled = jax.tree.map(
+                lambda leaf, Y: Scaled(leaf.mantissa.astype(Y.dtype), leaf.log_scale),
+                as_scaled(updates),
+                dual,
+            )
+            return unit_with_eps(scaled, kinds, per_factor, math.log(eps))
+        wide = jax.tree.map(lambda leaf, Y: leaf.astype(Y.dtype), updates, dual)
+        return unit_in_dual_norm(wide, kinds, per_factor) if normalize else wide
+
     def retract(parameters: PyTree, memory: MirrorDescentState) -> PyTree:
         def weights(geometry: Any, Y: Array, flag: Array, leaf: Array) -> Array:
             return _weights(geometry, Y, flag, leaf).astype(leaf.dtype)
@@ -193,21 +223,24 @@ def _mirror_descent(
             return jnp.asarray(math.log(learning_rate))
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
-        geometry = _only(geometries(gradient))
-        size = log_size(gradient, _power_sum(geometry), geometry.q)
+        size = log_dual_norm(gradient, geometries(gradient))
+        if eps:
+            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, math.log(eps)))
         return time_of_unit_step(learning_rate, size)
 
+    normalized: Reads = "leaf directions" if per_factor else "direction"
     return Optimizer(
         init,
         update,
         geometry=None if callable(p) else family(p),
-        reads="magnitude" if not normalize else "leaf directions" if per_factor else "direction",
+        reads="scaled" if eps else normalized if normalize else "magnitude",
         name="mirror descent" if family is Lp else "Schatten mirror descent",
         settings={
             "learning_rate": learning_rate,
             "p": getattr(p, "__qualname__", repr(p)) if callable(p) else p,
             "normalize": normalize,
             "per_factor": per_factor,
+            **({"eps": eps} if eps else {}),
         },
         retract=retract,
         log_time_step=log_time_step,
@@ -221,43 +254,6 @@ def _weights(
     """The parameters that belong to a mirror image."""
     weights = on_matrices(geometry.inverse_mirror_map, Y)
     return jnp.where(moved, weights, start.astype(Y.dtype))
-
-
-def _normalized(gradient: PyTree, geometries: PyTree, per_factor: bool) -> PyTree:
-    """The gradient divided by its dual norm."""
-    if per_factor:
-        return jax.tree.map(
-            lambda geometry, leaf: unit(leaf, _power_sum(geometry), geometry.q),
-            geometries,
-            gradient,
-        )
-    geometry = _only(geometries)
-    return unit(gradient, _power_sum(geometry), geometry.q)
-
-
-def _power_sum(geometry: Lp | Schatten) -> Callable[[Array], Array]:
-    """The q-th power of the dual norm."""
-
-    def apply(matrix: Array) -> Array:
-        if isinstance(geometry, Schatten) and geometry.q != 2:
-            matrix = singular_values(matrix)[None]
-        if geometry.q == 2:
-            return square_sum(matrix)
-        return positive_power(jnp.abs(matrix), geometry.q).sum((-2, -1))
-
-    return apply
-
-
-def _only(geometries: PyTree) -> Any:
-    """The one geometry of all leaves."""
-    found = set(jax.tree.leaves(geometries))
-    if len(found) > 1:
-        raise InvalidInputError(
-            "per_factor",
-            "arrays with different p have no norm in common",
-            "Set per_factor=True, or give all the same p",
-        )
-    return found.pop()
 
 
 def _check_exponent(p: Any, argument: str = "p") -> float:

@@ -84,12 +84,20 @@ def check_selected(selected: Any, tokens: Tokens) -> Selection | None:
     return selected
 
 
+def check_opening(opening: Any) -> float:
+    """A number between zero and one."""
+    return _check_share("opening", opening, "1e-3")
+
+
 def check_tolerance(tolerance: Any) -> float:
     """A number between zero and one."""
-    if (
-        isinstance(tolerance, bool)
-        or not isinstance(tolerance, int | float)
-        or not 0 < tolerance < 1
-    ):
-        raise InvalidInputError("tolerance", f"it is {tolerance!r}", "Give a number such as 1e-8")
-    return float(tolerance)
+    return _check_share("tolerance", tolerance, "1e-8")
+
+
+def _check_share(argument: str, value: Any, example: str) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        raise InvalidInputError(
+            argument, f"it is {value!r}", f"Give a number between 0 and 1, such as {example}"
+        )
+    return float(value)

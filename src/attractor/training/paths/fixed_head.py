@@ -85,6 +85,13 @@ class FixedHeadSearch(Search):
         value, gap = float(value), float(np.nan_to_num(gap, nan=np.inf))
         return Point((C,), value, value, gap, int(found.iterations))
 
+    def values(
+        self, radius: float, places: tuple[Float[np.ndarray, "place p q"], ...]
+    ) -> Float[np.ndarray, "place"]:
+        """The objective at many places."""
+        data = self.data._replace(radius=np.float64(radius))
+        return np.asarray(_values(self.objective, places[0], data))
+
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """The norm of W in its coordinates."""
         return float(self.geometry.norm(C))
@@ -96,6 +103,13 @@ def least_step(reach: float) -> float:
     Maps are quadratic there: scores of about ``reach`` change by some hundredths.
     """
     return min(0.1, 0.3 / np.sqrt(reach)) if reach > 0 else 0.1
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(
+    objective: FixedHead, places: Float[Array, "place p q"], data: FixedHeadData
+) -> Float[Array, "place"]:
+    return jax.vmap(lambda C: objective.at(C, data))(places)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

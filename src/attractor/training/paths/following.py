@@ -49,6 +49,12 @@ class Search(abc.ABC):
         """The local minimum that a start leads to."""
 
     @abc.abstractmethod
+    def values(
+        self, radius: float, places: tuple[Float[np.ndarray, "place p q"], ...]
+    ) -> Float[np.ndarray, "place"]:
+        """The objective at many places."""
+
+    @abc.abstractmethod
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """The norm of W in its coordinates."""
 

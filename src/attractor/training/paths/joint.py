@@ -81,7 +81,14 @@ class JointLoss:
 
     def __call__(self, theta: Float[Array, "k"], data: JointData) -> Float[Array, ""]:
         """The objective in coordinates of the balls."""
-        C, c = self.ball.point(theta[: self.size]), self.head_ball.point(theta[self.size :])
+        return self.at(
+            self.ball.point(theta[: self.size]), self.head_ball.point(theta[self.size :]), data
+        )
+
+    def at(
+        self, C: Float[Any, "p q"], c: Float[Any, "v 1"], data: JointData
+    ) -> Float[Array, ""]:
+        """The objective at points of both balls."""
         outputs = attention_outputs(C, data)
         margins = data.head_radius * data.rows.labels * (outputs @ c[:, 0])
         return log_loss_of_margins(self.loss, margins)
@@ -146,8 +153,8 @@ class JointSearch(Search):
 
     def __call__(self, radius: float, start: Place) -> Point:
         """The local minimum that a start leads to."""
-        r = self.head_radii[radius]
-        data = self.data._replace(radius=np.float64(radius), head_radius=np.float64(r))
+        data = self._at(radius)
+        r = float(data.head_radius)
         step, head_step = least_step(radius * self.reach), least_step(r * self._length)
         theta = (self.fixed.ball.lift(start[0], step), self.head.ball.lift(start[1], head_step))
         found = minimize(self.joint, np.concatenate(theta), data)
@@ -173,6 +180,12 @@ class JointSearch(Search):
         gap, value, log_excess, C, c = best
         return Point((C, c), value, log_excess, gap, count)
 
+    def values(
+        self, radius: float, places: tuple[Float[np.ndarray, "place p q"], ...]
+    ) -> Float[np.ndarray, "place"]:
+        """The objective at many places."""
+        return np.asarray(_values(self.joint, *places, self._at(radius)))
+
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """The norm of W in its coordinates."""
         return float(self.geometry.norm(C))
@@ -180,6 +193,10 @@ class JointSearch(Search):
     @property
     def _length(self) -> float:
         return float(np.max(self.data.rows.value_norms))
+
+    def _at(self, radius: float) -> JointData:
+        r = self.head_radii[radius]
+        return self.data._replace(radius=np.float64(radius), head_radius=np.float64(r))
 
     def _fixed_data(self, c: Float[np.ndarray, "v 1"], data: JointData) -> FixedHeadData:
         tokens = _token_scores(LinearHead(float(data.head_radius) * c[:, 0]), data.rows)
@@ -193,10 +210,22 @@ class JointSearch(Search):
         gap, log_excess = optimality_of(self.fixed, self.geometry, self.width, C, fixed)
         outputs = HeadData(attention_outputs(C, data), data.rows.labels, data.head_radius)
         head_gap, value = _head_optimality(self.head, self.geometry, c, outputs)
-        return max(float(gap), float(head_gap)), float(value), float(log_excess), C, c
+        # A gap that is not a number certifies nothing, and the larger of it and another would not say.
+        largest = np.nan_to_num([float(gap), float(head_gap)], nan=np.inf).max()
+        return float(largest), float(value), float(log_excess), C, c
 
 
 _token_scores = jax.jit(token_scores)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(
+    objective: JointLoss,
+    matrices: Float[Array, "place p q"],
+    heads: Float[Array, "place v 1"],
+    data: JointData,
+) -> Float[Array, "place"]:
+    return jax.vmap(lambda C, c: objective.at(C, c, data))(matrices, heads)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -18,6 +18,7 @@ from attractor.margin import MarginProblem, solve, solve_factorized
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training.paths.following import Place, Search, Starts, unit
+from attractor.training.paths.survey import can_be_surveyed, lowest_places
 
 _EXPLORED = 300.0
 """Size of scores up to which random starts are worth their time: beyond, attention of a random
@@ -27,6 +28,8 @@ matrix is saturated, and its gradient sees a single token."""
 @dataclass
 class Directions(Starts):
     """Given directions at every radius, random ones as long as scores are of ordinary size.
+
+    Balls of one or two coordinates are looked over everywhere, at every radius.
 
     Attributes:
         given: Starts at every radius.
@@ -47,6 +50,8 @@ class Directions(Starts):
     def __call__(self, radius: float) -> Iterator[Place]:
         """Starts at a radius."""
         yield from self.given
+        if can_be_surveyed(self.shapes):
+            yield from lowest_places(self.search, radius, self.shapes, self.reach)
         if radius * self.reach > _EXPLORED and self.given:
             return
         # The first one is small: there attention sees all tokens, and minima inside are near.

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Head, LinearHead, Loss, Parameterization
-from attractor.attention.excess import token_scores
+from attractor.attention.excess import TokenScores, token_scores
 from attractor.attention.rows import Rows, attention_rows
 from attractor.errors import TrialStatus
 from attractor.geometry import Geometry
@@ -94,7 +94,10 @@ class PathTrials:
 
     def _path(self, number: int) -> PathRecords:
         instance, repeat = divmod(number, self.seeds)
-        tokens, head, selected = self._instance(instance)
+        tokens, head = one_instance(self.tokens, self.head, instance)
+        selected = None if self.selected is None else self.selected.mask
+        if selected is not None and self.tokens.instances is not None:
+            selected = selected[instance]
         rows = attention_rows(tokens)
         map = score_map(rows.keys, rows.queries, rows.mask, self.geometry)
         direction = self._directions[instance]
@@ -111,7 +114,7 @@ class PathTrials:
             if np.isfinite(W).all()
             for place in self._given(tokens, head, map.project(W))
         ]
-        if isinstance(search, FixedHeadSearch) and not _has_choice(search.data):
+        if isinstance(search, FixedHeadSearch) and not has_choice(search.data.tokens):
             return self._records([_resting(map)] * len(self.radii), rows, head, map)
         given = [(unit(C, search), *rest) for C, *rest in given]
         if selected is not None and given:
@@ -126,15 +129,6 @@ class PathTrials:
         count = self.starts if given else max(self.starts, 1)
         looked_for = Directions(given, search, shapes, count, draws, reach)
         return self._records(list(follow(search, self.radii.tolist(), looked_for)), rows, head, map)
-
-    def _instance(self, instance: int) -> tuple[Tokens, Head, np.ndarray | None]:
-        mask = None if self.selected is None else self.selected.mask
-        if self.tokens.instances is None:
-            return self.tokens, self.head, mask
-        head = self.head
-        if head.instances is not None:
-            head = head.for_instances(instance)
-        return self.tokens[instance], head, None if mask is None else mask[instance]
 
     def _search(
         self,
@@ -192,10 +186,17 @@ class PathTrials:
         return PathRecords(series, status, sum(point.iterations for point in points))
 
 
-def _has_choice(data: FixedHeadData) -> bool:
+def one_instance(tokens: Tokens, head: Head, instance: int) -> tuple[Tokens, Head]:
+    """One data set and its head."""
+    if tokens.instances is None:
+        return tokens, head
+    return tokens[instance], head if head.instances is None else head.for_instances(instance)
+
+
+def has_choice(tokens: TokenScores) -> bool:
     """Whether any token scores differently from those to be kept."""
-    higher = data.tokens.log_higher
-    some = np.isfinite(np.asarray(data.tokens.log_lower)).any()
+    some = np.isfinite(np.asarray(tokens.log_lower)).any()
+    higher = tokens.log_higher
     return bool(some or (higher is not None and np.isfinite(np.asarray(higher)).any()))
 
 

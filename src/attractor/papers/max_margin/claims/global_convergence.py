@@ -58,14 +58,15 @@ def _random_sequence(seed: int) -> Case:
 
 
 def small_random_sequences(seed: int, count: int = 60) -> list[Case]:
-    """Two sequences of two tokens in the plane, trained from afar."""
+    """Two sequences of two tokens in the plane, the longest of length 3, trained from afar."""
     random = np.random.default_rng([seed, 3])
     found = []
     for number in range(count):
-        start = random.standard_normal(2)
+        keys, start = random.standard_normal((2, 2, 2)), random.standard_normal(2)
+        keys *= 3 / np.linalg.norm(keys, axis=-1).max()
         found.append(
             Case.from_scores(
-                2 * random.standard_normal((2, 2, 2)),
+                keys,
                 [[1.0, 0.0], [1.0, 0.0]],
                 initial=8 * start / np.linalg.norm(start),
                 about=f"two random sequences, number {number} of seed {seed}",

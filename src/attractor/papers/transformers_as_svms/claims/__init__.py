@@ -5,4 +5,11 @@ ORDER = (
     "no_stationary_point",
     "global_convergence",
     "local_convergence",
+    "large_start",
+    "feasible_when_wide",
+    "rank",
+    "norms",
+    "concave_head",
+    "wide_is_global",
+    "key_query_training",
 )

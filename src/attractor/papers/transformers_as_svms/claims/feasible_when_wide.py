@@ -110,8 +110,9 @@ def _infeasible(case: Case, seed: int, *, repeated: bool = False) -> Measurement
         )
     found = solve(problem)
     solved = np.isfinite(found.value)
+    all_support = solved & (found.support | ~problem.present).all(-1)
     details = {
-        "all others support tokens": int((solved & (found.support | ~problem.present).all(-1)).sum()),
+        "all others support tokens": int(all_support.sum()),
         "largest duality gap": float(np.max(found.gap[solved], initial=0.0)),
     }
     return Measurement(float((~solved).sum()), len(index), details)

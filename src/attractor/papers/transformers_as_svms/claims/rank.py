@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from attractor.errors import TiedTokensWarning
 from attractor.geometry import Frobenius, Nuclear
-from attractor.margin import MarginProblem, solve
+from attractor.margin import MarginProblem
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import FEASIBLE, SEVERAL_ROWS
@@ -44,25 +41,17 @@ def _share(case: Case) -> Measurement:
     evidence = solution.rank_evidence
     assert evidence is not None
     problem = solution.problem
-    stopped = MarginProblem(problem.left[None], problem.right[None])
     details = {
         "certified rank": int(evidence.rank),
         "rank of the Frobenius solution": int(case.solution().rank),
-        f"singular values above 1e-7 at an accuracy of {_STOPPED:g}": int(
-            ranks_when_stopped(stopped, [_STOPPED])[0, 0]
-        ),
         "most there can be": full,
     }
-    return Measurement(evidence.rank / full, int(evidence.rank >= 0), details)
-
-
-def _largest_in_plane(seed: int) -> Case:
-    """Random data in the plane whose nuclear solution has rank two: the first such seed."""
-    for number in range(seed, seed + 100):
-        case = random_unit_tokens(number, (3, 4, 2))
-        if FEASIBLE.check(case).met and case.solution(Nuclear()).rank == 2:
-            return case
-    raise AssertionError("none of 100 data sets in the plane has a solution of rank two")
+    if not problem.equality.any():
+        stopped = MarginProblem(problem.left[None], problem.right[None])
+        words = f"singular values above 1e-7 at an accuracy of {_STOPPED:g}"
+        details[words] = int(ranks_when_stopped(stopped, [_STOPPED])[0, 0])
+    certain = evidence.rank >= 0 and len(problem.bounds) > 0
+    return Measurement(evidence.rank / full, int(certain), details)
 
 
 RANK = Claim(
@@ -106,14 +95,13 @@ NEARLY_FULL_RANK = Claim(
         reason="published means are 0.91 to 0.99 from d = 5 on",
     ),
     control=Conclusion(
-        "twice the certified rank of the nuclear solution over min(n, d), from above",
+        "certified rank of the nuclear solution over min(n, d), if no more than half were meant",
         lambda case, seed: _share(case),
         bound=0.5,
-        sense="<=",
-        reason="",
+        reason="what the certified ranks of the data come to on which the claim fails",
     ),
     data=lambda seed: [
-        _largest_in_plane(seed),
+        random_unit_tokens(15),
         *(
             random_unit_tokens(number, size)
             for size in ((5, 5, 10), (10, 5, 10), (15, 5, 15))
@@ -122,6 +110,8 @@ NEARLY_FULL_RANK = Claim(
     ],
     broken={
         "several rows": lambda: random_unit_tokens(0, (1, 3, 2)),
-        "feasible": lambda: random_unit_tokens(0, (5, 5, 1)),
+        "feasible": lambda: random_unit_tokens(0, (3, 4, 2)),
     },
+    note="fails: the certified rank of such data is 2 to 5, however large n and d; the published "
+    "curve counts singular values above 1e-7 of solutions that are accurate to 1e-5 or so",
 )

@@ -20,7 +20,7 @@ from attractor.plots.bands import band
 from attractor.plots.roles import DASH_DOTTED, look, role_of
 from attractor.plots.style import COLORS, PAGE
 from attractor.tokens import Tokens
-from attractor.training import train
+from attractor.training import Trajectory, train
 
 SHAPE = (6, 8, 10)
 """Sequences in a data set, tokens in a sequence, and their dimension."""
@@ -67,17 +67,30 @@ def _one(request: Request, tokens: Tokens, head: LinearHead, name: str, steps: i
         progress=request.progress,
         **(_RUNS | _PUBLISHED)[name],
     )
-    selection = "reached at end" if name in _PUBLISHED else "reached at step"
+    return measured(run, "reached at end" if name in _PUBLISHED else "reached at step")
+
+
+def measured(run: Trajectory, selection: str) -> xr.Dataset:
+    """Holds a run against both solutions.
+
+    Args:
+        run: The run, one start for every data set.
+        selection: Of which tokens: those of each step, or those at the end; see ``verify``.
+
+    Returns:
+        ``correlation`` with the solution in either norm; ``margin_ratio`` in the norm that
+        training descends; the mean over sequences of the largest attention weight,
+        ``probability``; the ``length`` of W; and whether the tokens are those hoped for.
+    """
     # A trajectory is held against the norm that it says it descended.
     held = [
         verify(dataclasses.replace(run, geometry=norm), selection=selection).data for norm in _NORMS
     ]
-    own = held[0 if run.geometry == "frobenius" else 1]
-    W = run.data["W"]
+    own = held[_NORMS.index(run.geometry)]
     found = xr.Dataset(
         {
             "probability": run.data["attended_probability"].mean(("sequence", "query")),
-            "length": (W**2).sum(("row", "column")) ** 0.5,
+            "length": (run.data["W"] ** 2).sum(("row", "column")) ** 0.5,
             "margin_ratio": own["margin_ratio"],
             "feasible": own["feasible"],
             "locally_optimal": own["locally_optimal"],

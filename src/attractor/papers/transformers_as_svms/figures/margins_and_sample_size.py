@@ -210,10 +210,10 @@ def _caption(data: xr.Dataset) -> str:
         f"highest scores (marks). Above: mean share of {TEST_INPUTS} unseen inputs on which "
         "another token wins; marks that miss are at zero. Below: margins over the norm of the "
         "matrix, in units of that of the planted one (dotted): the smallest on training inputs, "
-        "which falls to it, and the first percentile on unseen ones, which rises; medians over data "
-        "sets, with bands from the 10th to the 90th percentile. A planted matrix of rank 1 (left) is found "
-        f"from fewer inputs in the nuclear norm, {low[1]:.1%} wrong from 20 inputs against "
-        f"{low[0]:.1%}; of full rank (right) there is no such gain, {full[1]:.1%} against "
+        "which falls to it, and the first percentile on unseen ones, which rises; medians over "
+        "data sets, with bands from the 10th to the 90th percentile. A planted matrix of rank 1 "
+        f"(left) is found from fewer inputs in the nuclear norm, {low[1]:.1%} wrong from 20 "
+        f"inputs against {low[0]:.1%}; of full rank (right) there is no such gain, {full[1]:.1%} against "
         f"{full[0]:.1%}. Training and solutions differ by {float(apart):.3f} at most."
     )
 

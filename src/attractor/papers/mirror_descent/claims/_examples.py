@@ -1,0 +1,83 @@
+"""Data of the claims about mirror descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from attractor.geometry import Lp
+from attractor.margin import check_local_optimality
+from attractor.papers.case import Case
+from attractor.papers.mirror_descent.data import random_case
+from attractor.papers.mirror_descent.training import steps_known
+from attractor.selection import Selection
+
+P_3 = "mirror descent:p=3,learning_rate=5"
+"""With p = 3 norms grow like the square root of the steps, and longer ones are small still."""
+
+
+def with_exponent(case: Case, p: float) -> Case:
+    """The case with mirror descent of an exponent up to 2, in steps of 0.1."""
+    return case.replace(optimizer=f"mirror descent:p={p:g},learning_rate=0.1")
+
+
+def examples(seed: int) -> list[Case]:
+    """Random data with the optimal tokens, for four exponents, and one with other tokens."""
+    first = 4 * seed
+    return [
+        random_case(first),
+        with_exponent(random_case(first + 1), 1.5),
+        with_exponent(random_case(first + 2), 2.0),
+        random_case(first + 3).replace(optimizer=P_3),
+        other_tokens(),
+    ]
+
+
+def other_tokens() -> Case:
+    """Random data with a selection that is locally optimal and not optimal."""
+    case = random_case(23)
+    chosen = Selection.from_index(case.tokens, [0, 3, 3])
+    return case.replace(chosen=chosen, about=f"{case.about}, a local optimum")
+
+
+def _several_tokens(case: Case) -> Case:
+    mask = case.optimal.mask.copy()
+    mask[0] = True
+    return case.replace(chosen=Selection(mask, np.zeros(mask.shape[:-1], bool)))
+
+
+BROKEN: Mapping[str, Callable[[], Case]] = {
+    "parameterization": lambda: random_case(0).replace(parameterization="KQ"),
+    "mirror descent": lambda: random_case(0).replace(optimizer="sign descent:learning_rate=0.1"),
+    "one token a row": lambda: _several_tokens(random_case(0)),
+    "locally optimal": lambda: random_case(0).replace(chosen=next_to_selection(random_case(0))),
+    "close start": lambda: random_case(0).replace(initial=-50 * random_case(0).solution(Lp(1.75)).W),
+    "small steps": lambda: with_exponent(random_case(0), 1.75).replace(
+        optimizer="mirror descent:p=1.75,learning_rate=100"
+    ),
+}
+"""Data that break the assumptions of statements about training from near a solution."""
+
+
+def next_to_selection(case: Case, *, locally_optimal: bool = False) -> Selection | None:
+    """A feasible selection that differs in one row; None if there is none.
+
+    Args:
+        case: The data.
+        locally_optimal: Whether it is to be locally optimal, or not.
+    """
+    geometry = Lp(steps_known(case).p)
+    index = case.selection.mask.argmax(-1)
+    for row in np.ndindex(index.shape):
+        for token in np.flatnonzero(case.tokens.mask[row]):
+            other = index.copy()
+            other[row] = token
+            selection = Selection.from_index(case.tokens, other)
+            solution = case.solution(geometry, selection)
+            if token == index[row] or not np.isfinite(solution.value):
+                continue
+            found = check_local_optimality(case.tokens, case.head, selection, solution)
+            if bool(found.holds) == locally_optimal:
+                return selection
+    return None

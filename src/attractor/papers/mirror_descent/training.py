@@ -1,0 +1,183 @@
+"""Mirror descent on a case: which exponent, from where, and what is measured along the run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.geometry import Frobenius, Lp
+from attractor.margin import Solution
+from attractor.papers.case import Case
+from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.directions import step_length
+from attractor.training import Trajectory, get_optimizer, mirror_descent, train
+
+EXPONENT = 1.75
+"""The exponent of cases that do not name one."""
+STARTS = 16
+"""How many starts, for cases that have none."""
+_FAR_OUT = 10.0
+"""How far out starts are, in norms of the solution: attention elsewhere is at most exp(-5)."""
+_REACH = 200.0
+"""How far training goes, in norms of the solution; in dual norms for p < 2."""
+_SHORTEST, _LONGEST = 500, 100_000
+NARROWEST = 0.05
+"""The least lead over the margin of a token of higher score; starts would be too far out."""
+
+
+class Steps(NamedTuple):
+    """The steps of mirror descent.
+
+    Attributes:
+        p: The exponent.
+        learning_rate: The learning rate.
+    """
+
+    p: float
+    learning_rate: float
+
+    @property
+    def geometry(self) -> Lp:
+        """The norm descended in."""
+        return Lp(self.p)
+
+
+def steps_of(case: Case) -> Steps | None:
+    """Exponent and learning rate of a case; None where its optimizer is not mirror descent.
+
+    Gradient descent is, with p = 2. Where a case names no optimizer the learning rate is the
+    published 0.1, in the units of its keys.
+    """
+    if case.optimizer is None:
+        return Steps(EXPONENT, 0.1 * (step_length(case) / 0.1) ** (EXPONENT - 1))
+    found = get_optimizer(case.optimizer)
+    if "gradient descent" in found.name and found.geometry == Frobenius():
+        return Steps(2.0, found.settings["learning_rate"])
+    if found.name != "mirror descent" or found.geometry is None:
+        return None
+    return Steps(found.settings["p"], found.settings["learning_rate"])
+
+
+def steps_known(case: Case) -> Steps:
+    """Exponent and learning rate of a case whose optimizer is mirror descent."""
+    steps = steps_of(case)
+    assert steps is not None
+    return steps
+
+
+def own_solution(case: Case) -> Solution:
+    """The solution for the selected tokens in the norm descended in."""
+    return case.solution(steps_known(case).geometry)
+
+
+class Cone(NamedTuple):
+    """Around the direction of a solution: where every token but the selected one keeps behind.
+
+    Attributes:
+        lead: The least lead of a selected token that is asked for, at the norm of the solution.
+        room: How much further behind than the margin tokens of higher score are; infinite without.
+        norm: The least norm.
+    """
+
+    lead: float
+    room: float
+    norm: float
+
+
+def cone_of(case: Case) -> Cone:
+    """A cone to start in.
+
+    Tokens of higher score are not support tokens of a locally optimal selection. Starts are so
+    far out that these have lost all attention to the support tokens.
+    """
+    solution = own_solution(case)
+    _, higher = _leads(case, solution.W)
+    room = float(higher - 1)
+    further = max(1.0, 1 / room) if room >= NARROWEST else 1.0
+    return Cone(0.5, room, _FAR_OUT * further * float(solution.value))
+
+
+def in_cone(case: Case, W: Float[np.ndarray, "d e"]) -> bool:
+    """Whether a matrix lies in the cone of a case."""
+    cone, steps = cone_of(case), steps_known(case)
+    norm = float(steps.geometry.norm(W))
+    if not norm >= (1 - 1e-9) * cone.norm:
+        return False
+    least, higher = _leads(case, W * (float(own_solution(case).value) / norm))
+    return least >= cone.lead and (higher == np.inf or higher - least >= cone.room / 2)
+
+
+def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
+    """Where training starts: as the case says, or at random places in its cone."""
+    shape = (case.tokens.key_dimension, case.tokens.query_dimension)
+    if case.initial is not None:
+        return np.reshape(case.initial, (1, 1, *shape)).astype(float)
+    solution, cone, geometry = own_solution(case), cone_of(case), steps_known(case).geometry
+    random = np.random.default_rng([seed, 23])
+    size = np.abs(solution.W).max()
+    found = []
+    for _ in range(STARTS):
+        noise = size * random.standard_normal(shape)
+        W = cone.norm * _unit(solution.W + noise, geometry)
+        while not in_cone(case, W):
+            noise = noise / 2
+            W = cone.norm * _unit(solution.W + noise, geometry)
+        found.append(W)
+    return np.stack(found)[None]
+
+
+def run(case: Case, seed: int) -> Trajectory:
+    """Trains a case by normalized mirror descent from within its cone.
+
+    Normalized steps follow the path of those of the statement, and further along it: their
+    equivalent number is recorded.
+    """
+    steps = steps_known(case)
+    places = case.once(("starts in the cone", seed), lambda: starts(case, seed))
+    return case.once(
+        ("mirror descent", seed),
+        lambda: train(
+            case.tokens,
+            case.head,
+            mirror_descent(steps.learning_rate, steps.p),
+            steps=_length(case) if case.steps is None else case.steps,
+            initial=places,
+            seeds=places.shape[1],
+            seed=seed,
+        ),
+    )
+
+
+def _length(case: Case) -> int:
+    """How many steps: until the norm is ``_REACH`` times that of the solution, or the start."""
+    steps, solution = steps_known(case), own_solution(case)
+    power = steps.p - 1
+    goal = _REACH ** max(power, 1.0) * float(solution.value) ** power
+    start = 10 * cone_of(case).norm ** power
+    return int(np.clip(np.ceil(max(goal, start) / steps.learning_rate), _SHORTEST, _LONGEST))
+
+
+def divergence_from(
+    case: Case, trajectory: Trajectory, solution: Float[np.ndarray, "d e"]
+) -> Float[np.ndarray, "start record"]:
+    """Directional divergences from a solution along every run, in the potential descended in."""
+    W = trajectory.data["W"].transpose("instance", "seed", "step", ...).to_numpy()[0]
+    every = np.broadcast_to(solution, (len(W), *solution.shape))
+    return divergences(W, every, steps_known(case).geometry)
+
+
+def _leads(case: Case, W: Float[np.ndarray, "d e"]) -> tuple[float, float]:
+    """Least lead of the selected tokens over others, and over those of no lower score."""
+    kept, others = case.selection.mask, case.tokens.mask & ~case.selection.mask
+    scores = case.tokens.scores(W)
+    lead = np.where(kept, scores, -np.inf).max(-1, keepdims=True) - scores
+    own = np.where(kept, case.scores, -np.inf).max(-1, keepdims=True)
+    no_lower = others & (case.scores >= own)
+    least = np.where(others, lead, np.inf).min()
+    return float(least), float(np.where(no_lower, lead, np.inf).min())
+
+
+def _unit(W: Float[np.ndarray, "d e"], geometry: Lp) -> Float[np.ndarray, "d e"]:
+    return W / geometry.norm(W)

@@ -1,0 +1,171 @@
+"""Where Frobenius and nuclear solutions coincide, and where nuclear ones are not unique."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.geometry import Frobenius, Geometry, Lp, Nuclear
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+from attractor.tokens import Tokens
+
+_ROUNDING = 1e-12
+
+
+def _parallel(case: Case) -> Check:
+    rows = case.tokens.mask.sum(-1) > 1
+    values = np.linalg.svd(case.tokens.queries[rows], compute_uv=False)
+    second = float(values[1] / values[0]) if len(values) > 1 and values[0] > 0 else 0.0
+    return Check(
+        second <= _ROUNDING,
+        f"of the singular values of {int(rows.sum())} queries the second is {second:.3g} of the first",
+    )
+
+
+PARALLEL_QUERIES = Assumption(
+    "parallel queries", "There is one query, or all are multiples of one.", _parallel
+)
+
+
+def _apart(case: Case, geometry: Geometry) -> Measurement:
+    """By how much the Frobenius solution misses the smallest norm in another geometry."""
+    ours, other = case.solution(), case.solution(geometry)
+    excess = float(geometry.norm(ours.W)) / float(other.dual_value) - 1
+    details = {
+        "Frobenius norm of its solution": float(ours.value),
+        f"{geometry.name} norm of that": float(geometry.norm(ours.W)),
+        f"least {geometry.name} norm, at least": float(other.dual_value),
+    }
+    return Measurement(excess, len(ours.problem.bounds), details)
+
+
+NORMS_COINCIDE = Claim(
+    name="transformers-as-svms/norms-coincide",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="cases where Frobenius and nuclear solutions are the same",
+    summary="for one query, or parallel ones, the Frobenius solution is the nuclear one as well",
+    assumptions=(FEASIBLE, PARALLEL_QUERIES),
+    conclusion=Conclusion(
+        "nuclear norm of the Frobenius solution over the smallest possible, less 1",
+        lambda case, seed: _apart(case, Nuclear()),
+        bound=1e-8,
+        reason="the smallest norm is known from below to a relative duality gap of 1e-9",
+    ),
+    control=Conclusion(
+        "its entrywise norm with p = 3/2 over the smallest possible, less 1",
+        lambda case, seed: _apart(case, Lp(1.5)),
+        bound=1e-8,
+        reason="as for the nuclear norm",
+    ),
+    data=lambda seed: [
+        *(_one_sequence(number) for number in range(seed, seed + 3)),
+        *(_multiples_of_a_query(number) for number in range(seed, seed + 3)),
+    ],
+    broken={
+        "feasible": enclosed_token,
+        "parallel queries": lambda: random_unit_tokens(0),
+    },
+    note="W = w z^T has one singular value, so that both norms are ||w|| ||z||",
+)
+
+
+def _one_sequence(seed: int) -> Case:
+    return random_unit_tokens(seed, (1, 4, 4))
+
+
+def _multiples_of_a_query(seed: int) -> Case:
+    """Three sequences whose queries are multiples of one, of either sign."""
+    case = random_unit_tokens(seed)
+    tokens = case.tokens
+    factors = np.array([1.0, -0.5, 2.0])
+    queries = factors[:, None] * tokens.queries[0, 0]
+    parallel = Tokens(tokens.keys, queries, tokens.labels)
+    return case.replace(tokens=parallel, about=f"{case.about}, parallel queries")
+
+
+def _orthogonal_pairs(case: Case) -> Check:
+    problem = case.solution().problem
+    if len(problem.bounds) < 2:
+        return Check(False, "there are fewer than two constraints")
+    largest = 0.0
+    for vectors in (problem.left, problem.right):
+        lengths = np.linalg.norm(vectors, axis=-1)
+        if not lengths.all():
+            return Check(False, "a query or a difference of keys is zero")
+        cosines = vectors @ vectors.T / np.outer(lengths, lengths)
+        largest = max(largest, float(np.abs(cosines - np.eye(len(vectors))).max()))
+    return Check(largest <= _ROUNDING, f"largest cosine between two of them {largest:.3g}")
+
+
+ORTHOGONAL_PAIRS = Assumption(
+    "orthogonal pairs",
+    "There are several constraints, with orthogonal queries and orthogonal key differences.",
+    _orthogonal_pairs,
+)
+
+
+def _other_solution(case: Case, geometry: Geometry) -> Measurement:
+    """How far another solution lies from the one found, once it is seen to be a solution."""
+    solution = case.solution(geometry)
+    other = solution.other_solution
+    least = float((solution.problem.margins(other) / solution.problem.bounds).min())
+    excess = float(geometry.norm(other)) / float(solution.value) - 1
+    apart = float(np.linalg.norm(other - solution.W) / np.linalg.norm(solution.W))
+    details = {
+        "norm": float(solution.value),
+        "relative difference of its norm": excess,
+        "its smallest margin": least,
+        "distance relative to the solution": apart,
+    }
+    verified = least >= 1 - 1e-8 and abs(excess) <= 1e-8
+    return Measurement(apart if verified else np.nan, 1, details)
+
+
+def _axes(seed: int, count: int = 2) -> Case:
+    """Sequences of two tokens, one at zero, whose other tokens and queries are orthogonal."""
+    random = np.random.default_rng([seed, 43])
+    turn, other = (np.linalg.qr(random.standard_normal((count, count)))[0] for _ in range(2))
+    lengths = np.exp(random.standard_normal(count) / 2) if seed else np.ones(count)
+    keys = np.zeros((count, 2, count))
+    keys[:, 0] = lengths[:, None] * (turn if seed else np.eye(count))
+    return Case.from_scores(
+        keys,
+        np.tile([1.0, 0.0], (count, 1)),
+        queries=other if seed else np.eye(count),
+        parameterization="KQ",
+        about=f"{count} orthogonal tokens and queries, turn {seed}",
+    )
+
+
+NUCLEAR_SOLUTIONS_NOT_UNIQUE = Claim(
+    name="transformers-as-svms/nuclear-solutions-not-unique",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="nuclear norm problem of keys and queries, whose solutions need not be unique",
+    summary="with orthogonal tokens and queries, solutions of several ranks share the nuclear norm",
+    assumptions=(FEASIBLE, ORTHOGONAL_PAIRS),
+    conclusion=Conclusion(
+        "distance of a further nuclear solution, relative to the solution",
+        lambda case, seed: _other_solution(case, Nuclear()),
+        bound=0.1,
+        sense=">=",
+        reason="the solutions fill a convex set; two of it a tenth apart are not rounding",
+    ),
+    control=Conclusion(
+        "distance of a further Frobenius solution, relative to the solution",
+        lambda case, seed: _other_solution(case, Frobenius()),
+        bound=0.1,
+        sense=">=",
+        reason="as in the nuclear norm",
+    ),
+    data=lambda seed: [_axes(0), _axes(0, 3), _axes(seed + 1), _axes(seed + 2)],
+    broken={
+        "feasible": enclosed_token,
+        "orthogonal pairs": lambda: random_unit_tokens(0, (2, 2, 2)),
+    },
+    note="in bases of the tokens and queries, any positive semidefinite matrix with the diagonal "
+    "of the Frobenius solution is one: [[1, c], [c, 1]] with |c| <= 1 for unit vectors",
+)

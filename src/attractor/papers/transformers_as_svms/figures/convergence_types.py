@@ -1,0 +1,170 @@
+"""Which kinds of directions training ends in, and what over-parameterization changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.selections_reached import selections_reached
+from attractor.plots.pairs import shared_legend
+from attractor.plots.roles import DASHED, SOLID
+from attractor.plots.shares import fraction_curve, stacked_shares
+from attractor.plots.style import COLORS, PAGE
+
+_PAIRS = ((4, 4), (5, 5))
+"""Sequences n and tokens T of the panels."""
+_OUTCOMES = ("globally_optimal", "locally_optimal", "neither", "not_settled")
+_NAMES = {"W": "$W$", "KQ": "$KQ$"}
+_OF_DATA = {
+    "separable": ("separable", {"color": COLORS["green"], "linestyle": SOLID, "marker": "^"}),
+    "all_support": (
+        "all others are support tokens",
+        {"color": COLORS["purple"], "linestyle": DASHED, "marker": "D"},
+    ),
+}
+"""What the lower panels show of the optimal tokens."""
+
+
+def _compute(request: Request) -> xr.Dataset:
+    sizes = [(n, T, d) for n, T in _PAIRS for d in request.settings["dimensions"]]
+    found = selections_reached(sizes, request)
+    classes = [
+        found["settled"] & found["optimal"] & found["locally_optimal"],
+        found["settled"] & ~found["optimal"] & found["locally_optimal"],
+        found["settled"] & ~found["locally_optimal"],
+        ~found["settled"],
+    ]
+    outcome = xr.IndexVariable("outcome", list(_OUTCOMES))
+    return xr.Dataset(
+        {
+            "trials": xr.concat(classes, outcome).sum("data_set"),
+            "optimal": found["optimal"].sum("data_set"),
+            "locally_optimal": found["locally_optimal"].sum("data_set"),
+            "separable": found["separable"].sum("data_set"),
+            "all_support": found["all_support"].sum("data_set"),
+            "data_sets": found.sizes["data_set"],
+        }
+    )
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    d, count = data["d"].values, int(data["data_sets"])
+    shares = data["trials"] / count
+    settled = 1 - shares.sel(outcome="not_settled")
+    wide = d >= 4
+    settled_wide = settled.isel(size=wide)
+    local = (
+        shares.sel(outcome=["globally_optimal", "locally_optimal"]).sum("outcome").isel(size=wide)
+    )
+    of_global = shares.sel(outcome="globally_optimal")
+    first, last = of_global.isel(size=d == d.min()), of_global.isel(size=d == d.max())
+    support = data["all_support"].isel(size=(data["n"].values == 4) & (d == d.max()))
+    together = float(local.sum() / settled_wide.sum())
+    reached = data["optimal"] - data["trials"].sel(outcome="globally_optimal")
+    missed = reached.isel(size=wide) - data["trials"].sel(outcome="not_settled").isel(size=wide)
+    return [
+        at_least("d >= 4: locally optimal, of all trials that have settled", together, 0.95),
+        at_least("d >= 4: least share of trials that have settled", settled_wide.min(), 0.9),
+        at_least(f"d = {d.max()}: least share at the globally optimal tokens", last.min(), 0.8),
+        at_least(
+            f"least rise of that share from d = {d.min()} to {d.max()}",
+            (last.values - first.values).min(),
+            0.2,
+        ),
+        at_least(
+            f"n = T = 4, d = {d.max()}: share where all others are support tokens",
+            support.item() / count,
+            0.15,
+        ),
+        at_most("settled trials at optimal tokens that are not locally optimal", missed.max(), 0),
+    ]
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 4.5))
+    panels = figure.subplots(2, 2, sharey="row", sharex=True, height_ratios=(2, 1))
+    for column, (n, T) in zip(panels.T, _PAIRS, strict=True):
+        here = (data["n"].values == n) & (data["T"].values == T)
+        panel = data.isel(size=here).swap_dims(size="d")
+        _outcomes(column[0], panel)
+        _of_data(column[1], panel)
+        column[0].set_title(f"{n} sequences of {T} tokens", pad=12)
+        column[0].set_xlabel("")
+        column[1].set_xlabel("dimension $d$")
+    panels[0, 0].set_ylabel("how training ends")
+    panels[1, 0].set_ylabel("the optimal tokens")
+    shared_legend(figure, panels[:, 0])
+    return figure
+
+
+def _outcomes(axes: Axes, panel: xr.Dataset) -> None:
+    places = np.arange(panel.sizes["d"])
+    for slot, (name, written) in enumerate(_NAMES.items()):
+        one = panel.sel(parameterization=name)
+        stacked_shares(axes, one["trials"], "d", slot=(slot, 2), name=written, label=slot == 0)
+        axes.plot(
+            places + 0.45 * (slot - 0.5),
+            one["optimal"] / int(panel["data_sets"]),
+            linestyle="none",
+            marker="_",
+            markersize=11,
+            markeredgewidth=1.6,
+            color=COLORS["black"],
+            label="attend most to optimal tokens" if slot == 0 else None,
+        )
+
+
+def _of_data(axes: Axes, panel: xr.Dataset) -> None:
+    for name, (label, look) in _OF_DATA.items():
+        fraction_curve(axes, panel[name], int(panel["data_sets"]), "d", look=look, label=label)
+
+
+def _caption(data: xr.Dataset) -> str:
+    d, count = data["d"].values, int(data["data_sets"])
+    parts = []
+    for n, T in _PAIRS:
+        own = (data["n"].values == n) & (data["T"].values == T)
+        rows = []
+        for name in _NAMES:
+            one = data.sel(parameterization=name).isel(size=own)
+            ends = [f"{int(one['optimal'].isel(size=place)) / count:.0%}" for place in (0, -1)]
+            rows.append(f"{name} {ends[0]} and {ends[1]}")
+        support = float(data["all_support"].isel(size=own & (d == d.max())).item()) / count
+        parts.append(
+            f"n = {n}, T = {T}: {', '.join(rows)}; all other tokens are support tokens on "
+            f"{support:.0%} at d = {d.max()}"
+        )
+    return (
+        f"How training ends on {count} data sets of random unit tokens, against the dimension d; W "
+        "left, (K, Q) right in each pair. Counted are trials whose attention has settled on one "
+        "token of every sequence (weight 0.99): at the globally optimal tokens; at other tokens "
+        "that are locally optimal, by the support tokens of the solution in the Frobenius norm "
+        "for W and in the nuclear norm for (K, Q); at tokens that are not; and trials that have "
+        "not settled. Black marks: trials that attend most to the optimal tokens, settled or not, "
+        f"as they are counted in publication, at d = {d.min()} and {d.max()}: "
+        f"{'. '.join(parts)}. Bottom: data sets whose optimal tokens a matrix separates, and those "
+        "where all other tokens are support tokens of its Frobenius solution, with Wilson's 95 % "
+        "intervals; in the latter, only optimal tokens are locally optimal."
+    )
+
+
+CONVERGENCE_TYPES = PaperFigure(
+    name="transformers-as-svms/convergence-types",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="experiment: global, local and other convergence against the dimension",
+    summary="shares of trials that end globally, locally or not locally optimal, against d",
+    published="bars of these shares and of data sets whose tokens are all support tokens",
+    sizes={
+        "quick": {"seeds": 20, "steps": 1500, "dimensions": (2, 4, 8, 20)},
+        "small": {"seeds": 40, "steps": 2000, "dimensions": (2, 4, 6, 10, 20)},
+        "paper": {"seeds": 100, "steps": 2000, "dimensions": (2, 4, 6, 8, 10, 20, 50, 100)},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

@@ -1,0 +1,199 @@
+"""The loss over a cone around a direction, at one norm of W."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from attractor.attention.excess import TokenScores, log_rise_and_fall
+from attractor.attention.losses import Loss
+from attractor.geometry import Frobenius
+from attractor.training.paths.balls import RoundBall
+from attractor.training.paths.fixed_head import least_step, optimality_of
+from attractor.training.paths.following import Place, Point, Search
+from attractor.training.paths.minimize import minimize
+
+_APART = 1e7
+"""More than the logarithm of any excess: places of lower loss than the selection come first."""
+_STATIONARY = 1e-6
+"""Optimality of a minimum; anything above it may lie where the excess changes its sign."""
+_LEAPS = np.geomspace(1e-9, 1, 19)
+"""How far to look for the other side."""
+_SHRUNK = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
+"""Shares of the usual distance by which a start is moved off the edge."""
+
+
+class ConeData(NamedTuple):
+    """One data set in one cone at one radius.
+
+    Attributes:
+        matrix: Scores of every unit coordinate matrix.
+        mask: True where a token takes part.
+        tokens: Token scores, measured from those of the selection.
+        radius: The norm of W.
+        axis: The unit vector in the middle of the cone.
+        tangent: Orthonormal columns that span the rest.
+        sine: Sine of the largest angle.
+    """
+
+    matrix: Float[Any, "sequence query token k"]
+    mask: Bool[Any, "sequence query token"]
+    tokens: TokenScores
+    radius: Float[Any, ""]
+    axis: Float[Any, "k"]
+    tangent: Float[Any, "k m"]
+    sine: Float[Any, ""]
+
+
+@dataclass(frozen=True)
+class ConeLoss:
+    """The loss over the cap of a sphere that a cone cuts out, seen as a ball.
+
+    A point b of the unit ball stands for ``W = R (sqrt(1 - sin^2 |b|^2) axis + sin tangent b)``;
+    its edge is that of the cone. What is minimized is ``log(L - L_selected)`` above the loss of
+    the selection and ``-log(L_selected - L)`` below it: each falls with the loss, and is exact
+    however little the two differ.
+
+    Attributes:
+        loss: The loss.
+        ball: The ball.
+        below: Which of the two.
+    """
+
+    loss: Loss
+    ball: RoundBall
+    below: bool
+
+    def __call__(self, theta: Float[Array, "k"], data: ConeData) -> Float[Array, ""]:
+        """The objective in coordinates of the ball."""
+        return self.at(self.ball.point(theta), data)
+
+    def at(self, b: Float[Any, "m 1"], data: ConeData) -> Float[Array, ""]:
+        """The objective at a point of the ball; NaN on the other side of the selection."""
+        rise, fall = self.rise_and_fall(b, data)
+        return -_log_difference(fall, rise) if self.below else _log_difference(rise, fall)
+
+    def rise_and_fall(
+        self, b: Float[Any, "m 1"], data: ConeData
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """What the loss has above and below that of the selection, as logarithms."""
+        scores = data.radius * (data.matrix @ point_of_cone(b, data))
+        return log_rise_and_fall(self.loss, scores, data.mask, data.tokens)
+
+
+def point_of_cone(b: Float[Any, "m 1"], data: ConeData) -> Float[Any, "k"]:
+    """The unit vector of the cone that a point of the ball stands for."""
+    across = data.sine * b[:, 0]
+    return jnp.sqrt(1 - (across**2).sum()) * data.axis + data.tangent @ across
+
+
+@dataclass(frozen=True)
+class ConeSearch(Search):
+    """Minima of the loss of one data set in a cone.
+
+    Attributes:
+        above: The objective above the loss of the selection.
+        below: The objective below it.
+        data: The data set and the cone, at any radius.
+        reach: How far scores change from the axis to the edge, at most, for W of norm one.
+    """
+
+    above: ConeLoss
+    below: ConeLoss
+    data: ConeData
+    reach: float
+
+    def __call__(self, radius: float, start: Place) -> Point:
+        """The local minimum that a start leads to."""
+        data = self.data._replace(radius=np.float64(radius))
+        b, count, gap, value = start[0], 0, np.inf, np.nan
+        if float(_excess_sign(self.above, b, data)) >= 0:
+            b, count, gap, value = self._minimum(self.above, b, data)
+            if gap > _STATIONARY:
+                b = self._beyond(b, data)
+        if float(_excess_sign(self.above, b, data)) >= 0:
+            return Point((b,), value, value, gap, count)
+        b, steps, gap, value = self._minimum(self.below, b, data)
+        return Point((b,), value - _APART, np.nan, gap, count + steps)
+
+    def values(
+        self, radius: float, places: tuple[Float[np.ndarray, "place p q"], ...]
+    ) -> Float[np.ndarray, "place"]:
+        """What orders many places by their loss."""
+        data = self.data._replace(radius=np.float64(radius))
+        above, below = (
+            np.asarray(_values(one, places[0], data)) for one in (self.above, self.below)
+        )
+        return np.nan_to_num(np.where(np.isnan(above), below - _APART, above), nan=np.inf)
+
+    def log_differences(self, radius: float, place: Place) -> tuple[float, float]:
+        """Logarithms of the loss above and below that of the selection; NaN for the other."""
+        data = self.data._replace(radius=np.float64(radius))
+        above, below = self.above.at(place[0], data), -self.below.at(place[0], data)
+        return float(above), float(below)
+
+    def norm(self, C: Float[np.ndarray, "p q"]) -> float:
+        """Distance from the axis, relative to that of the edge."""
+        return float(np.linalg.norm(C))
+
+    def _minimum(
+        self, objective: ConeLoss, b: Float[np.ndarray, "m 1"], data: ConeData
+    ) -> tuple[np.ndarray, int, float, float]:
+        step = least_step(float(data.radius) * self.reach)
+        # Moving off the edge must not lead over to the other side of the selection.
+        lifted = (objective.ball.lift(b, step * shrunk) for shrunk in _SHRUNK)
+        theta = next((one for one in lifted if np.isfinite(_value(objective, one, data))), None)
+        if theta is None:
+            return b, 0, np.inf, np.nan
+        found = minimize(objective, theta, data)
+        b = np.asarray(objective.ball.point(found.theta))
+        gap, value = optimality_of(objective, Frobenius(), None, b, data)
+        gap = float(np.nan_to_num(gap, nan=np.inf))
+        return b, int(found.iterations), gap, float(value)
+
+    def _beyond(self, b: Float[np.ndarray, "m 1"], data: ConeData) -> Float[np.ndarray, "m 1"]:
+        """The lowest place down the slope from b, if the loss is below the selection's there."""
+        slope = np.asarray(_slope(self.above, b, data))
+        length = np.linalg.norm(slope)
+        if not np.isfinite(length) or length == 0:
+            return b
+        there = b - _LEAPS[:, None, None] * slope / length
+        there /= np.maximum(1.0, np.linalg.norm(there, axis=(1, 2), keepdims=True))
+        values = self.values(float(data.radius), (there,))
+        return there[values.argmin()] if values.min() < -_APART / 2 else b
+
+
+def _log_difference(larger: Float[Array, ""], smaller: Float[Array, ""]) -> Float[Array, ""]:
+    """Logarithm of a positive difference of numbers given by their logarithms; else NaN."""
+    apart = larger > smaller
+    share = jnp.where(apart, smaller - larger, -1.0)
+    return jnp.where(apart, larger + jnp.log(-jnp.expm1(share)), jnp.nan)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(
+    objective: ConeLoss, places: Float[Array, "place m 1"], data: ConeData
+) -> Float[Array, "place"]:
+    return jax.vmap(lambda b: objective.at(b, data))(places)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _value(objective: ConeLoss, theta: Float[Array, "k"], data: ConeData) -> Float[Array, ""]:
+    return objective(theta, data)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _excess_sign(objective: ConeLoss, b: Float[Array, "m 1"], data: ConeData) -> Float[Array, ""]:
+    rise, fall = objective.rise_and_fall(b, data)
+    return jnp.sign(rise - fall)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _slope(objective: ConeLoss, b: Float[Array, "m 1"], data: ConeData) -> Float[Array, "m 1"]:
+    return jax.grad(objective.at)(b, data)

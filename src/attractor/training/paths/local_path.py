@@ -1,0 +1,165 @@
+"""``local_path``: where the loss is least in a cone around a direction, at growing norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
+from attractor.attention.excess import check_excess
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius
+from attractor.margin import Solution
+from attractor.precision import as_float64, single_blas_thread
+from attractor.progress import progress_bar
+from attractor.threads import in_threads
+from attractor.tokens import Tokens
+from attractor.training import validation
+from attractor.training.inputs import check_inputs
+from attractor.training.measurements import Records
+from attractor.training.paths.checks import check_opening, check_radii, check_tolerance
+from attractor.training.paths.local_trial import LocalTrials
+from attractor.training.trajectory import Trajectory, trajectory_data
+
+_DESCRIPTIONS = {
+    "log_excess": "logarithm of the loss above that of the tokens the direction selects",
+    "log_deficit": "logarithm of the loss below that of the tokens the direction selects",
+    "optimality": "relative Frank-Wolfe gap; zero at stationary points",
+    "angle": "angle to the direction, in radians",
+    "at_edge": "whether the minimizer lies on the edge of the cone",
+}
+
+
+def local_path(
+    tokens: Tokens,
+    head: Head,
+    direction: Solution | Any,
+    opening: float,
+    *,
+    radii: Any = None,
+    seed: int = 0,
+    starts: int = 3,
+    loss: str | Loss = "logistic",
+    parameterization: str | Parameterization = "W",
+    tolerance: float = 1e-8,
+    progress: bool = False,
+) -> Trajectory:
+    """Minimizes the loss in a cone around a direction, at growing norm.
+
+        W(R) = argmin L(W)   subject to   ||W||_F = R,   <W, q> >= (1 - opening) R ||q||_F
+
+    Where q solves the margin problem of a locally optimal selection and the opening is small
+    enough, the direction of W(R) tends to q, from inside the cone. Around any other q, however
+    small the opening, it does not: there the minimizer comes to lie on the edge (``at_edge``).
+
+    The loss is held against that of the tokens q selects, ``L_selected``, and minimized as
+    ``log(L - L_selected)``, which is exact at any radius, or below it as ``log_deficit``, the
+    logarithm of ``L_selected - L``. The problem is not convex: minima are followed from radius to
+    radius beside those that the axis and random directions lead to, a prompt vector in the plane
+    is looked for everywhere in the cone, and the lowest is kept. ``optimality`` certifies that it
+    is stationary in the cone; that no lower one exists elsewhere in it, nothing certifies.
+
+    Args:
+        tokens: Data sets with labels.
+        head: A linear head.
+        direction: The direction q: a solution of a margin problem, or matrices ``(d, e)``, for a
+            prompt vector ``(d,)``, for all instances or with an axis of them.
+        opening: Between 0 and 1; the largest angle has the cosine ``1 - opening``.
+        radii: Increasing norms; default: 17, evenly spread over the logarithm from 1 to 10^4.
+        seed: Names the random starts.
+        starts: Random starts at every radius.
+        loss: ``"logistic"``, ``"exponential"`` or ``"linear"``.
+        parameterization: ``"W"`` or ``"p"``.
+        tolerance: Optimality up to which a point counts as stationary; a trial that exceeds it
+            at some radius has the status ``UNCONVERGED``.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        A trajectory along ``radius``, with ``log_excess`` (NaN where the loss is below that of
+        the selection), ``log_deficit`` (NaN where it is above), ``optimality``, ``angle`` and
+        ``at_edge`` besides what training records. ``steps_taken`` counts Newton steps.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used; nothing has been computed then.
+
+    Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), local
+    regularization path and its converse.
+    """
+    inputs = check_inputs(
+        tokens,
+        head,
+        loss=loss,
+        parameterization=parameterization,
+        initial=None,
+        seeds=1,
+        seed=seed,
+    )
+    layer = inputs.parameterization
+    if isinstance(layer, KeyQuery | Joint):
+        raise InvalidInputError(
+            "parameterization",
+            f"a cone around a direction of W is none for {layer.name!r}",
+            'Use "W" or "p", with a head that is fixed',
+        )
+    check_excess(inputs.loss, inputs.head)
+    matrices = _direction(direction, inputs.tokens)
+    opening = check_opening(opening)
+    radii = check_radii(radii)
+    starts = validation.check_count("starts", starts) if starts != 0 else 0
+    tolerance = check_tolerance(tolerance)
+
+    with single_blas_thread():
+        trials = LocalTrials(
+            inputs.tokens, inputs.head, layer, inputs.loss, radii, matrices, opening,
+            inputs.seed, starts, tolerance,
+        )  # fmt: skip
+        found: list[Any] = [None] * inputs.count
+        with progress_bar("local path", inputs.count, enabled=progress) as advance:
+            for number, answer in in_threads(trials, range(inputs.count)):
+                found[number] = answer
+                advance(1)
+    records = Records(
+        {name: np.stack([one.series[name] for one in found]) for name in found[0].series},
+        np.array([answer.status for answer in found], dtype=np.int32),
+        np.array([answer.iterations for answer in found]),
+    )
+    data = trajectory_data(
+        records, inputs.tokens.instance_numbers, inputs.seed_numbers, radii, "radius"
+    )
+    for name, description in _DESCRIPTIONS.items():
+        data[name].attrs["description"] = description
+    return Trajectory(
+        data=data,
+        tokens=inputs.tokens,
+        head=inputs.head,
+        optimizer_name="local regularization path",
+        geometry=Frobenius().name,
+        settings={
+            **inputs.settings,
+            "opening": opening,
+            "starts": starts,
+            "tolerance": tolerance,
+            "weights": "all",
+        },
+    )
+
+
+def _direction(direction: Any, tokens: Tokens) -> Float[np.ndarray, "instances d e"]:
+    """The directions as matrices, one for each instance."""
+    shape = (tokens.key_dimension, tokens.query_dimension)
+    found = as_float64("direction", direction.W if isinstance(direction, Solution) else direction)
+    count = tokens.instances or 1
+    lead = () if tokens.instances is None else (count,)
+    wanted = [shape, (*lead, *shape)]
+    if shape[1] == 1:
+        wanted += [shape[:1], (*lead, *shape[:1])]
+    if found.shape not in wanted:
+        raise InvalidInputError(
+            "direction", f"the shape is {found.shape}", f"Give {' or '.join(map(str, wanted))}"
+        )
+    found = np.broadcast_to(found.reshape(-1, *shape), (count, *shape))
+    if not found.any((1, 2)).all():
+        raise InvalidInputError("direction", "it is zero", "Give one that points somewhere")
+    return found

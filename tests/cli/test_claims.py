@@ -1,0 +1,87 @@
+import json
+
+import numpy as np
+import pytest
+
+from attractor.cli.session import ExitCode
+
+CLAIM = "max-margin/no-stationary-point"
+ELSEWHERE = {
+    "keys": [[[1.0, 0], [0, 0]], [[-2, 3], [0, 0]]],
+    "scores": [[1.0, 0], [1, 0]],
+    "parameterization": "p",
+    "initial": [5.0, 0],
+}
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    np.savez(tmp_path / "elsewhere.npz", **ELSEWHERE)
+    return tmp_path / "elsewhere.npz"
+
+
+def test_lists_the_claims_of_a_paper(run, run_json):
+    found, result = run_json("claims")
+    assert result.exit_code == 0
+    assert CLAIM in found["claims"]
+    assert "no finite stationary point" in run("claims").stdout
+
+
+def test_checks_a_claim_on_the_papers_data(run_json, tmp_path):
+    found, result = run_json("claims", CLAIM, "--out", "report")
+    assert result.exit_code == 0
+    claim = found["claims"][CLAIM]
+    assert claim["outcome"] == "holds"
+    assert len(claim["data"]) > 1
+    assert claim["data"][0]["assumptions"]["unique optimum"]["met"]
+    stored = json.loads((tmp_path / "report" / "claims.json").read_text())
+    assert stored["claims"] == found["claims"]
+    assert "provenance" in stored
+    again, _ = run_json("reproduce", "report/report.html")
+    assert again["same"] and again["changed"] == []
+
+
+def test_a_counterexample_is_a_file_that_check_reads(run_json, elsewhere, tmp_path):
+    name = "max-margin/global-convergence"
+    found, result = run_json("claims", name, "--data", elsewhere, "--out", "report")
+    assert result.exit_code == 0
+    claim = found["claims"][name]
+    assert claim["outcome"] == "fails"
+    file = tmp_path / "report" / claim["counterexample"]["file"]
+    checked, result = run_json("check", file)
+    assert result.exit_code == 0
+    assert checked["verdict"]["selection_as_predicted"] == 0
+    assert "did not reach the predicted tokens" in " ".join(result.stderr.split())
+
+
+def test_says_which_hypotheses_a_file_meets(run_json, elsewhere, monkeypatch):
+    import attractor.papers.registry as registry
+
+    few = {name: claim for name, claim in registry.all_claims().items() if name == CLAIM}
+    monkeypatch.setattr(registry, "all_claims", lambda paper=None: few)
+    found, result = run_json("claims", "--data", elsewhere)
+    assert result.exit_code == 0
+    (table,) = found["hypotheses"]
+    met = {name: each["met"] for name, each in table["hypotheses"].items()}
+    assert met["unique optimum"] and met["equal other scores"] and met["all tokens support"]
+    assert found["claims"][CLAIM]["outcome"] == "holds"
+    without, _ = run_json("reproduce", "attractor-claims/claims.json")
+    assert without["exit_code"] == ExitCode.BAD_INPUT
+    assert without["error"]["argument"] == "data"
+    again, _ = run_json("reproduce", "attractor-claims/claims.json", "--data", elsewhere)
+    assert again["same"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        (("max-margin/no-stationery-point",), "name"),
+        (("--of", "nobody"), "paper"),
+        ((CLAIM, "--all"), "NAME"),
+        ((CLAIM, "--data", "missing.npz"), "file"),
+    ],
+)
+def test_bad_input(run_json, arguments, argument):
+    found, result = run_json("claims", *arguments)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert found["error"]["argument"] == argument
