@@ -10,9 +10,13 @@ from attractor.analysis.basins import (
 )
 from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
 from attractor.analysis.bregman import directional_bregman_divergence
+from attractor.analysis.first_gradient import FirstGradientMargin, first_gradient_margin
 from attractor.analysis.geometries import compare_geometries
+from attractor.analysis.label_margin import LabelMarginConstant, label_margin_constant
 from attractor.analysis.measures import DirectionMeasures, measure_direction
+from attractor.analysis.offset import Offsets, measured_offsets, predicted_offsets
 from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
+from attractor.analysis.smoothness import smoothness_constant
 from attractor.analysis.verdict import Verdict
 from attractor.analysis.verify import verify
 
@@ -22,6 +26,9 @@ __all__ = [
     "BasinShares",
     "BiasMatrix",
     "DirectionMeasures",
+    "FirstGradientMargin",
+    "LabelMarginConstant",
+    "Offsets",
     "Rate",
     "Rates",
     "Verdict",
@@ -31,9 +38,14 @@ __all__ = [
     "bias_matrix",
     "compare_geometries",
     "directional_bregman_divergence",
+    "first_gradient_margin",
     "fit_rate",
     "fit_rates",
+    "label_margin_constant",
     "measure_direction",
+    "measured_offsets",
+    "predicted_offsets",
+    "smoothness_constant",
     "verify",
     "which_norm",
 ]

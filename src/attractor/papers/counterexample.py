@@ -25,8 +25,9 @@ def shrink(claim: Claim, case: Case, seed: int = 0, *, most: int = 60) -> Case:
     """Drops what a counterexample does not need, as long as the claim fails on what is left.
 
     Sequences go first, in halves and then smaller parts, then tokens, then digits of all numbers.
-    Every step is kept only if the assumptions are still met and the conclusion still fails. What
-    results is smallest in no strict sense: nothing more that was tried could go.
+    Every step is kept only if the assumptions are still met and the conclusion still fails, not
+    barely: half the way from the tolerance, in orders of magnitude. What results is smallest in
+    no strict sense: nothing more that was tried could go.
 
     Args:
         claim: A claim that fails on the case.
@@ -37,7 +38,6 @@ def shrink(claim: Claim, case: Case, seed: int = 0, *, most: int = 60) -> Case:
     Returns:
         The case itself where nothing can go, or the claim does not fail on it.
     """
-    trial = _Trial(claim, seed, most)
     # Masks in place of smaller arrays let every trial use what is compiled for this shape. With a
     # head that is trained, rows without a choice still have labels, which count.
     joint = get_parameterization(case.parameterization).trains_head
@@ -45,6 +45,7 @@ def shrink(claim: Claim, case: Case, seed: int = 0, *, most: int = 60) -> Case:
     first = examine(claim, case, seed)
     if first.outcome is not Outcome.FAILS:
         return case
+    trial = _Trial(claim, seed, most, _beyond(claim, first))
     case = _with_start(case, first, trial)
 
     def fails(kept: Bool[np.ndarray, "sequence token"]) -> bool:
@@ -77,11 +78,13 @@ class _Trial:
         claim: The claim.
         seed: Names what is random.
         left: How many may still be examined.
+        beyond: What a measurement must not lie below to count as a failure.
     """
 
     claim: Claim
     seed: int
     left: int
+    beyond: float
 
     def fails(self, candidate: Case | None, reserve: int = 0) -> bool:
         """Whether the claim's assumptions are met and its conclusion fails.
@@ -93,7 +96,23 @@ class _Trial:
         if candidate is None or self.left <= reserve:
             return False
         self.left -= 1
-        return examine(self.claim, candidate, self.seed).outcome is Outcome.FAILS
+        try:
+            found = examine(self.claim, candidate, self.seed)
+        except InvalidInputError:  # a claim that cannot be measured does not fail
+            return False
+        if found.outcome is not Outcome.FAILS:
+            return False
+        assert found.measured is not None
+        return not found.measured.value < self.beyond  # NaN fails as clearly as anything
+
+
+def _beyond(claim: Claim, found: Finding) -> float:
+    """The geometric mean of an upper bound and of what exceeds it; else nothing."""
+    assert found.measured is not None
+    bound, value = claim.conclusion.bound, found.measured.value
+    if claim.conclusion.sense == "<=" and bound > 0 and np.isfinite(value):
+        return float(np.sqrt(bound * value))
+    return -np.inf
 
 
 Pieces = list[list[tuple[int, int]]]
@@ -145,7 +164,7 @@ def _masked(case: Case, kept: Bool[np.ndarray, "sequence token"]) -> Case | None
     """The case with other tokens masked; a sequence without any keeps one, and so no choice."""
     tokens, selected = case.tokens, case.selection.mask
     alone = np.arange(tokens.length) == selected.argmax(-1)[..., None]
-    rows = np.any(kept, -1, keepdims=True)[:, None]
+    rows = np.asarray(kept.any(-1))[:, None, None]
     mask = np.where(rows, tokens.mask & kept[:, None], alone)
     chosen = np.where(rows, selected, alone)
     return _replaced(case, tokens.keys, tokens.queries, tokens.labels, mask, tokens.values, chosen)

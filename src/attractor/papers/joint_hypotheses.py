@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
+from attractor.analysis import label_margin_constant
 from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
+
+
+_ROUNDING = 1e-9
+"""Multiple of the label margin below which its loss counts as none."""
+_SAMPLES = 100
+"""Mixtures looked at away from the selection; near it the constant is exact."""
 
 
 def label_solution(case: Case) -> Solution:
@@ -65,3 +74,26 @@ SOME_LABEL_BEYOND = Assumption(
     "Not every label stands at the margin of the label problem.",
     _some_label_beyond,
 )
+
+
+def pure_selection(rows: Literal["all", "support"]) -> Assumption:
+    """The label margin falls at least in proportion to what attention gives to other tokens.
+
+    Args:
+        rows: Whose attention counts: that of all rows, or of those at the label margin.
+    """
+
+    def check(case: Case) -> Check:
+        found = case.once(
+            ("label margin constant", rows, case.selection.mask.tobytes()),
+            lambda: label_margin_constant(case.tokens, case.selection, rows=rows, samples=_SAMPLES),
+        )
+        met = found.value > _ROUNDING * found.margin
+        return Check(met, f"the label margin falls by {found.value:.3g} times what leaks, or more")
+
+    which = "" if rows == "all" else ", in rows at the margin"
+    return Assumption(
+        "pure selection is best",
+        f"The label margin falls in proportion to the attention on other tokens{which}.",
+        check,
+    )

@@ -113,7 +113,8 @@ def _of_finding(finding: Finding) -> dict[str, Any]:
         "outcome": finding.outcome.value,
         "because": finding.reason,
         "assumptions": {
-            name: {"met": bool(check.met), "found": check.found} for name, check in finding.checks.items()
+            name: {"met": bool(check.met), "found": check.found}
+            for name, check in finding.checks.items()
         },
         "measured": _of_measurement(finding.measured),
         "negative_control": _of_measurement(finding.control),

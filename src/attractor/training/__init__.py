@@ -25,6 +25,7 @@ from attractor.training.optimizers import (
     spectral_descent,
     steepest_descent,
 )
+from attractor.training.paths.local_path import local_path
 from attractor.training.paths.regularization_path import regularization_path
 from attractor.training.train import train
 from attractor.training.trajectory import Trajectory
@@ -41,6 +42,7 @@ __all__ = [
     "greedy_coordinate_descent",
     "in_moving_gauge",
     "lion",
+    "local_path",
     "mirror_descent",
     "momentum",
     "muon",

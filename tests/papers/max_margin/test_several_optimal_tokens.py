@@ -48,4 +48,3 @@ def test_an_increasing_head_leads_to_the_same_direction(seed):
     ]
     assert angles[2] < 4e-3  # the angle falls like c / R, c about 2
     assert angles[0] > angles[1] > angles[2]
-

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from attractor.attention import LinearHead
 from attractor.geometry import Frobenius, Nuclear
@@ -76,3 +77,10 @@ def test_more_inputs_bring_seen_and_unseen_margins_together():
     assert (data["training_error"].sel(solutions) == 0).all()
     low = data["error"].sel(kind="solution", planted_rank=1, n=20).mean("instance")
     assert low.sel(parameterization="KQ") < low.sel(parameterization="W") - 0.05
+
+
+def test_a_data_set_alone_ends_as_among_others():
+    settings = {"counts": [5, 20], "steps": 20}
+    both = FIGURE.compute(Request("quick", settings | {"seeds": 2}))
+    alone = FIGURE.compute(Request("quick", settings | {"seeds": 1}, seed=1))
+    xr.testing.assert_identical(alone["test_margin"], both["test_margin"].sel(instance=[1]))

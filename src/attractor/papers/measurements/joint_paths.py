@@ -57,21 +57,30 @@ def at_ratio(case: Case, ratio: float) -> RateRatioDirection:
     )
 
 
-def head_outgrows(case: Case, seed: int) -> Trajectory:
-    """The path with ``r = R^2``, in norms of the two solutions: the head grows without bound."""
+def head_outgrows(case: Case, seed: int) -> Trajectory | None:
+    """The path with ``r = R^2``, in norms of the two solutions: the head grows without bound.
+
+    None where no row at the label margin has a choice of tokens, and attention has no direction.
+    """
     unit = float(relaxed_solution(case).value)
     head_unit = float(label_solution(case).value)
+    if unit == 0:
+        return None
     return path(case, seed, unit=unit, head_radius=tuple(head_unit * R**2 for R in RADII))
 
 
-def at_fixed_ratio(case: Case, seed: int, ratio: float) -> Trajectory:
-    """The path with ``r = ratio R``."""
+def at_fixed_ratio(case: Case, seed: int, ratio: float) -> Trajectory | None:
+    """The path with ``r = ratio R``; None as for ``head_outgrows``."""
     unit = float(relaxed_solution(case).value)
+    if unit == 0:
+        return None
     return path(case, seed, unit=unit, head_radius=tuple(ratio * unit * R for R in RADII))
 
 
-def distance_of_both(run: Trajectory, case: Case, direction: np.ndarray) -> Measurement:
+def distance_of_both(run: Trajectory | None, case: Case, direction: np.ndarray) -> Measurement:
     """The larger ``1 - cos``, of attention with a direction and of the head with its own."""
+    if run is None:
+        return Measurement(np.nan, checked=0)
     W = run.data["W"].to_numpy()[0, 0]
     heads = run.data["head_weight"].to_numpy()[0, 0][..., None]
     attention, head = 1 - cosines(W, direction), 1 - cosines(heads, label_solution(case).W)

@@ -51,3 +51,13 @@ def turned_past(solution: Solution) -> Float[np.ndarray, "d e"]:
 def _heaviest(solution: Solution) -> int:
     weights = np.where(solution.problem.equality, -np.inf, solution.multipliers)
     return int(weights.argmax())
+
+
+def turned(matrix: Float[np.ndarray, "d e"], angle: float, seed: int) -> Float[np.ndarray, "d e"]:
+    """A matrix turned by an angle towards a random one; reversed where it is a single number."""
+    if matrix.size == 1:
+        return -matrix
+    across = np.random.default_rng([seed, 23]).standard_normal(matrix.shape)
+    across -= (across * matrix).sum() / (matrix**2).sum() * matrix
+    across *= np.linalg.norm(matrix) / np.linalg.norm(across)
+    return np.cos(angle) * matrix + np.sin(angle) * across

@@ -7,7 +7,7 @@ import numpy as np
 from attractor.geometry import Lp
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
-from attractor.papers.hypotheses import locally_optimal
+from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, locally_optimal, trains
 from attractor.papers.mirror_descent.training import (
     NARROWEST,
     cone_of,
@@ -75,3 +75,13 @@ def _small_steps(case: Case) -> Check:
 SMALL_STEPS = Assumption(
     "small steps", "The learning rate is small beside the dual norm of the start.", _small_steps
 )
+
+NEAR_A_SOLUTION = (
+    trains("W"),
+    MIRROR_DESCENT,
+    ONE_TOKEN_A_ROW,
+    LOCALLY_OPTIMAL_IN_OWN_NORM,
+    CLOSE_START,
+    SMALL_STEPS,
+)
+"""What statements about training from near a locally optimal direction assume."""

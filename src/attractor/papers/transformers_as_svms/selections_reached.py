@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool
 
+from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.errors import TiedTokensWarning
 from attractor.geometry import Frobenius, Nuclear
@@ -20,6 +22,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     uniform_starts,
 )
 from attractor.selection import Selection, optimal_tokens
+from attractor.tokens import Tokens
 
 GEOMETRIES = {"W": Frobenius(), "KQ": Nuclear()}
 """In which norm the solution of each parameterization is the smallest."""
@@ -57,21 +60,42 @@ def selections_reached(sizes: Sequence[Size], request: Request) -> xr.Dataset:
             "data_set": list(seeds),
         }
     )
-    problems = [
-        solve(MarginProblem.from_selection(tokens, one))
-        for (tokens, _), one in zip(data_sets, best, strict=True)
-    ]
     of_set = ("size", "data_set")
-    found["separable"] = (of_set, [np.isfinite(solution.value) for solution in problems])
-    all_support = [np.isfinite(solution.value) & solution.support.all(-1) for solution in problems]
-    found["all_support"] = (of_set, all_support)
+    for name, values in of_optimal_tokens(data_sets, best).items():
+        found[name] = (of_set, values)
     reached = [_reached(name, data_sets, best, request) for name in GEOMETRIES]
     for name in ("optimal", "locally_optimal", "settled"):
         found[name] = (("parameterization", *of_set), [one[name] for one in reached])
     return found
 
 
-def _reached(name: str, data_sets: list, best: list[Selection], request: Request) -> dict:
+def of_optimal_tokens(
+    data_sets: Sequence[tuple[Tokens, LinearHead]], best: Sequence[Selection]
+) -> dict[str, Bool[np.ndarray, "size data_set"]]:
+    """Whether optimal tokens have a margin solution, and whether all others are support tokens.
+
+    Args:
+        data_sets: Tokens and heads of every size.
+        best: Their optimal tokens.
+
+    Returns:
+        ``separable`` and ``all_support``, by the solutions in the Frobenius norm.
+    """
+    solutions = [
+        solve(MarginProblem.from_selection(tokens, one))
+        for (tokens, _), one in zip(data_sets, best, strict=True)
+    ]
+    separable = np.array([np.isfinite(solution.value) for solution in solutions])
+    support = np.array([solution.support.all(-1) for solution in solutions])
+    return {"separable": separable, "all_support": separable & support}
+
+
+def _reached(
+    name: str,
+    data_sets: Sequence[tuple[Tokens, LinearHead]],
+    best: Sequence[Selection],
+    request: Request,
+) -> dict[str, list[np.ndarray]]:
     sets = [DataSets(tokens, head, uniform_starts(tokens, name)) for tokens, head in data_sets]
     steps = request.settings["steps"]
     ends = train_side_by_side(sets, request, name, steps=steps, record=[steps], **descent(name))

@@ -88,8 +88,9 @@ def train_side_by_side(
     groups: dict[tuple[int, ...], list[int]] = {}
     for place, one in enumerate(sets):
         size = _size(one.tokens)
-        fits = common is not None and np.less_equal(size, common).all()
-        groups.setdefault(common if fits else size, []).append(place)
+        if common is not None and np.less_equal(size, common).all():
+            size = common
+        groups.setdefault(size, []).append(place)
     found: dict[int, xr.Dataset] = {}
     for size, places in groups.items():
         chosen = [sets[place] for place in places]
@@ -154,6 +155,6 @@ def _cut(data: xr.Dataset, sets: Sequence[DataSets]) -> list[xr.Dataset]:
         if "K" in one.starts:
             sizes["width"] = one.starts["K"].shape[-1]
         place = {name: slice(size) for name, size in sizes.items()}
-        mine = data.isel(instance=slice(end - count, end), **place)
+        mine = data.isel(place | {"instance": slice(end - count, end)})
         found.append(mine.assign_coords(instance=one.tokens.instance_numbers))
     return found

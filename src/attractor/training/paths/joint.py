@@ -85,9 +85,7 @@ class JointLoss:
             self.ball.point(theta[: self.size]), self.head_ball.point(theta[self.size :]), data
         )
 
-    def at(
-        self, C: Float[Any, "p q"], c: Float[Any, "v 1"], data: JointData
-    ) -> Float[Array, ""]:
+    def at(self, C: Float[Any, "p q"], c: Float[Any, "v 1"], data: JointData) -> Float[Array, ""]:
         """The objective at points of both balls."""
         outputs = attention_outputs(C, data)
         margins = data.head_radius * data.rows.labels * (outputs @ c[:, 0])
@@ -210,7 +208,7 @@ class JointSearch(Search):
         gap, log_excess = optimality_of(self.fixed, self.geometry, self.width, C, fixed)
         outputs = HeadData(attention_outputs(C, data), data.rows.labels, data.head_radius)
         head_gap, value = _head_optimality(self.head, self.geometry, c, outputs)
-        # A gap that is not a number certifies nothing, and the larger of it and another would not say.
+        # A gap that is not a number certifies nothing, and must not be the smaller of two.
         largest = np.nan_to_num([float(gap), float(head_gap)], nan=np.inf).max()
         return float(largest), float(value), float(log_excess), C, c
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -48,7 +49,8 @@ def lowest_places(
         *(circle[chosen] for circle, chosen in zip(circles[1:], rest, strict=True)),
     )
     values = np.nan_to_num(search.values(radius, places), nan=np.inf)
-    around = minimum_filter(values.reshape(grid), size=3, mode=("nearest", *("wrap",) * count))
+    ends: Any = ("nearest", *("wrap",) * count)
+    around = minimum_filter(values.reshape(grid), size=3, mode=ends)
     valleys = np.flatnonzero((values == around.ravel()) & np.isfinite(values))
     for number in valleys[np.argsort(values[valleys], kind="stable")][:_KEPT]:
         yield tuple(ball[number] for ball in places)

@@ -7,8 +7,10 @@ ORDER = (
     "no_stationary_point",
     "global_convergence",
     "local_convergence",
+    "local_path",
     "joint_path",
     "several_optimal_tokens",
     "selected_direction",
     "rates",
+    "finite_offset",
 )

@@ -11,6 +11,7 @@ from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,
     LABELS_SEPARABLE,
     SOME_LABEL_BEYOND,
+    pure_selection,
 )
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.joint_paths import (
@@ -91,6 +92,14 @@ def _two_best_tokens() -> Case:
     return joint_training(all_labels_support=True).replace(tokens=tokens)
 
 
+def _better_mixture(case: Case) -> Case:
+    """The case with a token beside the first selected one that the label margin would gain from."""
+    keys = case.tokens.keys.copy()
+    keys[0, 0] = 0.0, 2.0
+    tokens = Tokens(keys, case.tokens.queries, case.tokens.labels)
+    return case.replace(tokens=tokens, chosen=Selection.from_index(tokens, [1, 1, 1]))
+
+
 def _tight_case() -> Case:
     return joint_training(all_labels_support=True)
 
@@ -113,7 +122,7 @@ JOINT_PATH = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path with all labels at the margin",
     summary="if all labels support the head, head and prompt tend to their max-margin directions",
-    assumptions=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT),
+    assumptions=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, pure_selection("all")),
     conclusion=Conclusion(
         _QUANTITY.format("the max-margin direction"), _tight, bound=1e-6, reason=_REASON
     ),
@@ -124,7 +133,11 @@ JOINT_PATH = Claim(
         reason=_REASON,
     ),
     data=lambda seed: [_tight_case()],
-    broken={**_BROKEN, "all labels support": _loose_case},
+    broken={
+        **_BROKEN,
+        "all labels support": _loose_case,
+        "pure selection is best": lambda: _better_mixture(_tight_case()),
+    },
     note="the ball of the head grows like the square of that of the prompt",
 )
 
@@ -133,7 +146,7 @@ RELAXED_JOINT_PATH = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path",
     summary="labels beyond the head's margin relax the prompt's problem to margins of zero",
-    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND),
+    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, pure_selection("support")),
     conclusion=Conclusion(
         _QUANTITY.format("the relaxed direction"), _relaxed, bound=1e-6, reason=_REASON
     ),
@@ -144,7 +157,11 @@ RELAXED_JOINT_PATH = Claim(
         reason=_REASON,
     ),
     data=lambda seed: [_loose_case()],
-    broken={**_BROKEN, "some label beyond the margin": _tight_case},
+    broken={
+        **_BROKEN,
+        "some label beyond the margin": _tight_case,
+        "pure selection is best": lambda: _better_mixture(_loose_case()),
+    },
     note="the head first: its ball grows like the square of that of the prompt",
 )
 
@@ -153,7 +170,7 @@ JOINT_PATH_AT_ANY_RATES = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path, read for any order of limits",
     summary="the relaxed direction is the limit however the two balls grow",
-    assumptions=_ASSUMPTIONS,
+    assumptions=(*_ASSUMPTIONS, pure_selection("support")),
     conclusion=Conclusion(
         _QUANTITY.format("the relaxed direction"), _relaxed_at_ratio, bound=1e-6, reason=_REASON
     ),
@@ -165,7 +182,7 @@ JOINT_PATH_AT_ANY_RATES = Claim(
     ),
     data=lambda seed: [_tight_case(), _loose_case()],
     holding=_tight_case,
-    broken=_BROKEN,
+    broken={**_BROKEN, "pure selection is best": lambda: _better_mixture(_tight_case())},
     note="fails where a label is beyond the margin and the head's ball grows too slowly",
 )
 
@@ -174,7 +191,7 @@ JOINT_ORDER_OF_LIMITS = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path at a fixed ratio of radii",
     summary="at r = c R, c between 0 and a critical ratio, the direction depends on c",
-    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND),
+    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, pure_selection("support")),
     conclusion=Conclusion(
         _QUANTITY.format("the direction of largest joint margin at that ratio"),
         _between,
@@ -185,6 +202,10 @@ JOINT_ORDER_OF_LIMITS = Claim(
         _QUANTITY.format("the max-margin direction"), _plain_at_ratio, bound=1e-6, reason=_REASON
     ),
     data=lambda seed: [_loose_case()],
-    broken={**_BROKEN, "some label beyond the margin": _tight_case},
+    broken={
+        **_BROKEN,
+        "some label beyond the margin": _tight_case,
+        "pure selection is best": lambda: _better_mixture(_loose_case()),
+    },
     note="derived, not quoted; measured at half the critical ratio",
 )

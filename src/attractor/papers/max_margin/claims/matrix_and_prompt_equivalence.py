@@ -82,6 +82,7 @@ def _data(seed: int, *, shared: bool = True) -> Case:
     keys = random.standard_normal((3, 4, 4))
     scores = random.standard_normal((3, 4))
     u = random.standard_normal(4)
+    u *= 2 / np.linalg.norm(u)
     queries = np.tile(u, (3, 1)) if shared else random.standard_normal((3, 4))
     return Case.from_scores(
         keys, scores, queries=queries, parameterization="W", about=f"random data, seed {seed}"

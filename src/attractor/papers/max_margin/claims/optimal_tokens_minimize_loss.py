@@ -94,7 +94,7 @@ OPTIMAL_TOKENS_MINIMIZE_LOSS = Claim(
         three_sequences(),
         one_sequence(equal_scores=False),
         two_scores(5.0),
-        *(random_prompt_data(number) for number in range(seed, seed + 3)),
+        *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
     ],
     broken={
         "parameterization": lambda: three_sequences().replace(parameterization="KQ"),
@@ -106,13 +106,13 @@ LEAST_LOSS_AT_INFINITY = Claim(
     name="max-margin/least-loss-at-infinity",
     paper=MAX_MARGIN,
     statement="optimal tokens minimize the training loss",
-    summary="along the max-margin direction the loss tends to that of the best tokens, like exp(-R)",
+    summary="along the max-margin direction the loss falls to that of the best tokens like exp(-R)",
     assumptions=(trains("p", "W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
     conclusion=Conclusion(
         "distance from -1 of the slope of log(L(R p) - L_best) in R, p the margin solution",
         _decay_along_solution,
         bound=0.01,
-        reason="between R = 1,000 and 2,000, m tokens just off the margin change it by log(m) / 1000",
+        reason="from R = 1,000 to 2,000, m tokens just off the margin change it by log(m) / 1000",
     ),
     control=Conclusion(
         "the same along a direction just past a support token's margin",

@@ -1,3 +1,11 @@
 """Its claims, in the order of the text."""
 
-ORDER: tuple[str, ...] = ()
+ORDER = (
+    "identity",
+    "descent",
+    "regularization_path",
+    "local_convergence",
+    "rates",
+    "endpoints",
+    "joint_path",
+)

@@ -52,7 +52,9 @@ BROKEN: Mapping[str, Callable[[], Case]] = {
     "mirror descent": lambda: random_case(0).replace(optimizer="sign descent:learning_rate=0.1"),
     "one token a row": lambda: _several_tokens(random_case(0)),
     "locally optimal": lambda: random_case(0).replace(chosen=next_to_selection(random_case(0))),
-    "close start": lambda: random_case(0).replace(initial=-50 * random_case(0).solution(Lp(1.75)).W),
+    "close start": lambda: random_case(0).replace(
+        initial=-50 * random_case(0).solution(Lp(1.75)).W
+    ),
     "small steps": lambda: with_exponent(random_case(0), 1.75).replace(
         optimizer="mirror descent:p=1.75,learning_rate=100"
     ),

@@ -1,3 +1,10 @@
 """Its figures, in the order of the text."""
 
-ORDER = ("directional_divergence", "divergence_table", "entry_paths", "joint_probabilities", "joint_paths", "key_query")
+ORDER = (
+    "directional_divergence",
+    "divergence_table",
+    "entry_paths",
+    "joint_probabilities",
+    "joint_paths",
+    "key_query",
+)

@@ -82,7 +82,9 @@ def _draw(data: xr.Dataset) -> Figure:
         axes.set_xlabel("iteration")
     for row in rows:
         row[0].set_ylabel("directional divergence")
-    figure.legend(handles=_handles(published), loc="outside lower center", ncols=3 if published else 4)
+    figure.legend(
+        handles=_handles(published), loc="outside lower center", ncols=3 if published else 4
+    )
     return figure
 
 
@@ -106,7 +108,9 @@ def _panel(axes: Axes, step: xr.DataArray, divergence: xr.DataArray, p: float) -
 
 
 def _handles(published: bool) -> list[Line2D]:
-    handles = [Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS]
+    handles = [
+        Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS
+    ]
     handles.append(
         Line2D([], [], color=tint(COLORS["gray"], 0.3), linewidth=2.4, label="limit of the curve")
     )

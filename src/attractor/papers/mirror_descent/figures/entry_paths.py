@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -98,7 +99,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         at_least("share of runs that end on the optimal tokens", exact["optimal"].mean(), 1.0),
         at_most("largest divergence from the solution of the own norm, at the end", worst, 4e-3),
     ]
-    off = np.abs(_slope(exact["path"].isel(record=-1)) - _slope(exact["ray"]))
+    off = abs(_slope(exact["path"].isel(record=-1)) - _slope(exact["ray"]))
     nearest = (off.idxmin("solution") == off["p"]).mean()
     text = "share of runs whose entries end nearest to the ray of their own norm"
     found.append(at_least(text, nearest, 1.0))
@@ -121,7 +122,9 @@ def _draw(data: xr.Dataset) -> Figure:
         whole.set_xlabel("$W_{23}$")
     for axes in panels[:, 0]:
         axes.set_ylabel("$W_{45}$")
-    handles = [Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS]
+    handles = [
+        Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS
+    ]
     if PUBLISHED in data["kernel"]:
         handles.append(Line2D([], [], label=PUBLISHED, **_STOPPED))
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
@@ -136,14 +139,14 @@ def _panel(axes: Axes, panel: xr.Dataset, p: float, end: float, arrows: Sequence
     paths = {kind: _until(panel.sel(kernel=kind), end) for kind in kinds}
     frame(axes, *(path["path"] for path in paths.values()), ratio=0.78, equal=False)
     for other in EXPONENTS:
-        thin = {} if other == p else {"linewidth": 1.2}
+        thin: dict[str, Any] = {} if other == p else {"linewidth": 1.2}
         ray(axes, panel["ray"].sel(solution=other, kernel=EXACT), f"l_{other:g}", **thin)
     exact = paths[EXACT]
     steps = exact["step"].values
     trajectory(axes, exact["path"], f"l_{p:g}", steps=steps, arrows=arrows, start=False)
     if PUBLISHED in paths:
         points = paths[PUBLISHED]["path"].transpose("entry", "record").values
-        marked = {} if end == STEPS[p] else {"marker": ""}
+        marked: dict[str, Any] = {} if end == STEPS[p] else {"marker": ""}
         axes.plot(*points, zorder=3.5, **(_STOPPED | marked))
 
 
@@ -155,16 +158,16 @@ def _caption(data: xr.Dataset) -> str:
     exact = data.sel(kernel=EXACT).isel(record=-1)
     parts = "; ".join(
         f"p = {p:g}: {float(_slope(end['path'])):.4f} against "
-        f"{float(_slope(end['ray'].sel(solution=p))):.4f}, divergence {float(end['divergence']):.2g}, "
-        f"norm {float(end['norm']):.4g}"
+        f"{float(_slope(end['ray'].sel(solution=p))):.4f}, divergence "
+        f"{float(end['divergence']):.2g}, norm {float(end['norm']):.4g}"
         for p in EXPONENTS
         for end in [exact.sel(p=p)]
     )
     text = (
         f"Entries in row 2, column 3 and in row 4, column 5 of W under normalized mirror descent "
         f"from W = 0 on one random data set, with the rays of the max-margin solutions (pale; that "
-        f"of the own norm wide); arrows at four steps. Slope of the two entries at the end of the run against that of "
-        f"the ray: {parts}."
+        f"of the own norm wide); arrows at four steps. Slope of the two entries at the end of the "
+        f"run against that of the ray: {parts}."
     )
     if PUBLISHED not in data["kernel"]:
         return text

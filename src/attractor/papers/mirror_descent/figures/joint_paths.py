@@ -14,7 +14,7 @@ from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.roles import look, role_of
+from attractor.plots.roles import look
 from attractor.plots.style import PAGE
 
 W_ARROWS = {1.75: (20, 30, 38), 2.0: (20, 40, 60), 3.0: (15, 60, 130)}

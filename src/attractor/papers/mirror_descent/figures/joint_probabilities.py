@@ -27,7 +27,9 @@ def _compute(request: Request) -> xr.Dataset:
 def _readings(data: xr.Dataset) -> list[Reading]:
     shown = data.isel(record=_SHOWN)
     found = [
-        at_least(f"least {name} after {_SHOWN} iterations", shown[variable].sel(kernel=EXACT).min(), 0.99)
+        at_least(
+            f"least {name} after {_SHOWN} iterations", shown[variable].sel(kernel=EXACT).min(), 0.99
+        )
         for variable, name in _PANELS.items()
     ]
     if PUBLISHED in data["kernel"]:
@@ -40,7 +42,9 @@ def _readings(data: xr.Dataset) -> list[Reading]:
 
 def _draw(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 2.5))
-    for axes, (variable, name) in zip(figure.subplots(1, 2, sharey=True), _PANELS.items(), strict=True):
+    for axes, (variable, name) in zip(
+        figure.subplots(1, 2, sharey=True), _PANELS.items(), strict=True
+    ):
         for p in EXPONENTS:
             run = data.sel(p=p).isel(record=slice(_SHOWN + 1))
             axes.plot(

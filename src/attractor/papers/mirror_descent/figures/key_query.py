@@ -63,7 +63,9 @@ def _compute(request: Request) -> xr.Dataset:
                 {"instance": tokens.instance_numbers},
             ).expand_dims(p=[p])
         )
-    return xr.concat(found, dim="p")
+    whole = xr.concat(found, dim="p")
+    assert isinstance(whole, xr.Dataset)
+    return whole
 
 
 def _margin_ratios(

@@ -1,15 +1,18 @@
 """Its claims, in the order of the text."""
 
 ORDER = (
-    "global_path",
-    "no_stationary_point",
-    "global_convergence",
-    "local_convergence",
-    "large_start",
+    "smooth_gradient",
     "feasible_when_wide",
     "rank",
     "norms",
-    "concave_head",
+    "global_path",
+    "no_stationary_point",
+    "global_convergence",
+    "good_first_gradient",
+    "large_start",
+    "local_convergence",
     "wide_is_global",
     "key_query_training",
+    "several_tokens",
+    "concave_head",
 )

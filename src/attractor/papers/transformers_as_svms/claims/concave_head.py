@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -126,7 +125,8 @@ def _drawn(seed: int, length: int = 10) -> tuple[Tokens, LinearHead]:
 
 def _between_gaps(seed: int) -> Case:
     """The first of many random draws that has a lambda between its score gaps."""
-    for number in itertools.count(100 * seed):
+    number = 100 * seed
+    while True:
         tokens, head = _drawn(number)
         v = np.asarray(head.weight)
         gaps = -np.diff(np.sort(tokens.values[0] @ v)[::-1])
@@ -135,6 +135,7 @@ def _between_gaps(seed: int) -> Case:
             penalty = float(gaps[0] + highest) / 2
             about = f"orthonormal tokens, lambda = {penalty:.3g}, draw {number}"
             return Case(tokens, ConcaveHead(v, penalty), "W", about=about)
+        number += 1
 
 
 def _changed(**arrays: np.ndarray) -> Case:
@@ -148,7 +149,7 @@ CONCAVE_HEAD_KEEPS_SEVERAL = Claim(
     name="transformers-as-svms/concave-head",
     paper=TRANSFORMERS_AS_SVMS,
     statement="heads that make attention select several tokens",
-    summary="with the head v^T x - lambda |x|^2 and lambda between score gaps, 2 to tau tokens stay",
+    summary="with the head v^T x - lambda |x|^2, lambda between score gaps, 2 to tau tokens stay",
     assumptions=(
         ONE_ROW,
         CONCAVE_HEAD,

@@ -49,7 +49,7 @@ KEY_QUERY_TRAINING = Claim(
     name="transformers-as-svms/key-query-training",
     paper=TRANSFORMERS_AS_SVMS,
     statement="experiment: gradient descent on keys and queries",
-    summary="1,000 normalized steps on (K, Q) reach the nuclear solution up to a correlation of .99",
+    summary="1,000 normalized steps on (K, Q) reach the nuclear solution to a correlation of .99",
     assumptions=(trains("KQ"), SCORES_DIFFER),
     conclusion=Conclusion(
         "mean correlation with the nuclear solutions of the tokens reached",

@@ -22,7 +22,7 @@ def _parallel(case: Case) -> Check:
     second = float(values[1] / values[0]) if len(values) > 1 and values[0] > 0 else 0.0
     return Check(
         second <= _ROUNDING,
-        f"of the singular values of {int(rows.sum())} queries the second is {second:.3g} of the first",
+        f"{int(rows.sum())} queries, their second singular value {second:.3g} of the first",
     )
 
 

@@ -125,10 +125,8 @@ WIDE_IS_GLOBAL = Claim(
     ),
     data=lambda seed: [
         _sizes(seed, (4, 4, 20)),
-        _sizes(seed, (4, 4, 50)),
         _sizes(seed, (5, 5, 50)),
         _sizes(seed, (5, 5, 50), "KQ"),
-        _sizes(seed, (10, 5, 50)),
         _sizes(seed, (5, 10, 50)),
     ],
     broken={

@@ -6,4 +6,10 @@ ORDER = (
     "rank",
     "local_convergence",
     "margins_and_sample_size",
+    "global_selection",
+    "convergence_types",
+    "key_query_width",
+    "several_tokens",
+    "concave_head",
+    "sequences",
 )

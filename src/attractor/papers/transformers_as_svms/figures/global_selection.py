@@ -36,7 +36,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
     easiest = high.isel(size=(high["n"].values == 5) & (high["T"].values == 5))
     rise = high.values - low.values
     larger = [_at(share, pair, last) for panel in _PANELS.values() for pair in panel[1:]]
-    alike = np.corrcoef(*(share.sel(parameterization=name).values for name in _DASHES))[0, 1]
+    alike = np.corrcoef(share.transpose("parameterization", "size").values)[0, 1]
     lost = int(((data["optimal"] == 1) & (data["separable"] == 0)).sum())
     return [
         at_least(f"n = T = 5, d = {last}: share at the optimal tokens", easiest.min(), 0.85),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -63,7 +61,7 @@ def _trained(request: Request, kernel: str) -> xr.Dataset:
         record=[steps],
         **descent("KQ", as_published=published),
     )
-    measured = [_measured(one, end) for one, end in zip(sets, ends, strict=True)]
+    measured = [held_against_nuclear(one, end) for one, end in zip(sets, ends, strict=True)]
     shape = (len(pairs), len(widths), len(seeds))
     return xr.Dataset(
         {
@@ -82,8 +80,17 @@ def _trained(request: Request, kernel: str) -> xr.Dataset:
     )
 
 
-def _measured(one: DataSets, end: xr.Dataset) -> dict[str, np.ndarray]:
-    """``K Q^T`` held against the nuclear solution for the tokens it attends to most."""
+def held_against_nuclear(one: DataSets, end: xr.Dataset) -> dict[str, np.ndarray]:
+    """``K Q^T`` held against the nuclear solution for the tokens it attends to most.
+
+    Args:
+        one: The data sets.
+        end: The records of training, the last of which counts.
+
+    Returns:
+        For each data set ``correlation`` and ``margin_ratio``, NaN without a solution; the ``rank``
+        of the solution, -1 without one; and the Frobenius ``norm``.
+    """
     selection = Selection.from_index(one.tokens, end["attended"].values[:, -1, :, 0])
     solution = solve(MarginProblem.from_selection(one.tokens, selection), Nuclear())
     solved = np.isfinite(solution.value)
@@ -135,7 +142,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
 def _draw(data: xr.Dataset) -> Figure:
     kernels = [str(kernel) for kernel in data["kernel"].values]
     figure = Figure(figsize=(PAGE, 0.3 + 3.9 * len(kernels)))
-    places: list[Any] = list(np.atleast_1d(figure.subfigures(len(kernels), 1)))
+    places = figure.subfigures(len(kernels), 1, squeeze=False)[:, 0]
     panels: list[Axes] = []
     lowest = (1 - data).quantile(0.1, "data_set").min()
     for part, kernel in zip(places, kernels, strict=True):
@@ -195,7 +202,7 @@ def _caption(data: xr.Dataset) -> str:
     ends = exact.isel(width=-1).mean(("size", "data_set"))
     text = (
         f"Training of keys and queries of width m on {data.sizes['data_set']} data sets of random "
-        f"unit tokens in dimension {_DIMENSION}, held against the solution of smallest nuclear norm "
+        f"unit tokens in dimension {_DIMENSION}, held against the solution in the nuclear norm "
         "with no bound on the rank, for the tokens attended to most: means over data sets, lines "
         "from the 10th to the 90th percentile. Dotted: mean rank of these solutions, which are of "
         f"ranks {int(ranks.min())} to {int(ranks.max())} and on average well below the number n of "
@@ -211,8 +218,9 @@ def _caption(data: xr.Dataset) -> str:
     return (
         f"{text} As published: plain gradients with 2.2e-16 added to their norms, and a penalty of "
         f"2.2e-16 (||K||^2 + ||Q||^2) that stops K Q^T at norm {norms[1]:.0f}, where exact descent "
-        f"goes on to {norms[0]:.0f}. It ends nearer by correlation ({float(ends['correlation']):.4f}) "
-        f"and farther by margin ({float(ends['margin_ratio']):.4f})."
+        f"goes on to {norms[0]:.0f}. It ends nearer by correlation, "
+        f"{float(ends['correlation']):.4f}, and farther by margin, "
+        f"{float(ends['margin_ratio']):.4f}."
     )
 
 

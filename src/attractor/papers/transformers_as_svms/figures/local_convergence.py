@@ -61,7 +61,6 @@ def _one(request: Request, tokens: Tokens, head: LinearHead, name: str, steps: i
         tokens,
         head,
         steps=steps,
-        seed=request.seed,
         record=[step for step in _RECORD if step <= steps],
         checkpoint=request.checkpoint(name),
         progress=request.progress,

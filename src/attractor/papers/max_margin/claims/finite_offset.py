@@ -1,0 +1,68 @@
+"""Beside its ray, normalized gradient descent settles at a finite offset."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.analysis.offset import measured_offsets, predicted_offsets
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.max_margin.claims.local_convergence import LOCAL_CONVERGENCE
+from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
+from attractor.papers.measurements.directions import trained
+from attractor.papers.paper import MAX_MARGIN
+
+
+def _offsets(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets reached and predicted, at the support tokens; none where others are selected."""
+    shape = (case.tokens.key_dimension, case.tokens.query_dimension)
+    start = np.zeros(shape[0] if case.parameterization == "p" else shape)
+    W = trained(case, seed, initial=start).W()[0, 0]
+    reached = np.where(case.tokens.mask, case.tokens.scores(W), -np.inf).argmax(-1)
+    if not np.take_along_axis(case.selection.mask, reached[..., None], -1).all():
+        return np.zeros(0), np.zeros(0)
+    predicted = predicted_offsets(case.tokens, case.head, case.solution()).margins
+    told = np.isfinite(predicted)
+    return measured_offsets(W, case.solution())[told], predicted[told]
+
+
+def _error(case: Case, seed: int) -> Measurement:
+    found, predicted = _offsets(case, seed)
+    details = {"reached": found.tolist(), "predicted": predicted.tolist()}
+    return Measurement(
+        float(np.abs(found - predicted).max(initial=0.0)), max(len(found) - 1, 0), details
+    )
+
+
+def _difference_of_margins(case: Case, seed: int) -> Measurement:
+    found, _ = _offsets(case, seed)
+    return Measurement(float(np.abs(found).max(initial=0.0)), max(len(found) - 1, 0))
+
+
+FINITE_OFFSET = Claim(
+    name="max-margin/finite-offset",
+    paper=MAX_MARGIN,
+    statement="finite offset of normalized gradient descent",
+    summary="normalized descent runs beside its ray, where loss and score gaps meet multipliers",
+    assumptions=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    conclusion=Conclusion(
+        "largest error of the margins of what is orthogonal to the solution, at support tokens",
+        _error,
+        bound=1e-4,
+        reason="what is left of tokens beyond the margin, whose weight has fallen by exp(-20)",
+    ),
+    control=Conclusion(
+        "largest such margin, as if all support tokens came to the same",
+        _difference_of_margins,
+        bound=1e-4,
+        reason="as for the offset",
+    ),
+    data=lambda seed: [
+        three_sequences(),
+        *(two_scores(score) for score in (2.0, 5.0, 10.0)),
+        *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
+    ],
+    broken=LOCAL_CONVERGENCE.broken,
+    note="derived, not quoted; one support token alone leaves nothing to be measured",
+)

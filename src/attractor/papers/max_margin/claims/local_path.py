@@ -1,0 +1,203 @@
+"""The regularization path in a narrow cone around a direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attractor.margin import attracting_cone
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.max_margin.claims.local_convergence import (
+    LOCAL_CONVERGENCE,
+    every_locally_optimal,
+    second_token,
+)
+from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
+from attractor.papers.measurements.near_misses import turned
+from attractor.papers.paper import MAX_MARGIN
+from attractor.selection import Selection
+from attractor.training import local_path
+
+_NARROW = (1e-3, 1e-5)
+"""Openings around directions of which it is claimed for every small one."""
+_FAR = (1000.0, 10000.0)
+"""Radii, in norms of the solution."""
+
+
+def _shares(case: Case, seed: int, direction: Any, opening: float, radii: Any) -> np.ndarray:
+    """The angle to the axis of the cone, as a share of the largest in it, at every radius."""
+    run = local_path(
+        case.tokens,
+        case.head,
+        direction,
+        opening,
+        radii=radii,
+        parameterization=case.parameterization,
+        seed=seed,
+    )
+    return run.data["angle"].to_numpy()[0, 0] / np.arccos(1 - opening)
+
+
+def _inside(case: Case, seed: int, *, aside: bool = False) -> Measurement:
+    """The share in the attracting cone, or in the same cone around a direction on its edge."""
+    cone = attracting_cone(case.tokens, case.head, case.selection, case.solution())
+    opening = float(cone.opening)
+    axis = case.solution().W
+    if aside:
+        axis = turned(axis, np.arccos(1 - opening), seed)
+    radii = float(cone.radius) * np.array([1.0, 10.0, 100.0, 1000.0])
+    shares = _shares(case, seed, axis, opening, radii)
+    details = {"opening": opening, "radii": radii.tolist(), "shares": shares.tolist()}
+    return Measurement(float(shares[-1]), 1, details)
+
+
+def _at_edge(case: Case, seed: int, direction: np.ndarray | None) -> Measurement:
+    """The least share over narrow cones and large radii."""
+    if direction is None:
+        return Measurement(np.nan)
+    radii = np.array(_FAR) * float(case.solution().value)
+    shares = [_shares(case, seed, direction, opening, radii) for opening in _NARROW]
+    details = {"openings": list(_NARROW), "shares": [each.tolist() for each in shares]}
+    return Measurement(float(np.min(shares)), len(shares) * len(radii), details)
+
+
+def _best_direction(case: Case) -> np.ndarray | None:
+    solution = case.solution(selection=case.optimal)
+    return solution.W if np.isfinite(solution.value) else None
+
+
+def _support_token_scores_higher(case: Case) -> Check:
+    check = LOCALLY_OPTIMAL.check(case)
+    if check.met:
+        return Check(False, check.found)
+    scores, solution = case.scores, case.solution()
+    kept = np.where(case.selection.mask, scores, -np.inf).max(-1, keepdims=True)
+    gain = float(np.where(solution.support_tokens, scores - kept, -np.inf).max())
+    scale = float(np.abs(scores[case.tokens.mask]).max())
+    return Check(gain > 1e-9 * scale, f"a support token scores higher by {gain:.3g}")
+
+
+SUPPORT_TOKEN_SCORES_HIGHER = Assumption(
+    "a support token scores higher",
+    "Some support token of the selection has a higher score than the selected one.",
+    _support_token_scores_higher,
+)
+
+
+def worst_token() -> Case:
+    """One sequence whose third token, of the lowest score, is selected."""
+    case = one_sequence(equal_scores=False)
+    return case.replace(
+        chosen=Selection.from_index(case.tokens, [2]), about=f"{case.about}, third token"
+    )
+
+
+def _not_locally_optimal(seed: int) -> Case:
+    """Random data with a selection that a support token of the first row outscores."""
+    case = random_prompt_data(seed, 3, 4, 8)
+    index = case.optimal.index.copy()
+    solution = case.solution(selection=case.optimal)
+    row = np.flatnonzero(solution.support_tokens[:, 0].any(-1))[0]
+    index[row] = np.flatnonzero(solution.support_tokens[row, 0])[0]
+    chosen = Selection.from_index(case.tokens, index)
+    return case.replace(chosen=chosen, about=f"{case.about}, tokens {index.tolist()}")
+
+
+LOCAL_PATH = Claim(
+    name="max-margin/local-path",
+    paper=MAX_MARGIN,
+    statement="local regularization path",
+    summary="in a small cone around a locally optimal direction, the path tends to that direction",
+    assumptions=LOCAL_CONVERGENCE.assumptions,
+    conclusion=Conclusion(
+        "angle of the path to the direction, as a share of the largest in the cone",
+        _inside,
+        bound=0.05,
+        reason="it falls like c / R, here at 1,000 times the radius from which descent is held",
+    ),
+    control=Conclusion(
+        "that share in the same cone around a direction on the edge of this one",
+        lambda case, seed: _inside(case, seed, aside=True),
+        bound=0.05,
+        reason="as for the direction itself",
+    ),
+    data=lambda seed: [
+        second_token(),
+        one_sequence(equal_scores=False),
+        three_sequences(),
+        *every_locally_optimal(random_prompt_data(seed, 3, 4, 8)),
+    ],
+    broken=LOCAL_CONVERGENCE.broken,
+    note="wider cones may hold directions of better tokens, and there it fails as it should",
+)
+
+LOCAL_PATH_CONVERSE = Claim(
+    name="max-margin/local-path-converse",
+    paper=MAX_MARGIN,
+    statement="converse for local regularization paths",
+    summary="around a solution that is not locally optimal the path leaves every small cone",
+    assumptions=(
+        trains("p", "W"),
+        ONE_TOKEN_A_ROW,
+        FEASIBLE,
+        SUPPORT_TOKEN_SCORES_HIGHER,
+    ),
+    conclusion=Conclusion(
+        "least angle of the path to the direction, as a share of the largest in the cone",
+        lambda case, seed: _at_edge(case, seed, case.solution().W),
+        bound=0.999,
+        sense=">=",
+        reason="the minimizer lies on the edge, to rounding, however small the cone",
+    ),
+    control=Conclusion(
+        "that share around the direction of the best tokens",
+        lambda case, seed: _at_edge(case, seed, _best_direction(case)),
+        bound=0.999,
+        sense=">=",
+        reason="as for the selection",
+    ),
+    data=lambda seed: [
+        worst_token(),
+        *(_not_locally_optimal(number) for number in range(seed, seed + 3)),
+    ],
+    broken={
+        **{
+            name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "one token a row")
+        },
+        "feasible": LOCAL_CONVERGENCE.broken["feasible"],
+        "a support token scores higher": second_token,
+    },
+    note="tokens of the same score are left out: among them nothing is decided by the loss",
+)
+
+LOCAL_PATH_ELSEWHERE = Claim(
+    name="max-margin/local-path-elsewhere",
+    paper=MAX_MARGIN,
+    statement="converse for local regularization paths",
+    summary="around a direction that solves no margin problem the path leaves every small cone",
+    assumptions=(trains("p", "W"), FEASIBLE),
+    conclusion=Conclusion(
+        "least share of the largest angle, around the solution turned by 0.1",
+        lambda case, seed: _at_edge(case, seed, turned(case.solution().W, 0.1, seed)),
+        bound=0.999,
+        sense=">=",
+        reason="the minimizer lies on the edge, to rounding, however small the cone",
+    ),
+    control=Conclusion(
+        "that share around the direction of the best tokens",
+        lambda case, seed: _at_edge(case, seed, _best_direction(case)),
+        bound=0.999,
+        sense=">=",
+        reason="as for the turned direction",
+    ),
+    data=lambda seed: [
+        one_sequence(equal_scores=False),
+        three_sequences(),
+        random_prompt_data(seed, 3, 4, 8),
+    ],
+    broken={name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "feasible")},
+)

@@ -1,0 +1,67 @@
+"""Gradients of the logistic loss as plain numbers, straight from the formula, and their flow."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from scipy.integrate import solve_ivp
+from scipy.special import expit, softmax
+
+from attractor.attention import ConcaveHead, LinearHead
+from attractor.papers.case import Case
+
+_TOLERANCE = 1e-7
+
+
+def loss_gradients(
+    case: Case, matrices: Float[np.ndarray, "batch d e"]
+) -> Float[np.ndarray, "batch d e"]:
+    """``mean_ik l'(f_ik) sum_t s_t (gamma_t - sum_u s_u gamma_u) x_t z_k^T``.
+
+    Here ``f_ik = y h(o_ik)`` at the output ``o_ik = sum_t s_t v_t``, and ``gamma_t = y grad
+    h(o_ik)^T v_t``, which is the token score if the head is linear. Right to rounding relative
+    to the largest that gradients get; far out they may vanish.
+    """
+    tokens, head = case.tokens, case.head
+    assert isinstance(head, LinearHead | ConcaveHead) and tokens.labels is not None
+    weights = softmax(np.where(tokens.mask, tokens.scores(matrices), -np.inf), axis=-1)
+    outputs = weights @ tokens.values
+    slopes = np.asarray(head.weight)
+    if isinstance(head, ConcaveHead):
+        slopes = slopes - 2 * np.asarray(head.penalty) * outputs
+    slopes = np.broadcast_to(slopes, outputs.shape)
+    gamma = tokens.labels[..., None] * (slopes @ tokens.values.mT)
+    predictions = tokens.labels * np.asarray(head(outputs))
+    means = (weights * gamma).sum(-1, keepdims=True)
+    pulls = -expit(-predictions)[..., None] * weights * (gamma - means)
+    products = np.einsum("bikt,itd,ike->bde", pulls, tokens.keys, tokens.queries)
+    return products / predictions[0].size
+
+
+def flow(case: Case, log_times: Float[np.ndarray, "time"]) -> Float[np.ndarray, "time d e"]:
+    """The gradient flow of W from zero at given logarithms of time, up to about 25.
+
+    It settles where steps of constant length go to and fro. Beyond e^25, gradients that balance
+    are lost in rounding.
+
+    Args:
+        case: The data.
+        log_times: Increasing; the flow itself starts at exp(-5), from zero.
+    """
+    shape = (case.tokens.key_dimension, case.tokens.query_dimension)
+
+    def velocity(log_time: float, W: np.ndarray) -> np.ndarray:
+        return -np.exp(log_time) * loss_gradients(case, W.reshape(1, *shape)).ravel()
+
+    found = solve_ivp(
+        velocity,
+        (-5.0, float(log_times[-1])),
+        np.zeros(shape[0] * shape[1]),
+        method="LSODA",
+        t_eval=log_times,
+        rtol=_TOLERANCE,
+        atol=_TOLERANCE,
+    )
+    if not found.success:
+        return np.full((len(log_times), *shape), np.nan)
+    return found.y.T.reshape(-1, *shape)

@@ -1,0 +1,83 @@
+"""Single steps of mirror descent: potentials, losses and gradients, and where a step leads."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attractor.attention import AttentionMatrix, get_loss, scaled_gradient
+from attractor.attention.rows import attention_rows
+from attractor.attention.scaled import magnitude
+from attractor.attention.scaled_gradient import mean_loss
+from attractor.geometry import Lp
+from attractor.papers.case import Case
+from attractor.precision import double_precision
+from attractor.training import mirror_descent
+
+
+class LossAt(NamedTuple):
+    """The logistic loss and its gradient at given matrices.
+
+    Attributes:
+        value: The loss.
+        gradient: Its gradient.
+    """
+
+    value: Float[np.ndarray, "batch"]
+    gradient: Float[np.ndarray, "batch d e"]
+
+
+def loss_at(case: Case, W: Float[np.ndarray, "batch d e"]) -> LossAt:
+    """The logistic loss of a case and its gradient."""
+    with double_precision():
+        rows = attention_rows(case.tokens)
+        found = _losses(jnp.asarray(W), case.head, rows)
+        return LossAt(*(np.asarray(each) for each in found))
+
+
+def step_from(
+    case: Case, W: Float[np.ndarray, "batch d e"], p: float, learning_rate: float
+) -> Float[np.ndarray, "batch d e"]:
+    """Where one unnormalized step of the optimizer ``mirror_descent`` leads."""
+    with double_precision():
+        rows = attention_rows(case.tokens)
+        return np.asarray(_steps(p, learning_rate, jnp.asarray(W), case.head, rows))
+
+
+def potential_divergence(
+    U: Float[np.ndarray, "*batch d e"], W: Float[np.ndarray, "*batch d e"], p: float
+) -> Float[np.ndarray, "*batch"]:
+    """``D_psi(U, W) = psi(U) - psi(W) - <grad psi(W), U - W>`` with ``psi = sum |W_ij|^p / p``."""
+    image = Lp(p).mirror_map(W)
+    terms = np.abs(U) ** p / p + (1 - 1 / p) * np.abs(W) ** p - image * U
+    return terms.sum((-1, -2))
+
+
+@jax.jit
+def _losses(W: Array, head: Any, rows: Any) -> tuple[Array, Array]:
+    return jax.vmap(lambda one: (_loss(one, head, rows), _gradient(one, head, rows)))(W)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _steps(p: float, learning_rate: float, W: Array, head: Any, rows: Any) -> Array:
+    optimizer = mirror_descent(learning_rate, p, normalize=False)
+
+    def one(W: Array) -> Array:
+        gradient = scaled_gradient(AttentionMatrix(), get_loss("logistic"), W, head, rows)
+        return optimizer.step(gradient.attention, optimizer.init(W), W)[0]
+
+    return jax.vmap(one)(W)
+
+
+def _loss(W: Array, head: Any, rows: Any) -> Array:
+    return mean_loss(AttentionMatrix(), get_loss("logistic"), W, head, rows)
+
+
+def _gradient(W: Array, head: Any, rows: Any) -> Array:
+    found = scaled_gradient(AttentionMatrix(), get_loss("logistic"), W, head, rows)
+    return magnitude(found.attention)

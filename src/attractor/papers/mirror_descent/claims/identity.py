@@ -1,0 +1,86 @@
+"""What one step of mirror descent does to the divergence from any matrix, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import trains
+from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence, step_from
+from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
+from attractor.papers.mirror_descent.data import random_case
+from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
+from attractor.papers.mirror_descent.training import steps_known
+from attractor.papers.paper import MIRROR_DESCENT as PAPER
+
+_NORMS = (0.1, 1.0, 5.0, 30.0)
+_EACH = 50
+_BOUND = 1e-12
+_REASON = "an identity, but for a few roundings of its largest term"
+
+
+def _matrices(case: Case, seed: int, purpose: int) -> np.ndarray:
+    """Random matrices of several norms; of the case's start as well, if it has one."""
+    random = np.random.default_rng([seed, purpose])
+    shape = (case.tokens.key_dimension, case.tokens.query_dimension)
+    drawn = random.standard_normal((len(_NORMS), _EACH, *shape))
+    drawn *= np.array(_NORMS)[:, None, None, None]
+    return drawn.reshape(-1, *shape)
+
+
+def _difference(case: Case, seed: int, off: float) -> Measurement:
+    """Left less right side, over the largest term, with the potential of exponent ``p + off``."""
+    p, rate = steps_known(case)
+    U, W = _matrices(case, seed, 3), _matrices(case, seed, 5)
+    after = step_from(case, W, p, rate)
+    before, behind = loss_at(case, W), loss_at(case, after)
+    q = p + off
+    risen = behind.value - before.value
+    along = (before.gradient * (after - W)).sum((-1, -2))
+    terms = [
+        potential_divergence(U, W, q),
+        -potential_divergence(U, after, q),
+        -(potential_divergence(after, W, q) - rate * (risen - along)),
+        rate * (before.gradient * (U - W)).sum((-1, -2)),
+        -rate * risen,
+    ]
+    largest = np.max([np.abs(term) for term in terms], axis=0)
+    relative = np.abs(np.sum(terms, axis=0)) / largest
+    return Measurement(float(relative.max()), len(W), {"p": p, "learning rate": rate})
+
+
+def _exact(case: Case, seed: int) -> Measurement:
+    return _difference(case, seed, 0.0)
+
+
+def _with_another_potential(case: Case, seed: int) -> Measurement:
+    return _difference(case, seed, 0.01)
+
+
+STEP_IDENTITY = Claim(
+    name="mirror-descent/step-identity",
+    paper=PAPER,
+    statement="identity of one step of mirror descent",
+    summary="a step changes the divergence from any U by what potential, gradient and loss say",
+    assumptions=(trains("W"), MIRROR_DESCENT),
+    conclusion=Conclusion(
+        "difference of the sides of D(U, W) = D(U, W+) + D_(psi - eta L)(W+, W) "
+        "- eta <grad L, U - W> + eta (L+ - L), relative to the largest term",
+        _exact,
+        bound=_BOUND,
+        reason=_REASON,
+    ),
+    control=Conclusion(
+        "the same with the potential of the exponent p + 0.01",
+        _with_another_potential,
+        bound=_BOUND,
+        reason=_REASON,
+    ),
+    data=lambda seed: [
+        random_case(4 * seed),
+        *(with_exponent(random_case(4 * seed + 1), p) for p in (1.1, 2.0, 3.0)),
+    ],
+    broken={name: BROKEN[name] for name in ("parameterization", "mirror descent")},
+    note="unnormalized steps, at random matrices of several norms",
+)

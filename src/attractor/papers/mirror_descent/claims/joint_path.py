@@ -1,0 +1,203 @@
+"""Head and attention at the minimum of the loss over two balls of an entrywise norm."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from attractor.attention import LinearHead
+from attractor.geometry import Lp
+from attractor.margin import Solution, label_problem, label_support, solve
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
+from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.paths import RADII, path
+from attractor.papers.mirror_descent.claims._examples import with_exponent
+from attractor.papers.mirror_descent.data import two_sequences
+from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
+from attractor.papers.mirror_descent.training import steps_known
+from attractor.papers.paper import MIRROR_DESCENT as PAPER
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+_BOUND = 1e-6
+_REASON = "both fall like R^-2; at 10,000 norms of the solutions the bound lets c be 100"
+_MOST = 100_000
+"""Selections that are looked through."""
+
+
+def _geometry(case: Case) -> Lp:
+    return Lp(steps_known(case).p)
+
+
+def _label_solution(case: Case) -> Solution:
+    geometry = _geometry(case)
+    return case.once(
+        ("label solution", geometry.name, case.selection.mask.tobytes()),
+        lambda: solve(label_problem(case.tokens, case.selection), geometry),
+    )
+
+
+def _separable(case: Case) -> Check:
+    labels = case.tokens.labels
+    if labels is None or not (np.abs(labels) == 1).all():
+        return Check(False, "some labels are not -1 or +1")
+    solution = _label_solution(case)
+    if np.isfinite(solution.value):
+        return Check(True, f"the label margin is {1 / float(solution.value):.6g}")
+    return Check(False, f"the label problem is {solution.status}")
+
+
+LABELS_SEPARABLE = Assumption(
+    "labels separable",
+    "Some head tells the labels apart by the selected tokens alone.",
+    _separable,
+)
+
+
+def _all_support(case: Case) -> Check:
+    rows = label_support(_label_solution(case))
+    return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
+
+
+ALL_LABELS_SUPPORT = Assumption(
+    "all labels support",
+    "Every label stands at the margin of the label problem in the own norm.",
+    _all_support,
+)
+
+
+def _attention_elsewhere_costs(case: Case) -> Check:
+    """Whether the multipliers of the label problem prove it.
+
+    With multipliers of sum 1, ``f(s) = ||sum_i lambda_i y_i X_i^T s_i||_q`` is no less than the
+    label margin of attention s, convex in s, and that margin at the selection. So if f is at most
+    ``(1 - nu) margin`` at every other selection, it is at most ``margin (1 - nu P)`` between,
+    with P the probability that attention s, drawn row by row, gives another selection.
+    """
+    tokens, solution = case.tokens, _label_solution(case)
+    assert tokens.labels is not None
+    choices = [np.flatnonzero(allowed) for allowed in tokens.mask.reshape(-1, tokens.length)]
+    count = float(np.prod([float(len(choice)) for choice in choices]))
+    if count > _MOST:
+        return Check(False, f"there are {count:.3g} selections, too many to look through")
+    weights = solution.multipliers / solution.multipliers.sum()
+    queries = tokens.mask.shape[-2]
+    values = np.repeat(tokens.values, queries, axis=0)
+    signed = (weights * tokens.labels.ravel())[:, None, None] * values
+    selections = np.array(list(itertools.product(*choices)))
+    sums = signed[np.arange(len(signed)), selections].sum(1)
+    sizes = Lp(_geometry(case).q).norm(sums[..., None])
+    selected = case.selection.mask.reshape(-1, tokens.length).argmax(-1)
+    other = (selections != selected).any(-1)
+    worst = float(np.max(sizes[other], initial=0.0) / sizes[~other][0])
+    return Check(worst < 1 - 1e-9, f"other selections leave {worst:.4g} of the margin, or less")
+
+
+ATTENTION_ELSEWHERE_COSTS = Assumption(
+    "attention elsewhere costs",
+    "Attention to other tokens lowers the label margin in proportion to it.",
+    _attention_elsewhere_costs,
+)
+
+
+def _from_own(case: Case, seed: int) -> Measurement:
+    return _at_end(case, seed, _geometry(case))
+
+
+def _from_another(case: Case, seed: int) -> Measurement:
+    return _at_end(case, seed, Lp(1.75) if _geometry(case).p == 2 else Lp(2))
+
+
+def _at_end(case: Case, seed: int, of_attention: Lp) -> Measurement:
+    own, label = _geometry(case), _label_solution(case)
+    run = path(
+        case,
+        seed,
+        own,
+        unit=float(case.solution(own).value),
+        head_radius=tuple(float(label.value) * radius for radius in RADII),
+    )
+    W, v = (run.data[name].values[0] for name in ("W", "head_weight"))
+    attention = divergences(W, case.solution(of_attention).W[None], own)[0]
+    head = divergences(v[..., None], label.W[None], own)[0]
+    details = {
+        "p": own.p,
+        "radii": run.steps.tolist(),
+        "divergence of attention": attention.tolist(),
+        "divergence of the head": head.tolist(),
+        "optimality": float(run.data["optimality"].max()),
+    }
+    return Measurement(float(max(attention[-1], head[-1])), 1, details)
+
+
+def _two_sequences(chosen: list[int]) -> Case:
+    tokens = two_sequences()
+    return Case(
+        tokens,
+        LinearHead(np.zeros(2)),
+        "v, W",
+        chosen=Selection.from_index(tokens, chosen),
+        about="two sequences in the plane",
+    )
+
+
+def _with(keys: list, chosen: list[int]) -> Case:
+    array = np.array(keys, float)
+    tokens = Tokens(array, np.eye(2), np.array([1.0, -1.0]))
+    return _two_sequences([0, 0]).replace(
+        tokens=tokens, chosen=Selection.from_index(tokens, chosen)
+    )
+
+
+def _no_selection() -> Case:
+    return _two_sequences([1, 0]).replace(chosen=None)
+
+
+JOINT_PATH = Claim(
+    name="mirror-descent/joint-path",
+    paper=PAPER,
+    statement="joint regularization path in the l_p norm",
+    summary="head and attention, best in two l_p balls, tend to both max-margin directions",
+    assumptions=(
+        trains("v, W"),
+        MIRROR_DESCENT,
+        ONE_TOKEN_A_ROW,
+        feasible(),
+        LABELS_SEPARABLE,
+        ALL_LABELS_SUPPORT,
+        ATTENTION_ELSEWHERE_COSTS,
+    ),
+    conclusion=Conclusion(
+        "larger divergence, of attention and of the head, from both solutions in the own norm",
+        _from_own,
+        bound=_BOUND,
+        reason=_REASON,
+    ),
+    control=Conclusion(
+        "the same with the solution of attention in another norm",
+        _from_another,
+        bound=_BOUND,
+        reason=_REASON,
+    ),
+    data=lambda seed: [_two_sequences([1, 0]), with_exponent(_two_sequences([0, 0]), 3.0)],
+    broken={
+        "parameterization": lambda: _two_sequences([1, 0]).replace(parameterization="W"),
+        "mirror descent": lambda: _two_sequences([1, 0]).replace(
+            optimizer="sign descent:learning_rate=0.1"
+        ),
+        "one token a row": _no_selection,
+        "feasible": lambda: _with([[[0.5, 0], [1, 0], [0, 0]], [[-1, 0], [0, 1], [1, 0]]], [0, 0]),
+        "labels separable": lambda: _with(
+            [[[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]], [0, 0]
+        ),
+        "all labels support": lambda: _with(
+            [[[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]], [0, 0]
+        ),
+        "attention elsewhere costs": lambda: _two_sequences([0, 0]),
+    },
+    note="the tokens are those that the data select: of all, those of the largest label margin",
+)

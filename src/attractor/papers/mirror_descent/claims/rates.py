@@ -1,0 +1,120 @@
+"""How fast mirror descent grows and turns to its direction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.analysis.rates import Rate, fit_rate
+from attractor.errors import TrialStatus
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.mirror_descent.claims._examples import BROKEN, examples
+from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
+from attractor.papers.mirror_descent.training import (
+    divergence_from,
+    own_solution,
+    run,
+    steps_known,
+)
+from attractor.papers.paper import MIRROR_DESCENT
+from attractor.training import Trajectory
+
+_NOTE = (
+    "against the logarithm of k, the number of unnormalized steps that normalized ones amount to, "
+    "over the last half of about 60 records, evenly spread over the logarithm of the step"
+)
+
+
+def _fitted(
+    trajectory: Trajectory, values: np.ndarray, law: str, power: float = 1.0
+) -> tuple[float, Rate]:
+    """The mean slope over starts; NaN where no run can be fitted."""
+    rate = fit_rate(
+        trajectory.data["log_time"].values[0] ** power,
+        values,
+        law=law,
+        fraction=0.5,
+        abscissa_is_log=True,
+        excluded={"frozen": trajectory.data["status"].values[0] != TrialStatus.TRAINED},
+    )
+    return rate.parts["whole window"].mean, rate
+
+
+def _growth(case: Case, seed: int, power: float = 1.0) -> Measurement:
+    trajectory = run(case, seed)
+    norms = trajectory.data["norm"].values[0] / float(own_solution(case).value)
+    slope, rate = _fitted(trajectory, norms, "logarithm", power)
+    details = {"p": steps_known(case).p, "log k": rate.last, "norm": float(norms[:, -1].min())}
+    return Measurement(slope, rate.trials, details)
+
+
+def _growth_by_higher_power(case: Case, seed: int) -> Measurement:
+    return _growth(case, seed, 1.1)
+
+
+def _excess_of_slope(case: Case, seed: int, factor: float) -> Measurement:
+    trajectory = run(case, seed)
+    along = divergence_from(case, trajectory, own_solution(case).W)
+    slope, rate = _fitted(trajectory, along, "power of the logarithm")
+    p = steps_known(case).p
+    proved = min(p - 1, 1.0)
+    details = {"p": p, "slope": slope, "proved": -proved, "log k": rate.last}
+    return Measurement(slope + factor * proved, rate.trials, details)
+
+
+def _slope(case: Case, seed: int) -> Measurement:
+    return _excess_of_slope(case, seed, 1.0)
+
+
+def _three_times_the_slope(case: Case, seed: int) -> Measurement:
+    return _excess_of_slope(case, seed, 3.0)
+
+
+NORM_GROWTH = Claim(
+    name="mirror-descent/norm-growth",
+    paper=MIRROR_DESCENT,
+    statement="growth of the norm under mirror descent",
+    summary="the norm of W grows at least like the logarithm of the number of steps",
+    assumptions=NEAR_A_SOLUTION,
+    conclusion=Conclusion(
+        "slope of the norm, in norms of the solution, against log k",
+        _growth,
+        bound=0.9,
+        sense=">=",
+        reason="an order is claimed; its constant tends to 1, and is .94 or more at log k of 50",
+    ),
+    control=Conclusion(
+        "slope of the norm against (log k)^1.1",
+        _growth_by_higher_power,
+        bound=0.9,
+        sense=">=",
+        reason="the same, for a higher order",
+    ),
+    data=examples,
+    broken=BROKEN,
+    note=_NOTE,
+)
+
+RATE = Claim(
+    name="mirror-descent/rate",
+    paper=MIRROR_DESCENT,
+    statement="rate of local convergence of mirror descent",
+    summary="the divergence falls at least like (log k)^-(p - 1), for p above 2 like 1 / log k",
+    assumptions=NEAR_A_SOLUTION,
+    conclusion=Conclusion(
+        "slope of log divergence against log log k, less that of the proved rate",
+        _slope,
+        bound=0.0,
+        reason="the proved rate is an upper bound; the rate measured is about its square",
+    ),
+    control=Conclusion(
+        "the same for three times the exponent",
+        _three_times_the_slope,
+        bound=0.0,
+        reason="an upper bound that is too low",
+    ),
+    data=examples,
+    broken=BROKEN,
+    note=f"{_NOTE}; factors of log log k, which the statement has at p = 2 and above, are slower "
+    "than any power",
+)

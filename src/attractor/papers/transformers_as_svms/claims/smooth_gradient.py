@@ -1,0 +1,113 @@
+"""The Lipschitz constant of the gradient, by which theorems choose the step."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.analysis.smoothness import smoothness_constant
+from attractor.attention import ConcaveHead, LinearHead
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.case import Case
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.hypotheses import SCORES_DIFFER, trains
+from attractor.papers.measurements.loss_gradients import loss_gradients
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
+
+_EACH = 40
+_LENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0)
+_APART = (1e-3, 0.1, 1.0, 10.0)
+_ITERATIONS = 10
+
+
+def _linear_head(case: Case) -> Check:
+    return Check(isinstance(case.head, LinearHead), f"the head is {case.head.name}")
+
+
+LINEAR_HEAD = Assumption("linear head", "The head is linear.", _linear_head)
+
+
+def _pairs(case: Case, seed: int) -> tuple[Float[np.ndarray, "pair d e"], ...]:
+    """Matrices, and steps from them along which the gradient changes most, short and long ones.
+
+    Lengths are in units at which scores change by one; the direction is found by iterating the
+    change of the gradient itself, as for the largest eigenvalue of the Hessian.
+    """
+    tokens, random = case.tokens, np.random.default_rng([seed, 59])
+    keys, queries = (np.linalg.norm(a, axis=-1).max() for a in (tokens.keys, tokens.queries))
+    unit = 1 / (keys * queries)
+    shape = (len(_LENGTHS), _EACH, tokens.key_dimension, tokens.query_dimension)
+    matrices, steps = (_unit(array) for array in random.standard_normal((2, *shape)))
+    matrices = (matrices * unit * np.reshape(_LENGTHS, (-1, 1, 1, 1))).reshape(-1, *shape[2:])
+    steps = steps.reshape(matrices.shape)
+    here = loss_gradients(case, matrices)
+    for _ in range(_ITERATIONS):
+        steps = _unit(loss_gradients(case, matrices + _APART[0] * unit * steps) - here)
+    lengths = unit * np.resize(_APART, len(matrices))
+    return matrices, steps * lengths[:, None, None]
+
+
+def _unit(matrices: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(matrices, axis=(-1, -2), keepdims=True)
+    return np.divide(matrices, lengths, out=np.ones_like(matrices), where=lengths > 0)
+
+
+def _ratio(case: Case, seed: int) -> Measurement:
+    """The largest change of the gradient relative to what the constant allows."""
+    assert isinstance(case.head, LinearHead)
+    constant = float(
+        smoothness_constant(case.tokens, case.head, parameterization=case.parameterization)
+    )
+    matrices, steps = _pairs(case, seed)
+    change = loss_gradients(case, matrices + steps) - loss_gradients(case, matrices)
+    ratios = np.linalg.norm(change, axis=(-1, -2)) / np.linalg.norm(steps, axis=(-1, -2))
+    details = {"constant": constant, "largest ratio of change and distance": float(ratios.max())}
+    return Measurement(float(ratios.max()) / constant, len(ratios), details)
+
+
+def _scaled(seed: int) -> Case:
+    """Random tokens and queries of many lengths."""
+    case, random = random_unit_tokens(seed), np.random.default_rng([seed, 61])
+    tokens, scores = case.tokens, case.scores[:, 0]
+    return Case.from_scores(
+        tokens.keys * np.exp(random.standard_normal((3, 4, 1))),
+        scores * np.exp(random.standard_normal((3, 1))),
+        queries=tokens.queries[:, 0] * np.exp(random.standard_normal((3, 1))),
+        parameterization="W",
+        about=f"tokens of many lengths, seed {seed}",
+    )
+
+
+SMOOTH_GRADIENT = Claim(
+    name="transformers-as-svms/smooth-gradient",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="Lipschitz gradient of the training loss",
+    summary="the gradient in W changes no faster than the constant by which steps are chosen",
+    assumptions=(trains("W", "p"), LINEAR_HEAD, SCORES_DIFFER),
+    conclusion=Conclusion(
+        "largest |grad L(W) - grad L(W')| / |W - W'|, in units of the constant",
+        _ratio,
+        bound=1.0,
+        reason="the constant is an upper bound",
+    ),
+    control=Conclusion(
+        "the same, for a ten-thousandth of the constant",
+        _ratio,
+        bound=1e-4,
+        reason="an upper bound that is too small by far, as the constant is not loose by that much",
+    ),
+    data=lambda seed: [
+        *(random_unit_tokens(number) for number in range(seed, seed + 5)),
+        *(_scaled(number) for number in range(seed, seed + 3)),
+        random_unit_tokens(seed, (6, 8, 10)),
+    ],
+    broken={
+        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
+        "linear head": lambda: random_unit_tokens(0).replace(head=ConcaveHead(np.ones(4), 1.0)),
+        "scores differ": lambda: Case.from_scores(
+            [[[1.0, 0], [0, 1]]], [[1.0, 1.0]], queries=[[1.0, 0]], parameterization="W"
+        ),
+    },
+    note="of the logistic loss; the constant is loose by a factor of hundreds on unit tokens",
+)

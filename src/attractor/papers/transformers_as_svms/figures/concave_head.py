@@ -1,0 +1,290 @@
+"""A concave head: how many tokens attention keeps, and how well its two parts predict W."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attractor.attention import ConcaveHead
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.parts import held_against_parts
+from attractor.papers.transformers_as_svms.parts_drawing import LABELS, LOOKS
+from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
+from attractor.papers.transformers_as_svms.side_by_side import Starts, uniform_starts
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.roles import look
+from attractor.plots.style import PAGE
+from attractor.tokens import Tokens
+from attractor.training import train
+
+_DIMENSION = 10
+_STEPS, _LONGER = 2001, 8000
+"""How long the published runs are, and how long it takes until no further token is given up."""
+_PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
+_FINE = np.linspace(0, _PENALTIES[-1] ** 0.5, 61) ** 2
+_PARTS = ("both parts", "direction")
+_SHORT, _LONG, _PUBLISHED = f"{_STEPS} steps", f"{_LONGER} steps", "as published"
+_KEPT = 1e-3
+"""Smallest weight that counts as kept."""
+
+
+def best_weights(
+    scores: Float[np.ndarray, "*batch token"], penalty: Float[np.ndarray, "*#batch"]
+) -> Float[np.ndarray, "*batch token"]:
+    """The weights s that maximize ``gamma^T s - lambda ||s||^2`` on the simplex.
+
+    They are the Euclidean projection of ``gamma / (2 lambda)``, ``(gamma - c)_+ / (2 lambda)``
+    with the c for which they add up to one; without a penalty the best token has all the weight.
+
+    Args:
+        scores: Token scores gamma; no two of a row are the same.
+        penalty: lambda >= 0.
+    """
+    slack = 2 * np.asarray(penalty, float)[..., None]
+    falling = -np.sort(-scores, axis=-1)
+    levels = (np.cumsum(falling, axis=-1) - slack) / np.arange(1, scores.shape[-1] + 1)
+    count = np.maximum((falling > levels).sum(-1, keepdims=True), 1)
+    weights = np.maximum(scores - np.take_along_axis(levels, count - 1, -1), 0)
+    return np.where(slack > 0, weights / np.where(slack > 0, slack, 1), scores == falling[..., :1])
+
+
+def _compute(request: Request) -> xr.Dataset:
+    seeds = range(1 + request.seed, 1 + request.seed + request.seeds)
+    tokens, head = orthonormal_tokens(_DIMENSION, seeds, _PENALTIES)
+    request.uses("orthonormal tokens with concave head", tokens, head)
+    shape = (len(_PENALTIES), len(seeds))
+    starts = {
+        name: np.tile(array[: len(seeds)], (len(_PENALTIES), 1, 1))
+        for name, array in uniform_starts(tokens, "W").items()
+    }
+    exact = _trained(tokens, head, request, (_STEPS, _LONGER), starts, **descent("W"))
+    measured = {
+        _SHORT: held_against_parts(tokens, exact[:, :1]),
+        _LONG: held_against_parts(tokens, exact[:, 1:]),
+    }
+    if request.as_published:
+        settings = descent("W", as_published=True)
+        W = _trained(tokens, head, request, (_STEPS - 1, _STEPS), starts, **settings)
+        # The published code takes attention from before its last step, and W from after it.
+        measured[_PUBLISHED] = held_against_parts(tokens, W[:, 1:], W[:, :1])
+    runs = [_by_penalty(one.isel(step=0), shape) for one in measured.values()]
+    found = xr.concat(runs, xr.IndexVariable("run", list(measured)))
+    found = found.assign_coords(penalty=list(_PENALTIES), data_set=list(seeds))
+    scores = np.einsum("itd,id->it", tokens.values[: len(seeds), 0], head.weight[: len(seeds)])
+    for name, penalties in (("best", np.array(_PENALTIES)), ("best_between", _FINE)):
+        counts = (best_weights(scores, penalties[:, None]) >= _KEPT).sum(-1)
+        axis = "penalty" if name == "best" else "fine_penalty"
+        found[name] = ((axis, "data_set"), counts)
+    return found.assign_coords(fine_penalty=_FINE)
+
+
+def _trained(
+    tokens: Tokens,
+    head: ConcaveHead,
+    request: Request,
+    record: tuple[int, int],
+    starts: Starts,
+    **settings: Any,
+) -> Float[np.ndarray, "instance step d d"]:
+    run = train(
+        tokens,
+        head,
+        steps=record[-1],
+        initial=starts,
+        record=record,
+        checkpoint=request.checkpoint(settings["kernel"]),
+        progress=request.progress,
+        **settings,
+    )
+    return run.data["W"].isel(seed=0).values
+
+
+def _by_penalty(measured: xr.Dataset, shape: tuple[int, int]) -> xr.Dataset:
+    """Instances as an axis of penalties and one of data sets."""
+    axes = ("penalty", "data_set")
+    arrays = {
+        name: ((*axes, *one.dims[1:]), one.values.reshape(*shape, *one.shape[1:]))
+        for name, one in measured.data_vars.items()
+    }
+    return xr.Dataset(arrays, {"prediction": measured["prediction"]})
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    found = []
+    for run in data["run"].values:
+        one = data.sel(run=run)
+        means = one["kept"].mean("data_set") - one["best"].mean("data_set")
+        errors = one["error"].mean("data_set")
+        large = errors.sel(penalty=slice(0.2, None))
+        gain = large.sel(prediction="direction") / large.sel(prediction="both parts")
+        found += [
+            at_most(
+                f"{run}: largest difference of mean tokens kept from the best attention",
+                abs(means).max(),
+                0.3 if run == _LONG else 0.6,
+            ),
+            at_most(
+                f"{run}: most tokens kept without a penalty", one["kept"].sel(penalty=0).max(), 1
+            ),
+            at_least(
+                f"{run}: mean tokens kept with the largest penalty",
+                one["kept"].isel(penalty=-1).mean(),
+                9.5,
+            ),
+            at_most(
+                f"{run}: largest mean of 1 - correlation with both parts",
+                errors.sel(prediction="both parts").max(),
+                0.07,
+            ),
+            at_least(
+                f"{run}: penalty from 0.2 on, error of the directional part over that of both",
+                gain.min(),
+                1.1,
+            ),
+        ]
+    return [
+        *found,
+        at_most("closed form of the correlation", data["closed_form"].max(), 1e-9),
+        at_most("cosine between both parts", data["angle"].max(), 1e-9),
+    ]
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.7))
+    counts, by_penalty, by_count = figure.subplots(1, 3)
+    _counts(counts, data)
+    _errors(by_penalty, data, "penalty")
+    _errors(by_count, data, "kept")
+    by_count.sharey(by_penalty)
+    by_count.set_ylabel("")
+    counts.set_title("tokens kept")
+    by_penalty.set_title("against the penalty")
+    by_count.set_title("against tokens kept")
+    panel_letters([counts, by_penalty, by_count])
+    shared_legend(figure, [counts, by_penalty])
+    return figure
+
+
+def _counts(axes: Axes, data: xr.Dataset) -> None:
+    _penalty_axis(axes)
+    best = data["best_between"].mean("data_set")
+    axes.plot(
+        best["fine_penalty"], best, label="best attention, exactly", **look("predicted", zorder=3)
+    )
+    for run, fill in ((_SHORT, "white"), (_LONG, None)):
+        kept = data["kept"].sel(run=run).mean("data_set")
+        role = look("measured", linestyle="none", marker="o", markersize=4.5 if fill else 3)
+        axes.plot(kept["penalty"], kept, mfc=fill, label=f"training, {run}", **role)
+    axes.set(ylabel=f"tokens of {_DIMENSION}", ylim=(0, _DIMENSION + 0.5))
+
+
+def _errors(axes: Axes, data: xr.Dataset, along: str) -> None:
+    axes.set_yscale("log")
+    if along == "penalty":
+        _penalty_axis(axes)
+    else:
+        axes.set(xlabel="tokens kept", xticks=range(1, _DIMENSION, 2))
+    exact = data.sel(run=_LONG)
+    for part in _PARTS:
+        one = exact.sel(prediction=part)
+        every, passing = (_means(one, along, only_passing=only) for only in (False, True))
+        role = LOOKS[part]
+        axes.plot(every[along], every, marker=".", label=LABELS[part], **role)
+        pale = {"color": role["color"], "linestyle": "none", "marker": "D", "mfc": "white"}
+        words = "both parts, trials that pass the filter" if part == _PARTS[0] else None
+        axes.plot(passing[along], passing, markersize=4, label=words, **pale)
+    if _PUBLISHED in data["run"]:
+        one = data.sel(run=_PUBLISHED, prediction=_PARTS[0])
+        published = _means(one, along, only_passing=True)
+        role = look("as_published", marker="s", markersize=3)
+        axes.plot(published[along], published, label="both parts, as published", **role)
+    axes.set_ylabel("1 \N{MINUS SIGN} correlation")
+
+
+def _means(data: xr.Dataset, along: str, *, only_passing: bool) -> xr.DataArray:
+    """Mean errors of trials with a direction, or of those that pass the filter."""
+    errors = data["error"].where(data["outcome"] == 0) if only_passing else data["error"]
+    if along == "penalty":
+        return errors.mean("data_set").dropna("penalty")
+    trials = xr.Dataset({"error": errors, "kept": data["kept"]}).stack(
+        trial=("penalty", "data_set")
+    )
+    known = trials.isel(trial=np.flatnonzero(trials["error"].notnull()))
+    return known["error"].groupby(known["kept"]).mean()
+
+
+def _penalty_axis(axes: Axes) -> None:
+    """Small penalties, where the count rises, get most of the room."""
+    axes.set_xscale("function", functions=(_signed_root, lambda x: np.sign(x) * x**2))
+    axes.set_xlim(-0.005, 1.05 * _PENALTIES[-1])
+    ticks = (0, 0.1, 0.5, 1, 2, 3)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel(r"penalty $\lambda$")
+
+
+def _signed_root(x: np.ndarray) -> np.ndarray:
+    return np.sign(x) * np.sqrt(np.abs(x))
+
+
+def _caption(data: xr.Dataset) -> str:
+    best = data["best"].mean("data_set")
+    short, long = (
+        abs(data["kept"].sel(run=run).mean("data_set") - best) for run in (_SHORT, _LONG)
+    )
+    errors = data["error"].sel(prediction="both parts").mean("data_set")
+    text = (
+        f"Training of W for one sequence of {_DIMENSION} orthonormal tokens under the concave head "
+        f"v^T x - lambda ||x||^2, {data.sizes['data_set']} data sets. Left: mean number of tokens "
+        "with a weight of at least 1e-3, beside that of the weights that maximize the head, "
+        "exactly a projection on the simplex; they differ by at most "
+        f"{float(short.max()):.2f} after {_STEPS} normalized steps, when some tokens are still "
+        f"being given up, and {float(long.max()):.2f} after {_LONGER}. Middle and right: mean of "
+        "1 - correlation of W with what its last attention predicts, the finite and directional "
+        f"part together and the latter alone, of every trial that gives up a token in {_LONGER} "
+        f"steps; with both parts at most {float(errors.sel(run=_LONG).max()):.3f} (after {_STEPS}: "
+        f"{float(errors.sel(run=_SHORT).max()):.3f}). Diamonds: trials that pass the published "
+        f"filter, no weight between 1e-6 and 1e-3: {_passing(data, _LONG)} (after {_STEPS}: "
+        f"{_passing(data, _SHORT)})."
+    )
+    if _PUBLISHED not in data["run"]:
+        return text
+    published = data.sel(run=_PUBLISHED, prediction="both parts")
+    ends = published["error"].where(published["outcome"] == 0).mean("data_set")
+    return (
+        f"{text} Squares, as published: trials that pass ({_passing(data, _PUBLISHED)}), under "
+        "gradients with 2.2e-16 added to the norm that divides them, which stop early: "
+        f"{float(ends.sel(penalty=0)):.4f} without a penalty, where exact descent reaches "
+        f"{float(errors.sel(penalty=0, run=_SHORT)):.5f} in as many steps."
+    )
+
+
+def _passing(data: xr.Dataset, run: str) -> str:
+    passing = (data["outcome"].sel(run=run) == 0).sum("data_set").values
+    pairs = zip(data["penalty"].values, passing, strict=True)
+    return ", ".join(f"{count} at {penalty:g}" for penalty, count in pairs if count)
+
+
+CONCAVE_HEAD = PaperFigure(
+    name="transformers-as-svms/concave-head",
+    paper=TRANSFORMERS_AS_SVMS,
+    statement="experiment: concave heads and attention that keeps several tokens",
+    summary="concave head: tokens kept and correlation with both parts, against the penalty",
+    published="tokens kept against lambda; 1 - correlation against lambda and against their number",
+    sizes={
+        "quick": {"seeds": 25},
+        "small": {"seeds": 100},
+        "paper": {"seeds": 100},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+    artifact="gradients that stop at 1e-16, and the mean over the trials that pass a filter",
+)
