@@ -207,6 +207,8 @@ def read_data(file: Path) -> xr.Dataset:
     """
     try:
         with xr.open_dataset(file, engine="h5netcdf") as stored:
-            return stored.load()
+            data = stored.load()
     except (OSError, ValueError, KeyError) as error:
         raise FileFormatError(f"{file} is damaged or is no NetCDF file ({error}).") from None
+    data.attrs.pop("provenance", None)  # which is said beside the data, not of them
+    return data

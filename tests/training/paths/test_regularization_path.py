@@ -159,23 +159,6 @@ def prompt(tokens_of_one, scores):
     )
 
 
-@pytest.mark.parametrize(
-    ("scores", "published"),
-    (
-        ((1, 0.9, 0.9), (0.93690, 0.95677, 0.98248, 0.99406, 0.998815, 0.9999863)),
-        ((1, 0.9, 0.0), (0.96954, 0.99987, 0.99906, 0.99963, 0.999942, 0.9999998)),
-    ),
-)
-def test_the_published_table_of_one_sequence(scores, published):
-    run = regularization_path(
-        *prompt(SINGLE, scores), radii=[1, 2, 5, 10, 20, 50], parameterization="p"
-    )
-    p = run.data["p"].values[0, 0]
-    solution = np.array([-0.0990099010, 0.9900990099])
-    cosine = p @ solution / np.linalg.norm(p, axis=-1) / np.linalg.norm(solution)
-    np.testing.assert_allclose(cosine, published, atol=6e-6)
-
-
 def test_a_local_path_leads_to_the_tokens_selected():
     tokens, head = prompt(SINGLE, (1, 0.9, 0.0))
     chosen = Selection.from_index(tokens, [1])
@@ -184,25 +167,6 @@ def test_a_local_path_leads_to_the_tokens_selected():
     angle = np.arccos(W[:, 0] / np.linalg.norm(W, axis=-1))
     np.testing.assert_allclose(angle[1:], [0.00078, 0.000005], rtol=0.15)
     np.testing.assert_array_equal(run.data["attended"].values[..., -1], 1)
-
-
-JOINT = np.array([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], [0.5, 1.5]]])
-
-
-@pytest.mark.parametrize(
-    ("ratio", "slope"), ((lambda R: R / 2, 0.1189), (lambda R: R, 0.0345), (np.exp, 0.0))
-)
-def test_the_joint_path_depends_on_the_order_of_the_limits(ratio, slope):
-    tokens = Tokens(JOINT, np.ones((3, 1, 1)), np.array([[1.0], [-1.0], [1.0]]))
-    run = regularization_path(
-        tokens, LinearHead([0.0, 1.0]), radii=[2, 5, 14], parameterization="(v, p)",
-        head_radius=ratio,
-    )  # fmt: skip
-    p, v = (run.data[name].values[0, 0, -1] for name in ("p", "head_weight"))
-    np.testing.assert_allclose(p[1] / p[0], slope, atol=6e-5)
-    np.testing.assert_allclose(v / np.linalg.norm(v), [0, 1], atol=1e-3)
-    assert (run.data["optimality"] < 1e-8).all()
-    assert (np.diff(run.data["log_loss"], axis=-1) < 0).all()
 
 
 @pytest.mark.parametrize(

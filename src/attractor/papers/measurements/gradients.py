@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from attractor.attention import AttentionMatrix, get_loss, scaled_gradient
+from attractor.attention import AttentionMatrix, Loss, get_loss, scaled_gradient
 from attractor.attention.rows import attention_rows
 from attractor.papers.case import Case
 from attractor.precision import double_precision
@@ -40,15 +41,19 @@ def descent_directions(
     case: Case, matrices: Float[np.ndarray, "batch d e"], loss: str = "logistic"
 ) -> Float[np.ndarray, "batch d e"]:
     """Minus the gradient in the attention matrix, scaled to length one; exact at any magnitude."""
-    chosen = get_loss(loss)
-
-    def one(matrix: Any, head: Any, rows: Any) -> Any:
-        found = scaled_gradient(AttentionMatrix(), chosen, matrix, head, rows)
-        return found.attention.mantissa
-
     with double_precision():
         rows = attention_rows(case.tokens)
-        every = jax.jit(jax.vmap(one, (0, None, None)))
-        gradients = np.asarray(every(jnp.asarray(matrices), case.head, rows))
+        found = _gradients(jnp.asarray(matrices), case.head, rows, get_loss(loss))
+        gradients = np.asarray(found)
     norms = np.linalg.norm(gradients, axis=(-1, -2), keepdims=True)
     return -gradients / np.where(norms > 0, norms, 1.0)
+
+
+@functools.partial(jax.jit, static_argnames="loss")
+def _gradients(matrices: Any, head: Any, rows: Any, loss: Loss) -> Any:
+    """Gradients at many matrices, each up to a positive factor of its own."""
+
+    def one(matrix: Any) -> Any:
+        return scaled_gradient(AttentionMatrix(), loss, matrix, head, rows).attention.mantissa
+
+    return jax.vmap(one)(matrices)

@@ -18,11 +18,14 @@ EXPONENT = 1.75
 """The exponent of cases that do not name one."""
 STARTS = 16
 """How many starts, for cases that have none."""
-_FAR_OUT = 10.0
-"""How far out starts are, in norms of the solution: attention elsewhere is at most exp(-5)."""
+_FAR_OUT = 20.0
+"""How far out starts are, in norms of the solution: attention elsewhere is at most exp(-10)."""
+_WIDTH = 0.15
+"""How far starts are from the solution's direction, as noise relative to its largest entry."""
 _REACH = 200.0
 """How far training goes, in norms of the solution; in dual norms for p < 2."""
 _SHORTEST, _LONGEST = 500, 100_000
+_ROUNDING = 1e-9
 NARROWEST = 0.05
 """The least lead over the margin of a token of higher score; starts would be too far out."""
 
@@ -94,7 +97,7 @@ def cone_of(case: Case) -> Cone:
     """
     solution = own_solution(case)
     _, higher = _leads(case, solution.W)
-    room = float(higher - 1)
+    room = max(higher - 1, 0.0)
     further = max(1.0, 1 / room) if room >= NARROWEST else 1.0
     return Cone(0.5, room, _FAR_OUT * further * float(solution.value))
 
@@ -103,10 +106,10 @@ def in_cone(case: Case, W: Float[np.ndarray, "d e"]) -> bool:
     """Whether a matrix lies in the cone of a case."""
     cone, steps = cone_of(case), steps_known(case)
     norm = float(steps.geometry.norm(W))
-    if not norm >= (1 - 1e-9) * cone.norm:
+    if not norm >= (1 - _ROUNDING) * cone.norm:
         return False
     least, higher = _leads(case, W * (float(own_solution(case).value) / norm))
-    return least >= cone.lead and (higher == np.inf or higher - least >= cone.room / 2)
+    return least >= cone.lead and (higher == np.inf or higher - least >= cone.room / 2 - _ROUNDING)
 
 
 def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
@@ -116,7 +119,7 @@ def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
         return np.reshape(case.initial, (1, 1, *shape)).astype(float)
     solution, cone, geometry = own_solution(case), cone_of(case), steps_known(case).geometry
     random = np.random.default_rng([seed, 23])
-    size = np.abs(solution.W).max()
+    size = _WIDTH * np.abs(solution.W).max()
     found = []
     for _ in range(STARTS):
         noise = size * random.standard_normal(shape)

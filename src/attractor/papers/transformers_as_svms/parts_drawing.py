@@ -107,7 +107,7 @@ def outcome_scatter(axes: Axes, data: xr.Dataset, along: str) -> None:
     places = (_SMALLEST, -20, -10, -6, -3)
     names = [f"\N{MINUS SIGN}{-place}" for place in places]
     axes.set_xticks(places, [f"\N{LESS-THAN OR EQUAL TO} {names[0]}", *names[1:]])
-    axes.legend(loc="upper left", markerscale=1.5, handletextpad=0.1, borderaxespad=0.1)
+    axes.legend(loc="lower center", ncols=2, markerscale=1.5, handletextpad=0.1, borderaxespad=0.1)
     axes.set_xlabel("largest weight given up, logarithm to base 10")
 
 

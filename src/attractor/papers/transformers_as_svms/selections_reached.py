@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,6 @@ from jaxtyping import Bool
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
-from attractor.errors import TiedTokensWarning
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Request
@@ -50,9 +48,7 @@ def selections_reached(sizes: Sequence[Size], request: Request) -> xr.Dataset:
     data_sets = [unit_tokens(*size, seeds=seeds) for size in sizes]
     for size, (tokens, head) in zip(sizes, data_sets, strict=True):
         request.uses("unit tokens n={} T={} d={}".format(*size), tokens, head)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TiedTokensWarning)
-        best = [optimal_tokens(tokens, head) for tokens, head in data_sets]
+    best = [optimal_tokens(tokens, head) for tokens, head in data_sets]
     found = xr.Dataset(
         coords={
             "parameterization": list(GEOMETRIES),

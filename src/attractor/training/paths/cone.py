@@ -40,6 +40,7 @@ class ConeData(NamedTuple):
         axis: The unit vector in the middle of the cone.
         tangent: Orthonormal columns that span the rest.
         sine: Sine of the largest angle.
+        side: 1 above the loss of the selection, -1 below it.
     """
 
     matrix: Float[Any, "sequence query token k"]
@@ -49,6 +50,7 @@ class ConeData(NamedTuple):
     axis: Float[Any, "k"]
     tangent: Float[Any, "k m"]
     sine: Float[Any, ""]
+    side: Float[Any, ""] = np.float64(1)
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,15 @@ class ConeLoss:
     A point b of the unit ball stands for ``W = R (sqrt(1 - sin^2 |b|^2) axis + sin tangent b)``;
     its edge is that of the cone. What is minimized is ``log(L - L_selected)`` above the loss of
     the selection and ``-log(L_selected - L)`` below it: each falls with the loss, and is exact
-    however little the two differ.
+    however little the two differ. Which of them, the data say.
 
     Attributes:
         loss: The loss.
         ball: The ball.
-        below: Which of the two.
     """
 
     loss: Loss
     ball: RoundBall
-    below: bool
 
     def __call__(self, theta: Float[Array, "k"], data: ConeData) -> Float[Array, ""]:
         """The objective in coordinates of the ball."""
@@ -77,7 +77,11 @@ class ConeLoss:
     def at(self, b: Float[Any, "m 1"], data: ConeData) -> Float[Array, ""]:
         """The objective at a point of the ball; NaN on the other side of the selection."""
         rise, fall = self.rise_and_fall(b, data)
-        return -_log_difference(fall, rise) if self.below else _log_difference(rise, fall)
+        above = data.side > 0
+        larger, smaller = jnp.where(above, rise, fall), jnp.where(above, fall, rise)
+        apart = larger > smaller
+        share = jnp.where(apart, smaller - larger, -1.0)
+        return data.side * jnp.where(apart, larger + jnp.log(-jnp.expm1(share)), jnp.nan)
 
     def rise_and_fall(
         self, b: Float[Any, "m 1"], data: ConeData
@@ -98,55 +102,58 @@ class ConeSearch(Search):
     """Minima of the loss of one data set in a cone.
 
     Attributes:
-        above: The objective above the loss of the selection.
-        below: The objective below it.
+        objective: What is minimized.
         data: The data set and the cone, at any radius.
         reach: How far scores change from the axis to the edge, at most, for W of norm one.
     """
 
-    above: ConeLoss
-    below: ConeLoss
+    objective: ConeLoss
     data: ConeData
     reach: float
 
     def __call__(self, radius: float, start: Place) -> Point:
         """The local minimum that a start leads to."""
-        data = self.data._replace(radius=np.float64(radius))
+        above, below = self._sides(radius)
         b, count, gap, value = start[0], 0, np.inf, np.nan
-        if float(_excess_sign(self.above, b, data)) >= 0:
-            b, count, gap, value = self._minimum(self.above, b, data)
+        if float(_excess_sign(self.objective, b, above)) >= 0:
+            b, count, gap, value = self._minimum(b, above)
             if gap > _STATIONARY:
-                b = self._beyond(b, data)
-        if float(_excess_sign(self.above, b, data)) >= 0:
+                b = self._beyond(b, radius)
+        if float(_excess_sign(self.objective, b, above)) >= 0:
             return Point((b,), value, value, gap, count)
-        b, steps, gap, value = self._minimum(self.below, b, data)
+        b, steps, gap, value = self._minimum(b, below)
         return Point((b,), value - _APART, np.nan, gap, count + steps)
 
     def values(
         self, radius: float, places: tuple[Float[np.ndarray, "place p q"], ...]
     ) -> Float[np.ndarray, "place"]:
         """What orders many places by their loss."""
-        data = self.data._replace(radius=np.float64(radius))
         above, below = (
-            np.asarray(_values(one, places[0], data)) for one in (self.above, self.below)
+            np.asarray(_values(self.objective, places[0], data)) for data in self._sides(radius)
         )
         return np.nan_to_num(np.where(np.isnan(above), below - _APART, above), nan=np.inf)
 
     def log_differences(self, radius: float, place: Place) -> tuple[float, float]:
         """Logarithms of the loss above and below that of the selection; NaN for the other."""
-        data = self.data._replace(radius=np.float64(radius))
-        above, below = self.above.at(place[0], data), -self.below.at(place[0], data)
-        return float(above), float(below)
+        above, below = (
+            float(_values(self.objective, place[0][None], data)[0]) for data in self._sides(radius)
+        )
+        return above, -below
 
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """Distance from the axis, relative to that of the edge."""
         return float(np.linalg.norm(C))
 
+    def _sides(self, radius: float) -> tuple[ConeData, ConeData]:
+        above = self.data._replace(radius=np.float64(radius), side=np.float64(1))
+        return above, above._replace(side=np.float64(-1))
+
     def _minimum(
-        self, objective: ConeLoss, b: Float[np.ndarray, "m 1"], data: ConeData
+        self, b: Float[np.ndarray, "m 1"], data: ConeData
     ) -> tuple[np.ndarray, int, float, float]:
         step = least_step(float(data.radius) * self.reach)
         # Moving off the edge must not lead over to the other side of the selection.
+        objective = self.objective
         lifted = (objective.ball.lift(b, step * shrunk) for shrunk in _SHRUNK)
         theta = next((one for one in lifted if np.isfinite(_value(objective, one, data))), None)
         if theta is None:
@@ -157,23 +164,17 @@ class ConeSearch(Search):
         gap = float(np.nan_to_num(gap, nan=np.inf))
         return b, int(found.iterations), gap, float(value)
 
-    def _beyond(self, b: Float[np.ndarray, "m 1"], data: ConeData) -> Float[np.ndarray, "m 1"]:
+    def _beyond(self, b: Float[np.ndarray, "m 1"], radius: float) -> Float[np.ndarray, "m 1"]:
         """The lowest place down the slope from b, if the loss is below the selection's there."""
-        slope = np.asarray(_slope(self.above, b, data))
+        above, _ = self._sides(radius)
+        slope = np.asarray(_slope(self.objective, b, above))
         length = np.linalg.norm(slope)
         if not np.isfinite(length) or length == 0:
             return b
         there = b - _LEAPS[:, None, None] * slope / length
         there /= np.maximum(1.0, np.linalg.norm(there, axis=(1, 2), keepdims=True))
-        values = self.values(float(data.radius), (there,))
+        values = self.values(radius, (there,))
         return there[values.argmin()] if values.min() < -_APART / 2 else b
-
-
-def _log_difference(larger: Float[Array, ""], smaller: Float[Array, ""]) -> Float[Array, ""]:
-    """Logarithm of a positive difference of numbers given by their logarithms; else NaN."""
-    apart = larger > smaller
-    share = jnp.where(apart, smaller - larger, -1.0)
-    return jnp.where(apart, larger + jnp.log(-jnp.expm1(share)), jnp.nan)
 
 
 @functools.partial(jax.jit, static_argnums=0)

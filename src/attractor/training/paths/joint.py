@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.attention.excess import log_loss_of_margins, token_scores
+from attractor.attention.excess import TokenScores, log_loss_of_margins, token_scores
 from attractor.attention.heads import LinearHead
 from attractor.attention.losses import Loss
 from attractor.attention.rows import Rows
@@ -197,7 +197,10 @@ class JointSearch(Search):
         return self.data._replace(radius=np.float64(radius), head_radius=np.float64(r))
 
     def _fixed_data(self, c: Float[np.ndarray, "v 1"], data: JointData) -> FixedHeadData:
-        tokens = _token_scores(LinearHead(float(data.head_radius) * c[:, 0]), data.rows)
+        # Of a head of length r token scores are r times those of its direction, whose norm squares
+        # to a number that floating point holds.
+        unit, r = _token_scores(LinearHead(c[:, 0]), data.rows), data.head_radius
+        tokens = TokenScores(r * unit.kept, unit.log_lower + np.log(r), None)
         return FixedHeadData(data.matrix, data.rows.mask, tokens, data.radius)
 
     def _certified(

@@ -79,11 +79,8 @@ class LocalTrials:
             coordinates.axis, coordinates.tangent, np.float64(sine),
         )  # fmt: skip
         shape = (coordinates.tangent.shape[1], 1)
-        ball = RoundBall(shape)
         reach = sine * float(np.linalg.norm(map.matrix, axis=-1).max(initial=0))
-        search = ConeSearch(
-            ConeLoss(self.loss, ball, False), ConeLoss(self.loss, ball, True), data, reach
-        )
+        search = ConeSearch(ConeLoss(self.loss, RoundBall(shape)), data, reach)
         if has_choice(data.tokens):
             draws = generator(self.seed, int(self.tokens.instance_numbers[number]), purpose=_STARTS)
             looked_for = _ConeStarts(search, shape, self.starts, draws)

@@ -16,7 +16,7 @@ from attractor.papers.max_margin.claims.local_convergence import (
     every_locally_optimal,
     second_token,
 )
-from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
+from attractor.papers.max_margin.data import one_sequence, random_prompt_data
 from attractor.papers.measurements.near_misses import turned
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
@@ -128,7 +128,6 @@ LOCAL_PATH = Claim(
     data=lambda seed: [
         second_token(),
         one_sequence(equal_scores=False),
-        three_sequences(),
         *every_locally_optimal(random_prompt_data(seed, 3, 4, 8)),
     ],
     broken=LOCAL_CONVERGENCE.broken,
@@ -196,8 +195,7 @@ LOCAL_PATH_ELSEWHERE = Claim(
     ),
     data=lambda seed: [
         one_sequence(equal_scores=False),
-        three_sequences(),
-        random_prompt_data(seed, 3, 4, 8),
+        *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
     ],
     broken={name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "feasible")},
 )

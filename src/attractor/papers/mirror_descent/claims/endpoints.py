@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
@@ -19,58 +21,90 @@ from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import STARTS, steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.selection import Selection
-from attractor.training import Trajectory, mirror_descent, train
+from attractor.training import mirror_descent, train
 
-_LENGTH = 3000
+_LENGTHS = (3000, 21_000, 168_000)
+"""How long training goes, and goes on for runs whose tokens are not locally optimal yet."""
 _SEPARATED = 20.0
 """The least score gap at which a run counts as decided."""
 
 
-def _run(case: Case, seed: int) -> Trajectory:
-    steps = steps_known(case)
+class _Ends(NamedTuple):
+    """Attention scores at the end of every decided run, and how many are not decided."""
+
+    scores: Float[np.ndarray, "run sequence query token"]
+    undecided: int
+    longest: int
+
+
+def _ends(case: Case, seed: int) -> _Ends:
     shape = (case.tokens.key_dimension, case.tokens.query_dimension)
     if case.initial is None:
         size = step_length(case) / 0.1
-        places = size * np.random.default_rng([seed, 31]).standard_normal((1, STARTS, *shape))
+        W = size * np.random.default_rng([seed, 31]).standard_normal((STARTS, *shape))
     else:
-        places = np.reshape(case.initial, (1, 1, *shape)).astype(float)
-    return case.once(
-        ("mirror descent from random starts", seed),
-        lambda: train(
-            case.tokens,
-            case.head,
-            mirror_descent(steps.learning_rate, steps.p),
-            steps=_LENGTH if case.steps is None else case.steps,
-            initial=places,
-            seeds=places.shape[1],
-            seed=seed,
-        ),
+        W = np.reshape(case.initial, (1, *shape)).astype(float)
+    lengths = _LENGTHS if case.steps is None else (case.steps,)
+    moving, longest = np.ones(len(W), bool), 0
+    for length in lengths:
+        W[moving] = _after(case, W[moving], length)
+        longest += length
+        moving = np.array(
+            [not _locally_optimal(case, scores.argmax(-1)) for scores in _scores(case, W)]
+        )
+        if not moving.any():
+            break
+    scores = _scores(case, W)
+    ordered = np.sort(scores, axis=-1)
+    decided = (ordered[..., -1] - ordered[..., -2]).min((-1, -2)) >= _SEPARATED
+    return _Ends(scores[decided], int((~decided).sum()), longest)
+
+
+def _after(
+    case: Case, W: Float[np.ndarray, "run d e"], length: int
+) -> Float[np.ndarray, "run d e"]:
+    """Where normalized mirror descent is after so many more steps; W is all it remembers."""
+    p, rate = steps_known(case)
+    run = train(
+        case.tokens,
+        case.head,
+        mirror_descent(rate, p),
+        steps=length,
+        initial=W[None],
+        seeds=len(W),
+        record=[length],
     )
+    return run.W()[0]
+
+
+def _scores(
+    case: Case, W: Float[np.ndarray, "run d e"]
+) -> Float[np.ndarray, "run sequence query token"]:
+    return np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
+
+
+def _locally_optimal(case: Case, index: np.ndarray) -> bool:
+    selection = Selection.from_index(case.tokens, index)
+    solution = case.solution(Lp(steps_known(case).p), selection)
+    return bool(check_local_optimality(case.tokens, case.head, selection, solution).holds)
 
 
 def _share_locally_optimal(
     case: Case, seed: int, kept: Callable[[np.ndarray], np.ndarray]
 ) -> Measurement:
     """The share of decided runs of whose scores ``kept`` makes a locally optimal selection."""
-    geometry, tokens = Lp(steps_known(case).p), case.tokens
-    scores = np.where(tokens.mask, tokens.scores(_run(case, seed).W()[0]), -np.inf)
-    ordered = np.sort(scores, axis=-1)
-    gaps = (ordered[..., -1] - ordered[..., -2]).min((-1, -2))
-    decided = scores[gaps >= _SEPARATED]
-    holds, best = [], []
-    for each in decided:
-        selection = Selection.from_index(tokens, kept(each))
-        solution = case.solution(geometry, selection)
-        found = check_local_optimality(tokens, case.head, selection, solution)
-        holds.append(bool(found.holds))
-        best.append(selection == case.optimal)
-    share = float(np.mean(holds)) if holds else np.nan
+    ends = case.once(("ends of mirror descent", seed), lambda: _ends(case, seed))
+    holds = [_locally_optimal(case, kept(scores)) for scores in ends.scores]
+    best = case.optimal.mask.argmax(-1)
     details = {
-        "p": geometry.p,
-        "runs not decided": int(len(scores) - len(decided)),
-        "runs that end on the optimal tokens": int(np.sum(best)),
+        "p": steps_known(case).p,
+        "runs not decided": ends.undecided,
+        "runs that end on the optimal tokens": sum(
+            bool((scores.argmax(-1) == best).all()) for scores in ends.scores
+        ),
+        "steps of the longest": ends.longest,
     }
-    return Measurement(share, len(decided), details)
+    return Measurement(float(np.mean(holds)) if holds else np.nan, len(holds), details)
 
 
 def _attended(scores: np.ndarray) -> np.ndarray:
@@ -117,6 +151,7 @@ ENDPOINTS = Claim(
         **{name: BROKEN[name] for name in ("parameterization", "mirror descent")},
         "unique optimum": tied_scores,
     },
-    note="the statement says of locally optimal tokens that training near them stays; that all "
+    note="runs whose tokens are not locally optimal go on for longer: they can stay near such a "
+    "direction for 10,000 steps; the statement says of locally optimal tokens that training near them stays; that all "
     "random starts end on such is measured, and that many of them are not the optimal ones",
 )

@@ -26,7 +26,9 @@ def _correlation(case: Case, seed: int, geometry: Geometry) -> Measurement:
     correlations, ratios = [], []
     for W in run.W()[0]:
         scores = np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
-        solution = case.solution(geometry, Selection.from_index(case.tokens, scores.argmax(-1)))
+        reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
+        selection = Selection(reached, np.zeros(reached.shape[:-1], dtype=bool))
+        solution = case.solution(geometry, selection)
         if np.isfinite(solution.value):
             correlations.append(float(cosines(W, solution.W)))
             ratios.append(float(margin_ratios(W, solution)))

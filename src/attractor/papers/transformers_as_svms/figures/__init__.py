@@ -5,11 +5,11 @@ ORDER = (
     "separating_lines",
     "rank",
     "local_convergence",
-    "margins_and_sample_size",
     "global_selection",
     "convergence_types",
     "key_query_width",
     "several_tokens",
     "concave_head",
     "sequences",
+    "margins_and_sample_size",
 )

@@ -145,7 +145,8 @@ def _caption(data: xr.Dataset) -> str:
         "that are locally optimal, by the support tokens of the solution in the Frobenius norm "
         "for W and in the nuclear norm for (K, Q); at tokens that are not; and trials that have "
         "not settled. Black marks: trials that attend most to the optimal tokens, settled or not; "
-        f"at d = {d.min()} and {d.max()}, {'. '.join(parts)}. Bottom: data sets whose optimal tokens a matrix separates, and those "
+        f"at d = {d.min()} and {d.max()}, {'. '.join(parts)}. "
+        "Bottom: data sets whose optimal tokens a matrix separates, and those "
         "where all other tokens are support tokens of its Frobenius solution, with Wilson's 95 % "
         "intervals; in the latter, only optimal tokens are locally optimal."
     )

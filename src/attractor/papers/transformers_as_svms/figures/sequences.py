@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -12,7 +10,6 @@ from matplotlib.lines import Line2D
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
-from attractor.errors import TiedTokensWarning
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
@@ -98,9 +95,7 @@ def held_against_own_tokens(one: DataSets, end: xr.Dataset, name: str) -> xr.Dat
     geometry = GEOMETRIES[name]
     selection = Selection.from_index(one.tokens, end["attended"].values[:, -1])
     solution = solve(MarginProblem.from_selection(one.tokens, selection), geometry)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TiedTokensWarning)  # the first token of a causal sequence
-        best = optimal_tokens(one.tokens, one.head)
+    best = optimal_tokens(one.tokens, one.head)
     W = end["W"].values.swapaxes(0, 1)
     margins = np.where(solution.problem.present, solution.problem.margins(W), np.inf).min(-1)
     ratio = (
