@@ -11,10 +11,10 @@ demo: $(VENV)/installed  ## run the main job on real data and say where the repo
 	$(BIN)/attractor demo --out report
 
 test: $(VENV)/installed  ## run the whole test suite
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 test-slow: $(VENV)/installed  ## run the paper-size tests
-	$(BIN)/python -m pytest -m slow
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/installed-dev  ## formatting, style, types
 	$(BIN)/ruff format --check .

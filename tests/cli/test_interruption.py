@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait_and_swap(temporary, destination, swap=storage._swap):
     (temporary / "ready").touch()
-    time.sleep(10)  # where Ctrl-C always interrupts; a callback of a library may swallow it
+    time.sleep(5)  # where Ctrl-C always interrupts; a callback of a library may swallow it
     swap(temporary, destination)
 
 storage._swap = wait_and_swap

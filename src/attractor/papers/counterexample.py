@@ -178,7 +178,7 @@ def _packed(case: Case, kept: Bool[np.ndarray, "sequence token"]) -> Case | None
     order = order[:, : int(kept.sum(-1).max())]
     along = order[:, None]
     mask = np.take_along_axis((tokens.mask & kept[:, None])[rows], along, -1)
-    seen = mask.any(-2)[..., None]
+    seen = np.asarray(mask.any(-2))[..., None]
     keys, values = (
         np.where(seen, np.take_along_axis(array[rows], order[..., None], 1), 0.0)
         for array in (tokens.keys, tokens.values)

@@ -12,6 +12,7 @@ from attractor.margin import check_local_optimality
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 from attractor.papers.joint_hypotheses import ALL_LABELS_SUPPORT, LABELS_SEPARABLE
+from attractor.training import get_optimizer
 
 _ROUNDING = 1e-9
 """Relative difference up to which two scores, or a margin and 1, count as equal."""
@@ -26,6 +27,23 @@ def trains(*names: str) -> Assumption:
         return Check(found in names, f"what is trained is {found}")
 
     return Assumption("parameterization", f"What is trained is {words}.", check)
+
+
+def trained_by(*names: str) -> Assumption:
+    """The statement speaks of certain optimizers only; data that name none are trained by them."""
+    words = " or ".join(names)
+
+    def check(case: Case) -> Check:
+        if case.optimizer is None:
+            return Check(True, "the data do not say how to train")
+        found = get_optimizer(case.optimizer).name
+        return Check(found in names, f"the optimizer is {found}")
+
+    return Assumption("optimizer", f"Training is by {words}.", check)
+
+
+GRADIENT_DESCENT = trained_by("gradient descent", "normalized gradient descent")
+NORMALIZED_STEPS = trained_by("normalized gradient descent")
 
 
 def _unique_optimum(case: Case) -> Check:
@@ -78,6 +96,8 @@ def feasible(
 
     def check(case: Case) -> Check:
         solution = case.solution(geometry, case.optimal if of == "optimum" else None)
+        if solution.value == 0:
+            return Check(False, "there is no token to be told from those selected")
         if np.isfinite(solution.value):
             return Check(True, f"the least norm is {float(solution.value):.6g}")
         return Check(False, f"the margin problem is {solution.status}")

@@ -11,7 +11,6 @@ from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 
-
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""
 _SAMPLES = 100

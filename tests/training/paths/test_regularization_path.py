@@ -1,6 +1,7 @@
 """Paths against brute force, closed forms, published numbers and their own certificate."""
 
 import numpy as np
+import prompt_examples as examples
 import pytest
 from scipy.special import expit
 
@@ -145,22 +146,8 @@ def test_where_all_tokens_score_the_same_the_path_rests_at_zero():
     np.testing.assert_array_equal(run.data["log_excess"], -np.inf)
 
 
-SINGLE = np.array([[[-0.1, 1, 1], [1, 0, 0.9], [0, 0, 0.9]]])
-
-
-def prompt(tokens_of_one, scores):
-    """Keys are the first two coordinates; the third is the score."""
-    values = np.array(tokens_of_one, dtype=float)
-    values[..., 2] = scores
-    sequences = len(values)
-    return (
-        Tokens(values[..., :2], np.ones((sequences, 1, 1)), np.ones((sequences, 1)), values=values),
-        LinearHead([0.0, 0.0, 1.0]),
-    )
-
-
 def test_a_local_path_leads_to_the_tokens_selected():
-    tokens, head = prompt(SINGLE, (1, 0.9, 0.0))
+    tokens, head = examples.scored(examples.ONE_SEQUENCE, examples.UNEQUAL_SCORES)
     chosen = Selection.from_index(tokens, [1])
     run = regularization_path(tokens, head, radii=[20, 50, 100], selected=chosen)
     W = run.data["W"].values[0, 0, :, :, 0]

@@ -26,6 +26,7 @@ ARRIVED_BECAUSE = (
     "1e-6; one support token more or less makes 1e-2"
 )
 _NEARLY = 20.0
+_PLAIN = 100.0
 _FADED = 20.0
 _LONGEST = 200_000
 _ORDINARY = 4.0
@@ -205,25 +206,37 @@ def second_half(run: Trajectory) -> Float[np.ndarray, "instance seed d e"]:
 
 
 def distance_from(
-    run: Trajectory, direction: Float[np.ndarray, "*#batch d e"], **details: Any
+    run: Trajectory, direction: Float[np.ndarray, "d e"], **details: Any
 ) -> Measurement:
-    """``1 - cos`` of the angle between a direction and the second half of the way; the largest.
+    """The largest ``distances`` of a run from a direction.
 
     Args:
         run: A run on one data set that kept its matrices.
-        direction: What is predicted.
+        direction: The margin solution that is predicted.
         **details: Further details to report, beside the start from which it is largest.
     """
     travelled = second_half(run)[0]
-    reached, distances = (1 - cosines(W, direction) for W in (run.W()[0], travelled))
-    worst = int(np.argmax(distances))  # NaN if there is one
+    found = distances(travelled, direction)
+    worst = int(np.argmax(found))  # NaN if there is one
     start = run.data["W"].transpose("instance", "seed", run.axis, ...)[0, worst, 0]
-    found = {
-        "1 - cos of W itself": float(reached.max()),
+    measured = {
+        "1 - cos of W itself": float((1 - cosines(run.W()[0], direction)).max()),
         "length of the second half": float(np.linalg.norm(travelled, axis=(-1, -2)).min()),
         "start": start.to_numpy().tolist(),
     }
-    return Measurement(float(distances[worst]), len(distances), found | details)
+    return Measurement(float(found[worst]), len(found), measured | details)
+
+
+def distances(
+    ways: Float[np.ndarray, "*batch d e"], solution: Float[np.ndarray, "d e"]
+) -> Float[np.ndarray, "*batch"]:
+    """``1 - cos`` of the angles between ways and a solution, for ways of 100 of its norms.
+
+    The angle of a shorter way falls as it goes on, like one over its length, and so it is scaled:
+    by ``(length / 100 norms)^2``.
+    """
+    lengths = np.linalg.norm(ways, axis=(-1, -2)) / np.linalg.norm(solution)
+    return (1 - cosines(ways, solution)) * np.minimum(lengths / _PLAIN, 1) ** 2
 
 
 def cosines(

@@ -11,16 +11,18 @@ from attractor.margin import MarginProblem, Solution, solve
 def without_heaviest(solution: Solution) -> Float[np.ndarray, "d e"]:
     """The solution of the same problem without the constraint of the largest multiplier.
 
-    It is the direction of one support token fewer. Where that was the only constraint, every
-    direction would do, and one that just breaks it is returned.
+    It is the direction of one support token fewer; copies of it go with it. Where no constraint is
+    left, every direction would do, and one that just breaks the last is returned.
 
     Args:
         solution: That of a single problem.
     """
     problem = solution.problem
     heaviest = _heaviest(solution)
-    present = problem.present.copy()
-    present[heaviest] = False
+    apart = np.linalg.norm(problem.left - problem.left[heaviest], axis=-1)
+    apart += np.linalg.norm(problem.right - problem.right[heaviest], axis=-1)
+    size = np.linalg.norm(problem.left[heaviest]) + np.linalg.norm(problem.right[heaviest])
+    present = problem.present & (apart > 1e-9 * size)
     left_out = MarginProblem(problem.left, problem.right, problem.bounds, problem.equality, present)
     found = solve(left_out, solution.geometry)
     if np.isfinite(found.value) and found.value > 1e-9 * solution.value:

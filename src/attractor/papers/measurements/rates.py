@@ -11,9 +11,10 @@ import xarray as xr
 from attractor.analysis import verify
 from attractor.attention import get_parameterization
 from attractor.papers.case import Case
-from attractor.papers.measurements.directions import trained
+from attractor.papers.measurements.directions import step_length, trained
 
 DECADE = float(np.log(10))
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Curves:
     """What a run from zero is measured by, held against the tokens that it reached.
 
     Attributes:
-        data: Along the recorded steps, as ``verify`` measures them.
+        data: Along the recorded steps, as ``verify`` measures them; ``log_time`` in the units of
+            keys and queries of ordinary size, as steps of ``step_length`` are.
         solution_norm: Norm of the margin solution of those tokens.
         settled: 1 if they are locally optimal, else 0: rates are claimed of nothing else.
     """
@@ -49,12 +51,12 @@ class Curves:
     def exponent(self, name: str, against: str) -> float:
         """Slope between the logarithms, since the other measure was half of what it is at the end.
 
-        Minus infinity where the measure has reached zero.
+        Minus infinity where the measure is zero, up to rounding.
         """
+        if self.along(name)[-1] < _NOTHING:
+            return -np.inf
         with np.errstate(divide="ignore", invalid="ignore"):
             values, places = np.log(self.along(name)), np.log(self.along(against))
-        if values[-1] == -np.inf:
-            return -np.inf
         return _slope(values, places, np.log(2))
 
 
@@ -77,14 +79,16 @@ def curves(case: Case, seed: int, **settings: Any) -> Curves:
     def measure() -> Curves:
         verdict = verify(run)
         data = verdict.data.isel(instance=0, seed=0)
+        data["log_time"] = data["log_time"] + 2 * np.log(0.1 / step_length(case))
         norm = float(np.ravel(verdict.data["solution_norm"])[0])
-        return Curves(data, norm, int(np.ravel(verdict.data["locally_optimal"])[0]))
+        settled = bool(np.ravel(verdict.data["locally_optimal"])[0]) and norm > 0
+        return Curves(data, norm, int(settled))
 
     return case.once(("curves", id(run)), measure)
 
 
 def _slope(values: np.ndarray, places: np.ndarray, before_end: float) -> float:
     early = np.flatnonzero(places <= places[-1] - before_end)
-    if not early.size:
+    if not early.size or not np.isfinite(places[-1]):
         return np.nan
     return float((values[-1] - values[early[-1]]) / (places[-1] - places[early[-1]]))

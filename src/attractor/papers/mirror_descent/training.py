@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import Solution
 from attractor.papers.case import Case
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
+from attractor.selection import Selection
 from attractor.training import Trajectory, get_optimizer, mirror_descent, train
 
 EXPONENT = 1.75
@@ -25,6 +26,7 @@ _WIDTH = 0.15
 _REACH = 200.0
 """How far training goes, in norms of the solution; in dual norms for p < 2."""
 _SHORTEST, _LONGEST = 500, 100_000
+_ORDINARY = 5.0
 _ROUNDING = 1e-9
 NARROWEST = 0.05
 """The least lead over the margin of a token of higher score; starts would be too far out."""
@@ -75,6 +77,12 @@ def own_solution(case: Case) -> Solution:
     return case.solution(steps_known(case).geometry)
 
 
+def keeping(case: Case, index: Int[np.ndarray, "sequence query"]) -> Selection:
+    """The selection of one token for every query of every sequence."""
+    mask = index[..., None] == np.arange(case.tokens.length)
+    return Selection(mask, np.zeros(index.shape, bool))
+
+
 class Cone(NamedTuple):
     """Around the direction of a solution: where every token but the selected one keeps behind.
 
@@ -99,7 +107,24 @@ def cone_of(case: Case) -> Cone:
     _, higher = _leads(case, solution.W)
     room = max(higher - 1, 0.0)
     further = max(1.0, 1 / room) if room >= NARROWEST else 1.0
-    return Cone(0.5, room, _FAR_OUT * further * float(solution.value))
+    norm = _FAR_OUT * further * imbalance(case) * float(solution.value)
+    return Cone(0.5, room, norm)
+
+
+def imbalance(case: Case) -> float:
+    """How much further the norm has to grow because rows pull unequally; 1 where they do not.
+
+    What a token adds to the gradient is its attention times the slope of the loss times its
+    score gap. Directions are settled once differences of attention exceed those of the rest.
+    """
+    own = np.where(case.selection.mask, case.scores, -np.inf).max(-1, keepdims=True)
+    gap = np.where(case.tokens.mask, np.abs(own - case.scores), 0.0)
+    counts = gap > 0
+    pull = np.log(gap, where=counts, out=np.zeros_like(gap)) - np.logaddexp(0, own)
+    if not counts.any():
+        return 1.0
+    spread = np.where(counts, pull, -np.inf).max() - np.where(counts, pull, np.inf).min()
+    return max(1.0, float(spread) / _ORDINARY)
 
 
 def in_cone(case: Case, W: Float[np.ndarray, "d e"]) -> bool:
@@ -131,12 +156,28 @@ def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
     return np.stack(found)[None]
 
 
-def run(case: Case, seed: int) -> Trajectory:
+def length(case: Case) -> float:
+    """How many steps: until the norm is 200 times that of the solution, or ten times the start.
+
+    For p < 2 this is meant of dual norms, which grow by the learning rate a step.
+    """
+    if case.steps is not None:
+        return case.steps
+    steps, solution = steps_known(case), own_solution(case)
+    power = steps.p - 1
+    goal = (_REACH * imbalance(case)) ** max(power, 1.0) * float(solution.value) ** power
+    start = 10 * cone_of(case).norm ** power
+    return max(float(np.ceil(max(goal, start) / steps.learning_rate)), _SHORTEST)
+
+
+def run(case: Case, seed: int) -> Trajectory | None:
     """Trains a case by normalized mirror descent from within its cone.
 
     Normalized steps follow the path of those of the statement, and further along it: their
-    equivalent number is recorded.
+    equivalent number is recorded. None where that would take too many steps.
     """
+    if length(case) > _LONGEST:
+        return None
     steps = steps_known(case)
     places = case.once(("starts in the cone", seed), lambda: starts(case, seed))
     return case.once(
@@ -145,21 +186,12 @@ def run(case: Case, seed: int) -> Trajectory:
             case.tokens,
             case.head,
             mirror_descent(steps.learning_rate, steps.p),
-            steps=_length(case) if case.steps is None else case.steps,
+            steps=int(length(case)),
             initial=places,
             seeds=places.shape[1],
             seed=seed,
         ),
     )
-
-
-def _length(case: Case) -> int:
-    """How many steps: until the norm is ``_REACH`` times that of the solution, or the start."""
-    steps, solution = steps_known(case), own_solution(case)
-    power = steps.p - 1
-    goal = _REACH ** max(power, 1.0) * float(solution.value) ** power
-    start = 10 * cone_of(case).norm ** power
-    return int(np.clip(np.ceil(max(goal, start) / steps.learning_rate), _SHORTEST, _LONGEST))
 
 
 def divergence_from(

@@ -115,11 +115,11 @@ class ConeSearch(Search):
         """The local minimum that a start leads to."""
         above, below = self._sides(radius)
         b, count, gap, value = start[0], 0, np.inf, np.nan
-        if float(_excess_sign(self.objective, b, above)) >= 0:
+        if not self._is_below(b, above):
             b, count, gap, value = self._minimum(b, above)
             if gap > _STATIONARY:
                 b = self._beyond(b, radius)
-        if float(_excess_sign(self.objective, b, above)) >= 0:
+        if not self._is_below(b, above):
             return Point((b,), value, value, gap, count)
         b, steps, gap, value = self._minimum(b, below)
         return Point((b,), value - _APART, np.nan, gap, count + steps)
@@ -134,11 +134,15 @@ class ConeSearch(Search):
         return np.nan_to_num(np.where(np.isnan(above), below - _APART, above), nan=np.inf)
 
     def log_differences(self, radius: float, place: Place) -> tuple[float, float]:
-        """Logarithms of the loss above and below that of the selection; NaN for the other."""
-        above, below = (
-            float(_values(self.objective, place[0][None], data)[0]) for data in self._sides(radius)
-        )
-        return above, -below
+        """Logarithms of the loss above and below that of the selection; NaN for the other.
+
+        Both are minus infinity where the losses are the same.
+        """
+        rise, fall = map(float, _rise_and_fall(self.objective, place[0], self._sides(radius)[0]))
+        if rise == fall:
+            return -np.inf, -np.inf
+        size = max(rise, fall) + float(np.log(-np.expm1(-abs(rise - fall))))
+        return (size, np.nan) if rise > fall else (np.nan, size)
 
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """Distance from the axis, relative to that of the edge."""
@@ -147,6 +151,10 @@ class ConeSearch(Search):
     def _sides(self, radius: float) -> tuple[ConeData, ConeData]:
         above = self.data._replace(radius=np.float64(radius), side=np.float64(1))
         return above, above._replace(side=np.float64(-1))
+
+    def _is_below(self, b: Float[np.ndarray, "m 1"], data: ConeData) -> bool:
+        rise, fall = map(float, _rise_and_fall(self.objective, b, data))
+        return rise < fall
 
     def _minimum(
         self, b: Float[np.ndarray, "m 1"], data: ConeData
@@ -190,9 +198,10 @@ def _value(objective: ConeLoss, theta: Float[Array, "k"], data: ConeData) -> Flo
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _excess_sign(objective: ConeLoss, b: Float[Array, "m 1"], data: ConeData) -> Float[Array, ""]:
-    rise, fall = objective.rise_and_fall(b, data)
-    return jnp.sign(rise - fall)
+def _rise_and_fall(
+    objective: ConeLoss, b: Float[Array, "m 1"], data: ConeData
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    return objective.rise_and_fall(b, data)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -78,8 +78,9 @@ def local_path(
 
     Returns:
         A trajectory along ``radius``, with ``log_excess`` (NaN where the loss is below that of
-        the selection), ``log_deficit`` (NaN where it is above), ``optimality``, ``angle`` and
-        ``at_edge`` besides what training records. ``steps_taken`` counts Newton steps.
+        the selection), ``log_deficit`` (NaN where it is above; both minus infinity where they are
+        the same), ``optimality``, ``angle`` and ``at_edge`` besides what training records.
+        ``steps_taken`` counts Newton steps.
 
     Raises:
         InvalidInputError: If an argument cannot be used; nothing has been computed then.
@@ -157,7 +158,9 @@ def _direction(direction: Any, tokens: Tokens) -> Float[np.ndarray, "instances d
         wanted += [shape[:1], (*lead, *shape[:1])]
     if found.shape not in wanted:
         raise InvalidInputError(
-            "direction", f"the shape is {found.shape}", f"Give {' or '.join(map(str, wanted))}"
+            "direction",
+            f"the shape is {found.shape}",
+            f"Give {' or '.join(map(str, dict.fromkeys(wanted)))}",
         )
     found = np.broadcast_to(found.reshape(-1, *shape), (count, *shape))
     if not found.any((1, 2)).all():

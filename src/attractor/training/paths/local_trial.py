@@ -81,7 +81,7 @@ class LocalTrials:
         shape = (coordinates.tangent.shape[1], 1)
         reach = sine * float(np.linalg.norm(map.matrix, axis=-1).max(initial=0))
         search = ConeSearch(ConeLoss(self.loss, RoundBall(shape)), data, reach)
-        if has_choice(data.tokens):
+        if shape[0] and has_choice(data.tokens):  # else the cone is a ray, or every W as good
             draws = generator(self.seed, int(self.tokens.instance_numbers[number]), purpose=_STARTS)
             looked_for = _ConeStarts(search, shape, self.starts, draws)
             points = list(follow(search, self.radii.tolist(), looked_for))

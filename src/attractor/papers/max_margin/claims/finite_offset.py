@@ -7,7 +7,13 @@ import numpy as np
 from attractor.analysis.offset import measured_offsets, predicted_offsets
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.hypotheses import (
+    FEASIBLE,
+    LOCALLY_OPTIMAL,
+    NORMALIZED_STEPS,
+    ONE_TOKEN_A_ROW,
+    trains,
+)
 from attractor.papers.max_margin.claims.local_convergence import LOCAL_CONVERGENCE
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
 from attractor.papers.measurements.directions import trained
@@ -45,7 +51,13 @@ FINITE_OFFSET = Claim(
     paper=MAX_MARGIN,
     statement="finite offset of normalized gradient descent",
     summary="normalized descent runs beside its ray, where loss and score gaps meet multipliers",
-    assumptions=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    assumptions=(
+        trains("p", "W"),
+        NORMALIZED_STEPS,
+        ONE_TOKEN_A_ROW,
+        FEASIBLE,
+        LOCALLY_OPTIMAL,
+    ),
     conclusion=Conclusion(
         "largest error of the margins of what is orthogonal to the solution, at support tokens",
         _error,

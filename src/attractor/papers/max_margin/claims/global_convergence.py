@@ -9,6 +9,7 @@ from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_OTHER_SCORES,
     EQUAL_SCORES_OR_ALL_SUPPORT,
+    GRADIENT_DESCENT,
     ONE_ROW,
     OPTIMUM_FEASIBLE,
     SEVERAL_ROWS,
@@ -24,6 +25,8 @@ from attractor.papers.measurements.directions import (
 )
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import MAX_MARGIN
+
+_ANOTHER = "adam:learning_rate=0.1"
 
 
 def _distance_from_solution(case: Case, seed: int) -> Measurement:
@@ -80,7 +83,14 @@ SINGLE_SEQUENCE_CONVERGENCE = Claim(
     paper=MAX_MARGIN,
     statement="global convergence of gradient descent for a single sequence",
     summary="one sequence, equal other scores: any start leads to the max-margin direction",
-    assumptions=(trains("p"), ONE_ROW, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_OTHER_SCORES),
+    assumptions=(
+        trains("p"),
+        GRADIENT_DESCENT,
+        ONE_ROW,
+        UNIQUE_OPTIMUM,
+        OPTIMUM_FEASIBLE,
+        EQUAL_OTHER_SCORES,
+    ),
     conclusion=_CONCLUSION,
     control=_CONTROL,
     data=lambda seed: [
@@ -89,6 +99,7 @@ SINGLE_SEQUENCE_CONVERGENCE = Claim(
     ],
     broken={
         "parameterization": lambda: one_sequence(equal_scores=True).replace(parameterization="W"),
+        "optimizer": lambda: one_sequence(equal_scores=True).replace(optimizer=_ANOTHER),
         "one row": three_sequences,
         "unique optimum": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 0]]),
         "feasible": lambda: Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]]),
@@ -105,6 +116,7 @@ GLOBAL_CONVERGENCE = Claim(
     summary="several sequences without stationary points: any start leads to the best tokens",
     assumptions=(
         trains("p"),
+        GRADIENT_DESCENT,
         SEVERAL_ROWS,
         UNIQUE_OPTIMUM,
         OPTIMUM_FEASIBLE,
@@ -121,6 +133,7 @@ GLOBAL_CONVERGENCE = Claim(
     holding=lambda: three_sequences().replace(initial=np.zeros(2)),
     broken={
         "parameterization": lambda: three_sequences().replace(parameterization="W"),
+        "optimizer": lambda: three_sequences().replace(optimizer=_ANOTHER),
         "several rows": lambda: one_sequence(equal_scores=True),
         "unique optimum": lambda: Case.from_scores(
             [[[1.0, 0], [0, 0]], [[-2, 3], [0, 0]]], [[1.0, 1.0], [1.0, 0.0]]

@@ -7,7 +7,13 @@ import numpy as np
 from attractor.margin import AttractingCone, attracting_cone, locally_optimal_selections
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.hypotheses import (
+    FEASIBLE,
+    GRADIENT_DESCENT,
+    LOCALLY_OPTIMAL,
+    ONE_TOKEN_A_ROW,
+    trains,
+)
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import (
     ARRIVED,
@@ -110,7 +116,13 @@ LOCAL_CONVERGENCE = Claim(
     paper=MAX_MARGIN,
     statement="local convergence of gradient descent",
     summary="from a cone around a locally optimal direction, descent converges to that direction",
-    assumptions=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    assumptions=(
+        trains("p", "W"),
+        GRADIENT_DESCENT,
+        ONE_TOKEN_A_ROW,
+        FEASIBLE,
+        LOCALLY_OPTIMAL,
+    ),
     conclusion=Conclusion(
         "largest 1 - cos of the second half of the way with the direction of the selection",
         _distance_from_solution,
@@ -134,6 +146,7 @@ LOCAL_CONVERGENCE = Claim(
     ],
     broken={
         "parameterization": lambda: second_token().replace(parameterization="KQ"),
+        "optimizer": lambda: second_token().replace(optimizer="adam:learning_rate=0.1"),
         "one token a row": _two_tokens,
         "feasible": _enclosed,
         "locally optimal": _worst_token,

@@ -10,7 +10,13 @@ from attractor.margin import attracting_cone
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.hypotheses import (
+    FEASIBLE,
+    LOCALLY_OPTIMAL,
+    ONE_TOKEN_A_ROW,
+    SCORES_DIFFER,
+    trains,
+)
 from attractor.papers.max_margin.claims.local_convergence import (
     LOCAL_CONVERGENCE,
     every_locally_optimal,
@@ -57,8 +63,8 @@ def _inside(case: Case, seed: int, *, aside: bool = False) -> Measurement:
 
 def _at_edge(case: Case, seed: int, direction: np.ndarray | None) -> Measurement:
     """The least share over narrow cones and large radii."""
-    if direction is None:
-        return Measurement(np.nan)
+    if direction is None or direction.size == 1:  # on a line there are no other directions
+        return Measurement(np.nan, checked=0)
     radii = np.array(_FAR) * float(case.solution().value)
     shares = [_shares(case, seed, direction, opening, radii) for opening in _NARROW]
     details = {"openings": list(_NARROW), "shares": [each.tolist() for each in shares]}
@@ -112,7 +118,7 @@ LOCAL_PATH = Claim(
     paper=MAX_MARGIN,
     statement="local regularization path",
     summary="in a small cone around a locally optimal direction, the path tends to that direction",
-    assumptions=LOCAL_CONVERGENCE.assumptions,
+    assumptions=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
     conclusion=Conclusion(
         "angle of the path to the direction, as a share of the largest in the cone",
         _inside,
@@ -130,7 +136,7 @@ LOCAL_PATH = Claim(
         one_sequence(equal_scores=False),
         *every_locally_optimal(random_prompt_data(seed, 3, 4, 8)),
     ],
-    broken=LOCAL_CONVERGENCE.broken,
+    broken={name: data for name, data in LOCAL_CONVERGENCE.broken.items() if name != "optimizer"},
     note="wider cones may hold directions of better tokens, and there it fails as it should",
 )
 
@@ -178,7 +184,7 @@ LOCAL_PATH_ELSEWHERE = Claim(
     paper=MAX_MARGIN,
     statement="converse for local regularization paths",
     summary="around a direction that solves no margin problem the path leaves every small cone",
-    assumptions=(trains("p", "W"), FEASIBLE),
+    assumptions=(trains("p", "W"), FEASIBLE, SCORES_DIFFER),
     conclusion=Conclusion(
         "least share of the largest angle, around the solution turned by 0.1",
         lambda case, seed: _at_edge(case, seed, turned(case.solution().W, 0.1, seed)),
@@ -197,5 +203,12 @@ LOCAL_PATH_ELSEWHERE = Claim(
         one_sequence(equal_scores=False),
         *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
     ],
-    broken={name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "feasible")},
+    broken={
+        **{name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "feasible")},
+        "scores differ": lambda: Case.from_scores(
+            [[[1.0, 0], [0, 1], [0, 0]]],
+            [[1.0, 1, 1]],
+            chosen=Selection(np.array([[[True, False, False]]]), np.zeros((1, 1), dtype=bool)),
+        ),
+    },
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.margin import Solution, check_local_optimality, solve_several, tie_classes
+from attractor.margin import Solution, check_local_optimality, solve, tie_classes
+from attractor.margin.alternatives import problem_against_outsiders
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.hypotheses import trains
+from attractor.papers.hypotheses import GRADIENT_DESCENT, SCORES_DIFFER, trains
+from attractor.papers.max_margin.claims.rates import GRADIENT_DESCENT_RATE
 from attractor.papers.max_margin.data import (
     one_sequence,
     random_prompt_data,
@@ -17,7 +19,7 @@ from attractor.papers.max_margin.data import (
 from attractor.papers.measurements.directions import (
     ARRIVED,
     ARRIVED_BECAUSE,
-    cosines,
+    distances,
     from_anywhere,
     second_half,
 )
@@ -28,18 +30,22 @@ from attractor.training import Trajectory
 
 
 def _solution(case: Case, mask: np.ndarray) -> Solution | None:
-    """The solution for the tie classes of a selection; None where it is not locally optimal."""
+    """The solution by which selected tokens beat all but those of the same score.
+
+    None where the selection is not locally optimal, or that solution prefers another token of the
+    same score.
+    """
     selection = Selection(mask, np.zeros(mask.shape[:-1], dtype=bool))
 
     def compute() -> Solution | None:
         classes = tie_classes(case.tokens, case.head, selection)
-        found = solve_several(case.tokens, classes)
-        if not np.isfinite(found.value) or found.uniqueness != "unique":
+        found = solve(problem_against_outsiders(case.tokens, selection, classes))
+        if not np.isfinite(found.value) or found.value == 0:
             return None
-        local = check_local_optimality(
-            case.tokens, case.head, selection, found.solution, ties="class"
-        )
-        return found.solution if local.holds else None
+        scores = np.where(classes.mask, case.tokens.scores(found.W), -np.inf)
+        on_top = (scores.argmax(-1)[..., None] == np.arange(scores.shape[-1])) == mask
+        local = check_local_optimality(case.tokens, case.head, selection, found, ties="class")
+        return found if on_top.all() and local.holds else None
 
     return case.once(("of tie classes", mask.tobytes()), compute)
 
@@ -48,19 +54,19 @@ def _distance(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
     def distance(run: Trajectory) -> Measurement:
         scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
         reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
-        distances = []
+        found = []
         for way, mask in zip(second_half(run)[0], reached, strict=True):
             solution = _solution(case, mask)
             if solution is not None:
                 direction = without_heaviest(solution) if wrong else solution.W
-                distances.append(float(1 - cosines(way, direction)))
+                found.append(float(distances(way, direction)))
         details = {
             "starts": len(reached),
-            "at other than locally optimal selections": len(reached) - len(distances),
+            "at other than locally optimal selections": len(reached) - len(found),
             "selections": len({mask.tobytes() for mask in reached}),
             "at the best tokens": int((reached == case.optimal.mask).all((-1, -2, -3)).sum()),
         }
-        return Measurement(max(distances, default=np.nan), len(distances), details)
+        return Measurement(max(found, default=np.nan), len(found), details)
 
     return from_anywhere(case, seed, distance, lengths=(0.1, 1.0, 5.0))
 
@@ -79,7 +85,7 @@ SELECTED_DIRECTION = Claim(
     paper=MAX_MARGIN,
     statement="direction of the tokens that training selects",
     summary="wherever training ends, its direction is the margin solution of the tokens selected",
-    assumptions=(trains("p", "W"),),
+    assumptions=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
     conclusion=Conclusion(
         "largest 1 - cos of the second half of the way with that of the selection reached",
         _distance,
@@ -99,7 +105,7 @@ SELECTED_DIRECTION = Claim(
         *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
         *(random_equal_scores(number) for number in range(seed, seed + 5)),
     ],
-    broken={"parameterization": lambda: three_sequences().replace(parameterization="KQ")},
+    broken=GRADIENT_DESCENT_RATE.broken,
     note="of a selection that is locally optimal, tokens of equal score taken as one class, which "
     "is derived: the published definition excludes ties; nothing is claimed of other selections",
 )

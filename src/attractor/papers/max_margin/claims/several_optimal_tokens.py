@@ -23,6 +23,8 @@ def _several(case: Case) -> SeveralSolution:
 
 def _feasible(case: Case) -> Check:
     value = _several(case).value
+    if value == 0:
+        return Check(False, "there is no token to be told from the best ones")
     if np.isfinite(value):
         return Check(True, f"the least norm is {value:.6g}")
     return Check(False, "no choice of one best token a row has a solution")

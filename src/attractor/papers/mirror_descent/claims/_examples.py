@@ -9,8 +9,9 @@ import numpy as np
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
 from attractor.papers.case import Case
+from attractor.papers.claim import Measurement
 from attractor.papers.mirror_descent.data import random_case
-from attractor.papers.mirror_descent.training import steps_known
+from attractor.papers.mirror_descent.training import keeping, length, steps_known
 from attractor.selection import Selection
 
 P_3 = "mirror descent:p=3,learning_rate=5"
@@ -37,8 +38,9 @@ def examples(seed: int) -> list[Case]:
 def other_tokens() -> Case:
     """Random data with a selection that is locally optimal and not optimal."""
     case = random_case(23)
-    chosen = Selection.from_index(case.tokens, [0, 3, 3])
-    return case.replace(chosen=chosen, about=f"{case.about}, a local optimum")
+    return case.replace(
+        chosen=keeping(case, np.array([[0], [3], [3]])), about=f"{case.about}, a local optimum"
+    )
 
 
 def _several_tokens(case: Case) -> Case:
@@ -62,6 +64,11 @@ BROKEN: Mapping[str, Callable[[], Case]] = {
 """Data that break the assumptions of statements about training from near a solution."""
 
 
+def out_of_reach(case: Case) -> Measurement:
+    """What is measured where training would have to go on for too long."""
+    return Measurement(float("nan"), 0, {"steps needed": length(case)})
+
+
 def next_to_selection(case: Case, *, locally_optimal: bool = False) -> Selection | None:
     """A feasible selection that differs in one row; None if there is none.
 
@@ -75,7 +82,7 @@ def next_to_selection(case: Case, *, locally_optimal: bool = False) -> Selection
         for token in np.flatnonzero(case.tokens.mask[row]):
             other = index.copy()
             other[row] = token
-            selection = Selection.from_index(case.tokens, other)
+            selection = keeping(case, other)
             solution = case.solution(geometry, selection)
             if token == index[row] or not np.isfinite(solution.value):
                 continue

@@ -18,9 +18,8 @@ from attractor.papers.mirror_descent.claims._examples import BROKEN, with_expone
 from attractor.papers.mirror_descent.claims.regularization_path import tied_scores
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
-from attractor.papers.mirror_descent.training import STARTS, steps_known
+from attractor.papers.mirror_descent.training import STARTS, keeping, steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
-from attractor.selection import Selection
 from attractor.training import mirror_descent, train
 
 _LENGTHS = (3000, 21_000, 168_000)
@@ -84,7 +83,7 @@ def _scores(
 
 
 def _locally_optimal(case: Case, index: np.ndarray) -> bool:
-    selection = Selection.from_index(case.tokens, index)
+    selection = keeping(case, index)
     solution = case.solution(Lp(steps_known(case).p), selection)
     return bool(check_local_optimality(case.tokens, case.head, selection, solution).holds)
 
@@ -152,6 +151,6 @@ ENDPOINTS = Claim(
         "unique optimum": tied_scores,
     },
     note="runs whose tokens are not locally optimal go on for longer: they can stay near such a "
-    "direction for 10,000 steps; the statement says of locally optimal tokens that training near them stays; that all "
-    "random starts end on such is measured, and that many of them are not the optimal ones",
+    "direction for 10,000 steps; the statement says of locally optimal tokens that training near "
+    "them stays; that all random starts end on such is measured",
 )

@@ -11,6 +11,7 @@ from attractor.papers.mirror_descent.claims._examples import (
     BROKEN,
     examples,
     next_to_selection,
+    out_of_reach,
 )
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
 from attractor.papers.mirror_descent.training import (
@@ -36,6 +37,8 @@ def _end_from_another_norm(case: Case, seed: int) -> Measurement:
 
 def _at_end(case: Case, seed: int, solution: np.ndarray) -> Measurement:
     trajectory = run(case, seed)
+    if trajectory is None:
+        return out_of_reach(case)
     along = divergence_from(case, trajectory, solution)
     details = {
         "p": steps_known(case).p,
@@ -46,7 +49,10 @@ def _at_end(case: Case, seed: int, solution: np.ndarray) -> Measurement:
 
 
 def _widest(case: Case, seed: int) -> Measurement:
-    along = divergence_from(case, run(case, seed), own_solution(case).W)
+    trajectory = run(case, seed)
+    if trajectory is None:
+        return out_of_reach(case)
+    along = divergence_from(case, trajectory, own_solution(case).W)
     start = along[:, 0].max()
     details = {
         "p": steps_known(case).p,

@@ -13,7 +13,7 @@ from attractor.papers.measurements.paths import path
 from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
-from attractor.papers.mirror_descent.training import steps_known
+from attractor.papers.mirror_descent.training import imbalance, steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 
 _BOUND = 1e-6
@@ -30,7 +30,9 @@ def _from_another(case: Case, seed: int) -> Measurement:
 
 def _at_end(case: Case, seed: int, geometry: Lp) -> Measurement:
     own = Lp(steps_known(case).p)
-    run = path(case, seed, own)
+    best = case.replace(chosen=None)
+    unit = imbalance(best) * float(case.solution(own, case.optimal).value)
+    run = path(case, seed, own, unit=unit)
     solution = case.solution(geometry, case.optimal).W
     along = divergences(run.data["W"].values[0], solution[None], own)[0]
     details = {

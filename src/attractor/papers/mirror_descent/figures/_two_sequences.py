@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import xarray as xr
 
@@ -34,8 +36,9 @@ def joint_runs(request: Request) -> xr.Dataset:
         attention weights, ``logistic_probability``, the mean of ``sigmoid(y_i v^T x_i)`` of the
         tokens attended to, ``published_logistic_probability``, where these tokens are those of
         the step before, ``W_divergence`` and ``v_divergence`` from the solutions of the tokens
-        that the run ends on, ``step``; over (p, kernel) those ``tokens``, and the solutions
-        ``W_solution`` and ``v_solution``.
+        that the run ends on, ``step``; over (p, kernel) those ``tokens``, the solutions
+        ``W_solution`` and ``v_solution``, the ``label_margin`` of the tokens and the largest of
+        any, ``best_label_margin``.
     """
     tokens = two_sequences()
     request.uses("two sequences", tokens)
@@ -89,8 +92,19 @@ def _run(
             "tokens": ("sequence", attended[-1]),
             "W_solution": (("row", "column"), solution),
             "v_solution": ("coordinate", label_solution),
+            "label_margin": _label_margin(tokens, end, p),
+            "best_label_margin": _best_label_margin(tokens, p),
         }
     )
+
+
+def _label_margin(tokens: Tokens, selection: Selection, p: float) -> float:
+    return 1 / float(solve(label_problem(tokens, selection), Lp(p)).value)
+
+
+def _best_label_margin(tokens: Tokens, p: float) -> float:
+    every = itertools.product(range(tokens.length), repeat=len(tokens.keys))
+    return max(_label_margin(tokens, Selection.from_index(tokens, each), p) for each in every)
 
 
 def _logistic(tokens: Tokens, v: np.ndarray, attended: np.ndarray) -> np.ndarray:

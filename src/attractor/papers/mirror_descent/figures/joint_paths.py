@@ -93,15 +93,17 @@ def _caption(data: xr.Dataset) -> str:
     parts = "; ".join(
         f"p = {p:g}: tokens ({', '.join(str(token + 1) for token in end['tokens'].values)}), "
         f"{float(end['W_divergence'].isel(record=-1)):.2g} and "
-        f"{float(end['v_divergence'].isel(record=-1)):.2g}"
+        f"{float(end['v_divergence'].isel(record=-1)):.2g}, label margin "
+        f"{float(end['label_margin']):.4f} of {float(end['best_label_margin']):.4f}"
         for p in EXPONENTS
         for end in [exact.sel(p=p)]
     )
     text = (
         f"Joint mirror descent of head and attention from zero on two sequences of three tokens: "
         f"first row of W and head v, with the rays of the max-margin solutions of the tokens that "
-        f"the run selects (pale); arrows at three steps. Tokens, and divergences of W and of v "
-        f"from their solutions at the end of the run, beyond the frame: "
+        f"the run selects (pale); arrows at three steps. Tokens, divergences of W and of v from "
+        f"their solutions at the end of the run, beyond the frame, and label margin of the tokens "
+        f"against the best of any: "
         f"{parts}."
     )
     if PUBLISHED not in data["kernel"]:

@@ -60,9 +60,12 @@ def _compute(request: Request) -> xr.Dataset:
     tokens, head = orthonormal_tokens(_DIMENSION, seeds, _PENALTIES)
     request.uses("orthonormal tokens with concave head", tokens, head)
     shape = (len(_PENALTIES), len(seeds))
+    once = Tokens(
+        tokens.keys[: len(seeds)], tokens.queries[: len(seeds)], instance_numbers=np.array(seeds)
+    )
     starts = {
-        name: np.tile(array[: len(seeds)], (len(_PENALTIES), 1, 1))
-        for name, array in uniform_starts(tokens, "W").items()
+        name: np.tile(array, (len(_PENALTIES), 1, 1))
+        for name, array in uniform_starts(once, "W").items()
     }
     exact = _trained(tokens, head, request, (_STEPS, _LONGER), starts, **descent("W"))
     measured = {
