@@ -231,7 +231,7 @@ def _sample(
     parts /= np.maximum(parts.sum(-1, keepdims=True), np.finfo(float).tiny)
     leaks = _SMALLEST_LEAK ** draws.uniform(size=(samples, rows, 1))
     leaks *= draws.uniform(size=leaks.shape) < 0.5
-    leaks *= others.any(-1)[:, None]
+    leaks *= others.any(-1, keepdims=True)
     return leaks * parts + (1 - leaks) * mixtures.kept
 
 

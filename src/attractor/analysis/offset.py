@@ -105,7 +105,7 @@ def predicted_offsets(
         coefficients = np.zeros(len(gram))
         coefficients[rows], shares[i, rows] = _settle(inner, log_weights[i, rows])
         margins[i, rows] = inner @ coefficients[rows]
-        matrices[i] = problem[[i]].apply_adjoint(coefficients)[0]
+        matrices[i] = problem[[i]].apply_adjoint(coefficients[None])[0]
     if solution.problem.instances is None:
         return Offsets(margins[0], matrices[0], shares[0])
     return Offsets(margins, matrices, shares)

@@ -96,7 +96,7 @@ def test_two_is_normalized_gradient_descent_in_training(unit_tokens):
         train(tokens, head, optimizer, steps=50).data["W"].values
         for optimizer in (mirror_descent(0.1, 2), normalized_gradient_descent(0.1))
     )
-    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(one, two, rtol=0, atol=1e-14)  # as compilers order operations
 
 
 @pytest.mark.parametrize("p", [1.1, 1.5, 1.75, 2, 3])

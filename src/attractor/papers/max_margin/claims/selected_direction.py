@@ -9,7 +9,6 @@ from attractor.margin.alternatives import problem_against_outsiders
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, SCORES_DIFFER, trains
-from attractor.papers.max_margin.claims.rates import GRADIENT_DESCENT_RATE
 from attractor.papers.max_margin.data import (
     one_sequence,
     random_prompt_data,
@@ -105,7 +104,11 @@ SELECTED_DIRECTION = Claim(
         *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
         *(random_equal_scores(number) for number in range(seed, seed + 5)),
     ],
-    broken=GRADIENT_DESCENT_RATE.broken,
+    broken={
+        "parameterization": lambda: three_sequences().replace(parameterization="KQ"),
+        "optimizer": lambda: three_sequences().replace(optimizer="adam:learning_rate=0.1"),
+        "scores differ": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 1]]),
+    },
     note="of a selection that is locally optimal, tokens of equal score taken as one class, which "
     "is derived: the published definition excludes ties; nothing is claimed of other selections",
 )

@@ -99,7 +99,8 @@ def _attention_elsewhere_costs(case: Case) -> Check:
 
 ATTENTION_ELSEWHERE_COSTS = Assumption(
     "attention elsewhere costs",
-    "Attention to other tokens lowers the label margin in proportion to it.",
+    "Attention to other tokens lowers the label margin in proportion to it, as the multipliers "
+    "of the label problem prove.",
     _attention_elsewhere_costs,
 )
 
