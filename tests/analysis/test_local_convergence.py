@@ -25,7 +25,7 @@ def trained(steps, record):
 
 
 @pytest.fixture(scope="module")
-def verdicts():
+def verdicts(optimized):
     run = trained(20_000, STEPS)
     reads = {
         step: at.verify(

@@ -3,6 +3,7 @@ import json
 import numpy as np
 
 from attractor.cli.session import ExitCode
+from attractor.provenance import read_provenance
 
 FEW = ("--steps", 100, "--seeds", 2)
 
@@ -29,6 +30,29 @@ def test_other_data_are_told(run_json, file, change):
     assert result.exit_code == 0
     assert not found["same"]
     assert any(words.startswith("the data were those of hash") for words in found["changed"])
+
+
+def test_a_verified_run_comes_out_the_same(run_json, file):
+    run_json("train", file, "--out", "run.nc", "--steps", 100, "--seeds", 2)
+    run_json("verify", "run.nc", "--out", "report")
+    found, result = run_json("reproduce", "report/training.png")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "saved run" in found["error"]["message"]
+    found, result = run_json("reproduce", "report/training.png", "--data", "run.nc")
+    assert result.exit_code == 0, result.stderr
+    assert found["same"] and found["name"] == "verify" and not found["changed"]
+
+
+def test_basins_come_out_the_same(run_json, tmp_path):
+    keys = np.array([[[-0.1, 1], [1, 0], [0, 0]]])
+    np.savez(tmp_path / "tokens.npz", keys=keys, scores=[[1, 0.9, 0]], parameterization="p")
+    few = ("--starts", 5, "--steps", 100, "--map", "--resolution", 3, "--seed", 4)
+    run_json("basins", "tokens.npz", "--out", "here", *few)
+    for name in ("shares.nc", "map.svg"):
+        assert read_provenance(tmp_path / "here" / name).arguments["starts"] == 5
+    found, result = run_json("reproduce", "here/shares.png", "--data", "tokens.npz")
+    assert result.exit_code == 0, result.stderr
+    assert found["same"] and found["name"] == "basins" and not found["changed"]
 
 
 def test_a_file_that_says_nothing_is_refused(run_json, tmp_path):

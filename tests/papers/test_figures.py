@@ -9,23 +9,11 @@ from attractor.papers.figure import SIZES
 from attractor.provenance import read_provenance
 
 FIGURES = all_figures()
-LONG = {
-    "max-margin/random-data",
-    "mirror-descent/key-query",
-    "transformers-as-svms/convergence-types",
-    "transformers-as-svms/global-selection",
-    "transformers-as-svms/key-query-width",
-    "transformers-as-svms/local-convergence",
-    "transformers-as-svms/margins-and-sample-size",
-    "transformers-as-svms/separating-lines",
-    "transformers-as-svms/sequences",
-    "transformers-as-svms/several-tokens",
-}
-"""Figures that compile many shapes: `make test-slow` draws them."""
-DRAWN = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in FIGURES]
+
+pytestmark = pytest.mark.usefixtures("optimized")
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", FIGURES)
 def test_quick_figure_shows_its_conclusion(name, tmp_path):
     figure = FIGURES[name]
     drawn = draw(figure, tmp_path)

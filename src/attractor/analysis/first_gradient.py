@@ -95,9 +95,10 @@ def first_gradient_margin(
             f"Select among {tokens.mask.shape}, the shape of tokens.mask",
         )
     gradient, slope = _gradients_at_zero(tokens, head, loss)
-    norm = np.linalg.norm(slope, axis=(-1, -2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = _margin(tokens, selection, slope) / norm
+    with np.errstate(invalid="ignore"):
+        # The largest entry first: squares of tiny or huge entries leave the range of floats.
+        slope = slope / np.abs(slope).max(axis=(-1, -2), keepdims=True)
+        relative = _margin(tokens, selection, slope) / np.linalg.norm(slope, axis=(-1, -2))
     return FirstGradientMargin(_margin(tokens, selection, gradient), relative)
 
 

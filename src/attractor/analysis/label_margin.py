@@ -18,8 +18,6 @@ from attractor.training import validation
 
 _SMALLEST_LEAK = 1e-3
 """Weight off the selected token from which mixtures are looked at one by one."""
-_REFINED = 3
-"""Sampled mixtures that the search goes on from, for each row."""
 _LARGEST_DUAL = 1e4
 """Bound on dual variables, relative to costs and margin, that keeps rounding out."""
 
@@ -53,6 +51,7 @@ def label_margin_constant(
     *,
     rows: str = "all",
     samples: int = 1000,
+    improved: int = 3,
     seed: int = 0,
 ) -> LabelMarginConstant:
     """The rate at which the label margin falls as attention leaves the selected tokens.
@@ -76,6 +75,8 @@ def label_margin_constant(
         rows: Rows that the maximum runs over: ``"all"``, or ``"support"`` for those that stand at
             the label margin. With a row beyond it the constant over all is never positive.
         samples: Number of mixtures sampled.
+        improved: How many of them the search goes on from, for each row. The time of each grows
+            with the number of tokens cubed; 0 keeps to the sample.
         seed: Names the sample.
 
     Raises:
@@ -91,6 +92,7 @@ def label_margin_constant(
         )
     validation.check_choice("rows", rows, ("all", "support"))
     samples = validation.check_count("samples", samples)
+    improved = validation.check_count("improved", improved, least=0)
     seed = check_seed("seed", seed)
     solution = solve(label_problem(tokens, selection))
     if not np.isfinite(solution.value):
@@ -106,20 +108,21 @@ def label_margin_constant(
         raise InvalidInputError(
             "tokens", "no row that counts has a second token", "There is nothing to mix"
         )
-    mixtures = _Mixtures(tokens, selection, 1 / float(solution.value))
+    mixtures = _Mixtures(tokens, selection, solution)
     with single_blas_thread():
         limit = _limit(mixtures, solution, support.ravel(), counted.ravel())
-        elsewhere, weights = _search(mixtures, counted.ravel(), samples, seed)
+        elsewhere, weights = _search(mixtures, counted.ravel(), samples, improved, seed)
+    size = mixtures.size
     return LabelMarginConstant(
-        min(limit, elsewhere), limit, elsewhere, weights.reshape(tokens.mask.shape),
-        mixtures.margin, counted,
+        size * min(limit, elsewhere), size * limit, size * elsewhere,
+        weights.reshape(tokens.mask.shape), size * mixtures.margin, counted,
     )  # fmt: skip
 
 
 class _Mixtures:
-    """Signed tokens of every row, and the label margin of their mixtures."""
+    """Signed tokens of every row in units of the largest entry, and label margins of mixtures."""
 
-    def __init__(self, tokens: Tokens, selection: Selection, margin: float) -> None:
+    def __init__(self, tokens: Tokens, selection: Selection, solution: Solution) -> None:
         assert tokens.labels is not None
         signed = tokens.labels[..., None, None] * tokens.values[:, None]
         length = tokens.length
@@ -128,7 +131,9 @@ class _Mixtures:
             self.mask[..., None], signed.reshape(-1, length, signed.shape[-1]), 0.0
         )
         self.kept = selection.mask.reshape(-1, length)
-        self.margin = margin
+        self.size = float(np.abs(self.signed).max())
+        self.signed /= self.size
+        self.margin = 1 / float(solution.value) / self.size
 
     def margins(self, weights: Float[np.ndarray, "mixture row t"]) -> Float[np.ndarray, "mixture"]:
         """Label margins; zero where no head separates the labels."""
@@ -199,7 +204,7 @@ def _limit(
 
 
 def _search(
-    mixtures: _Mixtures, counted: Bool[np.ndarray, "row"], samples: int, seed: int
+    mixtures: _Mixtures, counted: Bool[np.ndarray, "row"], samples: int, improved: int, seed: int
 ) -> tuple[float, Float[np.ndarray, "row t"]]:
     """The lowest ratio found among mixtures away from the selection, and where."""
     weights = _sample(mixtures, samples, generator(seed, 0, purpose="label margin"))
@@ -210,8 +215,10 @@ def _search(
         # Divided by the leak of one row, the ratio is differentiable; the largest leak is one's.
         far = leaks[:, row] >= _SMALLEST_LEAK
         ratios = np.where(far, lost / np.where(far, leaks[:, row], 1.0), np.inf)
-        lowest = np.argsort(ratios, kind="stable")[:_REFINED]
-        found.append(np.stack([_improved(mixtures, row, weights[number]) for number in lowest]))
+        # Not the lowest alone: these lie together, and a lower minimum may lie elsewhere.
+        order = np.argsort(ratios, kind="stable")[: int(far.sum())]
+        begun = order[np.arange(improved) * len(order) // max(improved, 1)] if len(order) else order
+        found += [_improved(mixtures, row, weights[number])[None] for number in begun]
     weights = np.concatenate(found)
     largest = mixtures.leaks(weights)[:, counted].max(-1)
     far = largest >= _SMALLEST_LEAK / 2

@@ -101,6 +101,8 @@ def basins(
     with session("basins", as_json=as_json, quiet=quiet) as current:
         from attractor import plots
         from attractor.analysis.basins import basin_map, basin_shares
+        from attractor.cli.provenance import report_provenance
+        from attractor.provenance import embed_all
 
         check_replaceable(out, MARKER)
         if not 0 < extent < np.inf:
@@ -138,7 +140,27 @@ def basins(
             current.say("No map: fewer than two selections were reached, which span no plane.")
         studies = [shares.data] if drawn is None else [shares.data, drawn.data]
         colors = plots.selection_colors(*studies)
-        summary = shares.summary()
+        summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+        provenance = report_provenance(
+            "basins",
+            {
+                "optimizer": optimizer,
+                "lr": lr,
+                "parameterization": parameterization,
+                "loss": loss,
+                "steps": steps,
+                "starts": starts,
+                "scale": scale,
+                "with_map": with_map,
+                "extent": extent,
+                "resolution": resolution,
+                "data_set": data_set,
+                "seed": seed,
+            },
+            source=loaded,
+            seeds=[seed],
+            settings={"optimizer": how.method.name, "steps": length},
+        )
         with atomic_directory(out, MARKER) as folder, plots.style():
             shares.save(folder / MARKER)
             (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
@@ -148,9 +170,9 @@ def basins(
                 drawn.save(folder / "map.nc")
                 figure = plots.basin_map_figure(drawn.data, colors=colors)
                 plots.save_figure(figure, folder, "map")
+            embed_all(folder, provenance)
         current.say(f"Pictures and data: {out.absolute()}")
         current.result(folder=str(out.absolute()), **summary)
-        current.result(map=None if drawn is None else drawn.summary())
 
 
 def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:

@@ -87,8 +87,8 @@ def check(
         provenance = report_provenance(
             "check",
             {"selection": selection, "steps": steps, "lr": lr, "seeds": seeds, "seed": seed},
-            loaded=loaded,
-            seeds=how.seeds,
+            source=loaded,
+            seeds=range(seed, seed + how.seeds),
             settings={"optimizer": how.method.name, "steps": how.steps, "seeds": how.seeds},
         )
         summary = write_report(

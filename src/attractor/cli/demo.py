@@ -46,7 +46,7 @@ def demo(
         check_replaceable(out, MARKER)
         results = [_run(n, seed, current) for n in SIZES]
         summary = write_digits_report(
-            out, results, provenance=report_provenance("demo", {"seed": seed})
+            out, results, provenance=report_provenance("demo", {"seed": seed}, seeds=[seed])
         )
         page = (out / MARKER).absolute()
         numbers = table(results)

@@ -109,7 +109,7 @@ def matrix(
                 "matched": matched,
                 "seed": seed,
             },
-            seeds=count,
+            seeds=range(seed, seed + count),
             settings={"data_sets": count, "steps": length},
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from attractor.files import LoadedTokens
 from attractor.papers.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
 from attractor.papers.reproduction import Reproduction
 from attractor.provenance import Provenance, data_hash, differences, read_provenance
+from attractor.training import Trajectory
 
 SUMMARY = "summary.json"
 _STATEMENT = "direction of attention under gradient descent"
@@ -24,31 +25,37 @@ def report_provenance(
     command: str,
     arguments: Mapping[str, Any],
     *,
-    loaded: LoadedTokens | None = None,
-    seeds: int = 1,
+    source: LoadedTokens | Trajectory | None = None,
+    seeds: Iterable[int] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Provenance:
     """Where the report of a command comes from.
 
     Args:
         command: The command.
-        arguments: What it was called with, but for files; ``seed`` among them.
-        loaded: The token file.
-        seeds: How many seeds were used, from ``seed`` on.
+        arguments: What it was called with, but for files.
+        source: What the file held that the command was called with.
+        seeds: The seeds used.
         settings: What was in force.
     """
     paper = TRANSFORMERS_AS_SVMS
-    if loaded is not None and "p" in loaded.parameterization:
+    if source is not None and "p" in _parameterization(source):
         paper = MAX_MARGIN
     return Provenance.record(
         "report",
         command,
-        arguments={**arguments, "data": loaded is not None},
-        data=None if loaded is None else data_hash(loaded.tokens, loaded.head),
-        seeds=range(arguments["seed"], arguments["seed"] + seeds),
+        arguments={**arguments, "data": source is not None},
+        data=None if source is None else data_hash(source.tokens, source.head),
+        seeds=seeds,
         settings=settings,
         bibtex=[paper.bibtex(_STATEMENT)],
     )
+
+
+def _parameterization(source: LoadedTokens | Trajectory) -> str:
+    if isinstance(source, Trajectory):
+        return str(source.settings["parameterization"])
+    return source.parameterization
 
 
 def reproduce_report(file: Path, provenance: Provenance, data: Path | None) -> Reproduction:
@@ -57,20 +64,26 @@ def reproduce_report(file: Path, provenance: Provenance, data: Path | None) -> R
     Args:
         file: A file of the report.
         provenance: Where it comes from.
-        data: The token file, where the command takes one.
+        data: The file that the command takes, of tokens or a run.
 
     Raises:
         FileFormatError: If the summary of the report is not beside the file, or is damaged.
     """
-    from attractor.cli import check, demo, matrix
+    from attractor.cli import basins, check, demo, matrix, verify
 
-    commands: dict[str, Any] = {"check": check.check, "demo": demo.demo, "matrix": matrix.matrix}
+    commands: dict[str, Any] = {
+        "basins": basins.basins,
+        "check": check.check,
+        "demo": demo.demo,
+        "matrix": matrix.matrix,
+        "verify": verify.verify,
+    }
     if provenance.name not in commands:
         raise FileFormatError(f"{file} was made by a command that is not known: {provenance.name}.")
     old = _summary(file.with_name(SUMMARY))
     arguments = {name: value for name, value in provenance.arguments.items() if name != "data"}
     if data is not None:
-        arguments["file"] = data
+        arguments["run" if provenance.name == "verify" else "file"] = data
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "again"
         try:

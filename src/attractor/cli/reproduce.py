@@ -25,7 +25,9 @@ def reproduce(
     ],
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="FILE", help="The token file, where it was made from one."),
+        typer.Option(
+            "--data", metavar="FILE", help="The token file or saved run that it was made from."
+        ),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -45,8 +47,9 @@ def reproduce(
             f"{provenance.version} on {provenance.platform}"
         )
         if provenance.arguments.get("data") and data is None:
+            kind = "saved run" if provenance.name == "verify" else "token file"
             raise InvalidInputError(
-                "data", "it was made from a token file", "Give that file with --data"
+                "data", f"it was made from a {kind}", "Give that file with --data"
             )
         if provenance.kind == "figure":
             found = reproduce_figure(file, provenance, progress=current.progress)

@@ -30,6 +30,7 @@ def verify(
 ) -> None:
     """Verifies a saved run."""
     with session("verify", as_json=as_json, quiet=quiet) as current:
+        from attractor.cli.provenance import report_provenance
         from attractor.report import write_report
         from attractor.report.words import verdict_sentences
         from attractor.report.write import MARKER
@@ -41,12 +42,21 @@ def verify(
             raise InvalidInputError(
                 "run", f"there is no run at {file}", "Give a file that `attractor train` wrote"
             )
-        verdict = verify_run(Trajectory.load(file))
+        trajectory = Trajectory.load(file)
+        verdict = verify_run(trajectory)
         current.say(verdict.table(), *verdict_sentences(verdict))
         current.result(verdict=verdict.summary())
         if not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
         if out is not None:
-            write_report(out, verdict=verdict, source=f"{run.name}: {verdict.trajectory.tokens!r}")
+            provenance = report_provenance(
+                "verify",
+                {},
+                source=trajectory,
+                seeds=trajectory.data["seed"].to_numpy(),
+                settings={"optimizer": trajectory.optimizer_name, "training": trajectory.settings},
+            )
+            source = f"{run.name}: {trajectory.tokens!r}"
+            write_report(out, verdict=verdict, source=source, provenance=provenance)
             current.result(report=str((out / MARKER).absolute()))
             current.say(f"Report: {(out / MARKER).absolute()}")

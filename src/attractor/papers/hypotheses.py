@@ -11,7 +11,13 @@ from attractor.geometry import Frobenius, Geometry
 from attractor.margin import check_local_optimality
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
-from attractor.papers.joint_hypotheses import ALL_LABELS_SUPPORT, LABELS_SEPARABLE
+from attractor.papers.gradient_hypotheses import GOOD_FIRST_GRADIENT
+from attractor.papers.joint_hypotheses import (
+    ALL_LABELS_SUPPORT,
+    LABELS_SEPARABLE,
+    PURE_SELECTION,
+    PURE_SELECTION_AT_MARGIN,
+)
 from attractor.training import get_optimizer
 
 _ROUNDING = 1e-9
@@ -215,7 +221,10 @@ HYPOTHESES = (
     EQUAL_OTHER_SCORES,
     ALL_TOKENS_SUPPORT,
     LOCALLY_OPTIMAL,
+    GOOD_FIRST_GRADIENT,
     LABELS_SEPARABLE,
     ALL_LABELS_SUPPORT,
+    PURE_SELECTION,
+    PURE_SELECTION_AT_MARGIN,
 )
 """What is reported of a user's data."""

@@ -79,10 +79,10 @@ def check_optimizer(optimizer: Any) -> None:
     )
 
 
-def check_count(argument: str, value: Any) -> int:
-    """Checks that something counted is a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidInputError(argument, f"{value!r} is not a count", "Give an integer >= 1")
+def check_count(argument: str, value: Any, least: int = 1) -> int:
+    """Checks that something counted is an integer, and not too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInputError(argument, f"{value!r} is not a count", f"Give an integer >= {least}")
     return int(value)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +44,24 @@ class Ball(abc.ABC):
         Coordinates at which the map is stationary are moved off by ``least``, so that a search
         that starts there can leave.
         """
+
+
+class BallObjective(abc.ABC):
+    """What is minimized over a ball, in coordinates that know no edge.
+
+    Attributes:
+        ball: The ball.
+    """
+
+    ball: Ball
+
+    def __call__(self, theta: Float[Array, "k"], data: Any) -> Float[Array, ""]:
+        """The objective in coordinates of the ball."""
+        return self.at(self.ball.point(theta), data)
+
+    @abc.abstractmethod
+    def at(self, C: Float[Any, "p q"], data: Any, /) -> Float[Array, ""]:
+        """The objective at a point of the ball."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from attractor.attention.excess import TokenScores, log_rise_and_fall
 from attractor.attention.losses import Loss
 from attractor.geometry import Frobenius
-from attractor.training.paths.balls import RoundBall
+from attractor.training.paths.balls import Ball, BallObjective
 from attractor.training.paths.fixed_head import least_step, optimality_of
 from attractor.training.paths.following import Place, Point, Search
 from attractor.training.paths.minimize import minimize
@@ -54,7 +54,7 @@ class ConeData(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ConeLoss:
+class ConeLoss(BallObjective):
     """The loss over the cap of a sphere that a cone cuts out, seen as a ball.
 
     A point b of the unit ball stands for ``W = R (sqrt(1 - sin^2 |b|^2) axis + sin tangent b)``;
@@ -68,11 +68,7 @@ class ConeLoss:
     """
 
     loss: Loss
-    ball: RoundBall
-
-    def __call__(self, theta: Float[Array, "k"], data: ConeData) -> Float[Array, ""]:
-        """The objective in coordinates of the ball."""
-        return self.at(self.ball.point(theta), data)
+    ball: Ball
 
     def at(self, b: Float[Any, "m 1"], data: ConeData) -> Float[Array, ""]:
         """The objective at a point of the ball; NaN on the other side of the selection."""

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from attractor.attention.excess import TokenScores, log_excess_of_scores
 from attractor.attention.losses import Loss
 from attractor.geometry import Geometry
-from attractor.training.paths.balls import Ball
+from attractor.training.paths.balls import Ball, BallObjective
 from attractor.training.paths.following import Place, Point, Search
 from attractor.training.paths.minimize import minimize
 
@@ -36,7 +36,7 @@ class FixedHeadData(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FixedHead:
+class FixedHead(BallObjective):
     """``log(L(R C) - L_best)`` over the unit ball.
 
     Attributes:
@@ -46,10 +46,6 @@ class FixedHead:
 
     loss: Loss
     ball: Ball
-
-    def __call__(self, theta: Float[Array, "k"], data: FixedHeadData) -> Float[Array, ""]:
-        """The objective in coordinates of the ball."""
-        return self.at(self.ball.point(theta), data)
 
     def at(self, C: Float[Any, "p q"], data: FixedHeadData) -> Float[Array, ""]:
         """The objective at a point of the ball."""
@@ -114,11 +110,11 @@ def _values(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def optimality_of(
-    objective: FixedHead,
+    objective: BallObjective,
     geometry: Geometry,
     width: int | None,
     C: Float[Any, "p q"],
-    data: FixedHeadData,
+    data: PyTree,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """How far a point is from stationary, and the objective there.
 

@@ -17,7 +17,7 @@ from attractor.attention.losses import Loss
 from attractor.attention.rows import Rows
 from attractor.attention.softmax import softmax_attention
 from attractor.geometry import Geometry
-from attractor.training.paths.balls import Ball
+from attractor.training.paths.balls import Ball, BallObjective
 from attractor.training.paths.fixed_head import (
     FixedHead,
     FixedHeadData,
@@ -93,7 +93,7 @@ class JointLoss:
 
 
 @dataclass(frozen=True)
-class HeadLoss:
+class HeadLoss(BallObjective):
     """``log L(r c)`` over the unit ball, with the attention layer held fixed.
 
     Attributes:
@@ -103,10 +103,6 @@ class HeadLoss:
 
     loss: Loss
     ball: Ball
-
-    def __call__(self, theta: Float[Array, "k"], data: HeadData) -> Float[Array, ""]:
-        """The objective in coordinates of the ball."""
-        return self.at(self.ball.point(theta), data)
 
     def at(self, c: Float[Any, "v 1"], data: HeadData) -> Float[Array, ""]:
         """The objective at a point of the ball."""

@@ -108,7 +108,7 @@ def local_path(
     matrices = _direction(direction, inputs.tokens)
     opening = check_opening(opening)
     radii = check_radii(radii)
-    starts = validation.check_count("starts", starts) if starts != 0 else 0
+    starts = validation.check_count("starts", starts, least=0)
     tolerance = check_tolerance(tolerance)
 
     with single_blas_thread():

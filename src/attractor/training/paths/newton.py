@@ -52,7 +52,9 @@ class _State(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def newton(objective: Objective, theta: Float[Any, "k"], data: PyTree, limit: int) -> Minimum:
+def newton(
+    objective: Objective, theta: Float[Any, "k"], data: PyTree, limit: int | Int[Array, ""]
+) -> Minimum:
     """A local minimum of ``objective(theta, data)``.
 
     Steps solve ``(H + shift I) move = -gradient``; the shift grows until the matrix is positive

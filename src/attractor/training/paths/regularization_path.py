@@ -128,7 +128,7 @@ def regularization_path(
     ball = check_geometry(geometry, layer)
     radii = check_radii(radii)
     head_radii = check_head_radius(head_radius, radii, layer.trains_head)
-    starts = validation.check_count("starts", starts) if starts != 0 else 0
+    starts = validation.check_count("starts", starts, least=0)
     chosen = check_selected(selected, tokens)
     tolerance = check_tolerance(tolerance)
     validation.check_choice("weights", weights, ("all", "last"))

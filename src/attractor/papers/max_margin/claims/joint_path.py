@@ -10,8 +10,9 @@ from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW, trains
 from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,
     LABELS_SEPARABLE,
+    PURE_SELECTION,
+    PURE_SELECTION_AT_MARGIN,
     SOME_LABEL_BEYOND,
-    pure_selection,
 )
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.joint_paths import (
@@ -122,7 +123,7 @@ JOINT_PATH = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path with all labels at the margin",
     summary="if all labels support the head, head and prompt tend to their max-margin directions",
-    assumptions=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, pure_selection("all")),
+    assumptions=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, PURE_SELECTION),
     conclusion=Conclusion(
         _QUANTITY.format("the max-margin direction"), _tight, bound=1e-6, reason=_REASON
     ),
@@ -146,7 +147,7 @@ RELAXED_JOINT_PATH = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path",
     summary="labels beyond the head's margin relax the prompt's problem to margins of zero",
-    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, pure_selection("support")),
+    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
     conclusion=Conclusion(
         _QUANTITY.format("the relaxed direction"), _relaxed, bound=1e-6, reason=_REASON
     ),
@@ -160,7 +161,7 @@ RELAXED_JOINT_PATH = Claim(
     broken={
         **_BROKEN,
         "some label beyond the margin": _tight_case,
-        "pure selection is best": lambda: _better_mixture(_loose_case()),
+        "pure selection is best at the margin": lambda: _better_mixture(_loose_case()),
     },
     note="the head first: its ball grows like the square of that of the prompt",
 )
@@ -170,7 +171,7 @@ JOINT_PATH_AT_ANY_RATES = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path, read for any order of limits",
     summary="the relaxed direction is the limit however the two balls grow",
-    assumptions=(*_ASSUMPTIONS, pure_selection("support")),
+    assumptions=(*_ASSUMPTIONS, PURE_SELECTION_AT_MARGIN),
     conclusion=Conclusion(
         _QUANTITY.format("the relaxed direction"), _relaxed_at_ratio, bound=1e-6, reason=_REASON
     ),
@@ -182,7 +183,7 @@ JOINT_PATH_AT_ANY_RATES = Claim(
     ),
     data=lambda seed: [_tight_case(), _loose_case()],
     holding=_tight_case,
-    broken={**_BROKEN, "pure selection is best": lambda: _better_mixture(_tight_case())},
+    broken={**_BROKEN, "pure selection is best at the margin": lambda: _better_mixture(_tight_case())},
     note="fails where a label is beyond the margin and the head's ball grows too slowly",
 )
 
@@ -191,7 +192,7 @@ JOINT_ORDER_OF_LIMITS = Claim(
     paper=MAX_MARGIN,
     statement="joint regularization path at a fixed ratio of radii",
     summary="at r = c R, c between 0 and a critical ratio, the direction depends on c",
-    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, pure_selection("support")),
+    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
     conclusion=Conclusion(
         _QUANTITY.format("the direction of largest joint margin at that ratio"),
         _between,
@@ -205,7 +206,7 @@ JOINT_ORDER_OF_LIMITS = Claim(
     broken={
         **_BROKEN,
         "some label beyond the margin": _tight_case,
-        "pure selection is best": lambda: _better_mixture(_loose_case()),
+        "pure selection is best at the margin": lambda: _better_mixture(_loose_case()),
     },
     note="derived, not quoted; measured at half the critical ratio",
 )

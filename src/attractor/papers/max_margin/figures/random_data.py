@@ -129,8 +129,13 @@ def _draw_selection(data: xr.Dataset) -> Figure:
     figure.legend(loc="outside upper center", ncols=4)
     shown = [1 - data["cosine"].sel(d=d).values for d in DIMENSIONS]
     shown = [np.maximum(values[np.isfinite(values)], 1e-12) for values in shown]
-    right.boxplot(shown, tick_labels=[str(d) for d in DIMENSIONS], whis=(5, 95), showfliers=False)
-    right.set(yscale="log", xlabel="dimension d", ylabel="1 - cosine to the predicted direction")
+    right.boxplot(
+        shown, tick_labels=[str(d) for d in DIMENSIONS], whis=(5, 95), showfliers=False,
+        widths=0.45, patch_artist=True, medianprops={"color": "black", "linewidth": 1.4},
+        boxprops={"facecolor": look(SHARES["locally_optimal"][1])["color"], "linewidth": 0.8},
+    )  # fmt: skip
+    right.set(yscale="log", xlabel="dimension d")
+    right.set_ylabel("$1 -$ cosine with the predicted direction")
     return figure
 
 

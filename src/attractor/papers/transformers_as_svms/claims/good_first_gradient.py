@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.analysis.first_gradient import first_gradient_margin
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.gradient_hypotheses import GOOD_FIRST_GRADIENT, first_step_ratio
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.measurements.directions import (
     ARRIVED,
@@ -28,28 +27,12 @@ from attractor.papers.transformers_as_svms.random_data import (
 )
 
 
-def _margin_ratio(case: Case) -> float:
-    """The smallest margin of the first step from zero, in units of the best one."""
-    found = first_gradient_margin(case.tokens, case.head, selection=case.optimal)
-    return float(found.relative) * float(case.solution(selection=case.optimal).value)
-
-
-def _good(case: Case) -> Check:
-    ratio = _margin_ratio(case)
-    return Check(ratio > 0, f"the smallest margin of the first step is {ratio:.3g} of the best one")
-
-
-GOOD_FIRST_GRADIENT = Assumption(
-    "good first gradient", "The first step from zero puts the best token of every row ahead.", _good
-)
-
-
 def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
     """From zero, and from where a first step leads that is long enough."""
     case = case if case.initial is None else case.replace(initial=None)
     zero = np.zeros((1, case.tokens.key_dimension, case.tokens.query_dimension))
     step = case.once("first step", lambda: descent_directions(case, zero)[0])
-    length = faint_length(case) / _margin_ratio(case)
+    length = faint_length(case) / first_step_ratio(case)
     starts = np.stack([np.zeros_like(step), length * step])
     return arriving(
         case,
