@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.analysis import verify
+from attractor.analysis.reference import distinct_problems
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
+from attractor.geometry import get_geometry
+from attractor.margin import Solution, solve
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
@@ -81,11 +83,7 @@ def measured(run: Trajectory, selection: str) -> xr.Dataset:
         training descends; the mean over sequences of the largest attention weight,
         ``probability``; the ``length`` of W; and whether the tokens are those hoped for.
     """
-    # A trajectory is held against the norm that it says it descended.
-    held = [
-        verify(dataclasses.replace(run, geometry=norm), selection=selection).data for norm in _NORMS
-    ]
-    own = held[_NORMS.index(run.geometry)]
+    own = verify(run, selection=selection).data
     found = xr.Dataset(
         {
             "probability": run.data["attended_probability"].mean(("sequence", "query")),
@@ -94,11 +92,29 @@ def measured(run: Trajectory, selection: str) -> xr.Dataset:
             "feasible": own["feasible"],
             "locally_optimal": own["locally_optimal"],
             "globally_optimal": own["selection_agreement"] == 1,
+            "correlation": _correlations(run, selection),
         }
     )
-    both = xr.concat([one["correlation"] for one in held], "norm")
-    found["correlation"] = both.assign_coords(norm=list(_NORMS))
     return found.isel(seed=0, drop=True)
+
+
+def _correlations(run: Trajectory, selection: str) -> xr.DataArray:
+    """Cosines of every recorded matrix with the solutions in both norms."""
+    index = run.data["attended"].to_numpy()
+    if selection == "reached at end":
+        index = np.broadcast_to(index[:, :, -1:], index.shape)
+    masks = index[..., None] == np.arange(run.tokens.length)
+    problem, _, number = distinct_problems(run.tokens, np.indices(index.shape[:3])[0], masks)
+    W = run.data["W"]
+    lengths = np.linalg.norm(W, axis=(-1, -2))
+    cosines = []
+    for norm in _NORMS:
+        solution = solve(problem, get_geometry(norm))
+        assert isinstance(solution, Solution)
+        best = solution.W / np.linalg.norm(solution.W, axis=(-1, -2), keepdims=True)
+        cosines.append(np.einsum("...de,...de->...", W, best[number]) / lengths)
+    along = ("norm", *W.dims[:-2])
+    return xr.DataArray(np.stack(cosines), dims=along, coords={"norm": list(_NORMS)})
 
 
 def _readings(data: xr.Dataset) -> list[Reading]:
