@@ -32,6 +32,15 @@ FIGURES = {
     ),
 }
 """What the suites are drawn as."""
+DRAWN_RUNS = {
+    "local convergence": (
+        Run("W", "W", 5000),
+        Run("(K, Q)", "KQ", 5000),
+        Run("(K, Q), penalized", "KQ", 5000),
+    ),
+    "mirror descent": EXPERIMENTS["mirror descent"],
+}
+"""What these figures train, which is more than the suite of training and solves alone."""
 
 drawn = cache(data)
 """The data sets, drawn once on either side."""
@@ -99,26 +108,33 @@ def serve_ours(name: str, kernel: str) -> None:
 
 
 def serve_usual(name: str) -> None:
-    """Does a few data sets for each line read; prints the seconds that all would take."""
+    """Does a few data sets for each line read; prints the seconds that all would take.
+
+    The line says which runs: those of the suite, or those of its figures.
+    """
     import torch
 
     from benchmarks.one_at_a_time import Trainer
 
     torch.set_num_threads(1)
-    trainers = [(run, Trainer(run)) for run in EXPERIMENTS[name]]
+    trainers = {
+        what: [(run, Trainer(run)) for run in runs[name]]
+        for what, runs in (("suite", EXPERIMENTS), ("figures", DRAWN_RUNS))
+    }
 
-    def several(first: int) -> None:
-        for run, trainer in trainers:
+    def several(what: str, first: int) -> None:
+        for run, trainer in trainers[what]:
             for index in range(first, first + SAMPLE):
                 W = trainer(index)
                 for norm in NORMS.get(name, ("",)):
                     usual_solution(name, run, index, W, norm)
 
-    for _, trainer in trainers:
+    for _, trainer in trainers["suite"]:
         trainer(0, steps=10)
     print(flush=True)
-    for turn, _ in enumerate(sys.stdin):
-        print(seconds(partial(several, turn * SAMPLE)) * DATA_SETS / SAMPLE, flush=True)
+    for turn, what in enumerate(sys.stdin):
+        taken = seconds(partial(several, what.strip(), turn * SAMPLE))
+        print(taken * DATA_SETS / SAMPLE, flush=True)
 
 
 def door_to_door(name: str) -> float:
@@ -135,12 +151,15 @@ def rows(name: str) -> list[str]:
     start = partial(Worker, "benchmarks.paper_suites", single_thread=False)
     usual = start("usual", name)
     ours = {kernel: start("ours", name, kernel) for kernel in KERNELS}
-    taken: dict[str, list[float]] = {what: [] for what in (*KERNELS, "drawn", "usual")}
+    taken: dict[str, list[float]] = {
+        what: [] for what in (*KERNELS, "drawn", "suite", "figures")
+    }
     for _ in range(ROUNDS):
         for kernel, worker in ours.items():
             taken[kernel] += worker.run()
+        taken["suite"] += usual.run("suite")
         taken["drawn"].append(door_to_door(name))
-        taken["usual"] += usual.run()
+        taken["figures"] += usual.run("figures")
     for worker in (usual, *ours.values()):
         worker.close()
     words = {
@@ -150,9 +169,10 @@ def rows(name: str) -> list[str]:
     }
     lines = []
     for what, text in words.items():
-        ratios = [slow / fast for slow, fast in zip(taken["usual"], taken[what], strict=True)]
+        slow = taken["figures" if what == "drawn" else "suite"]
+        ratios = [theirs / ours for theirs, ours in zip(slow, taken[what], strict=True)]
         lines.append(
-            f"| {name} | {text} | {spread(taken[what])} | {spread(taken['usual'])} "
+            f"| {name} | {text} | {spread(taken[what])} | {spread(slow)} "
             f"| **{median(ratios):.0f}x** ({min(ratios):.0f} to {max(ratios):.0f}) |"
         )
     return lines
@@ -171,9 +191,10 @@ softmax gradients, one thread) and solves by cvxpy with one constraint a pair of
 times {SAMPLE} data sets and is scaled to {DATA_SETS}, and neither imports nor drawing are counted
 on its side. The plain kernel takes gradients as the usual way does; the exact one is the default.
 Door to door is the command `attractor figures` at size paper in a new process with an empty
-cache of compiled programs, which trains more than the usual way does: with and without the
-artifacts' settings, and as long as the figures need. Both sides ran in turn, {ROUNDS} times,
-default threads.
+cache of compiled programs. The figure of local convergence trains W, K and Q, and K and Q with a
+penalty for 5,000 steps, and so does the usual way beside it; the figures of mirror descent train
+the suite, each anew. They solve for the tokens of every recorded step, the usual way for those at
+the end alone. Both sides ran in turn, {ROUNDS} times, default threads.
 
 {machine()}; {versions("jax", "torch", "cvxpy", "clarabel", "scs", "numpy")}
 

@@ -1,4 +1,4 @@
-"""Long figures go on where they were stopped."""
+"""Figures go on where they were stopped, and are not computed twice."""
 
 import pytest
 import xarray as xr
@@ -29,4 +29,7 @@ def test_an_interrupted_figure_goes_on_and_comes_out_the_same(tmp_path, monkeypa
     monkeypatch.undo()
     drawn = draw(FIGURE, tmp_path, seeds=2)
     xr.testing.assert_identical(drawn.data, whole)
-    assert not unfinished.exists()
+    assert drawn.computed and not unfinished.exists()
+    again = draw(FIGURE, tmp_path, seeds=2)
+    xr.testing.assert_identical(again.data, whole)
+    assert not again.computed

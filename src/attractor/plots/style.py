@@ -64,8 +64,11 @@ def save_figure(
         name: File name without its ending.
         provenance: Where the figure comes from; it is put into both files.
     """
+    layout = figure.get_layout_engine()
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
         with atomic_file(directory / f"{name}{suffix}") as temporary:
             figure.savefig(temporary, metadata=metadata)
             if provenance is not None:
                 embed(temporary, provenance)
+        figure.set_layout_engine("none")  # it is laid out, which takes as long as drawing it
+    figure.set_layout_engine(layout)
