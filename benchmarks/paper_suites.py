@@ -151,9 +151,7 @@ def rows(name: str) -> list[str]:
     start = partial(Worker, "benchmarks.paper_suites", single_thread=False)
     usual = start("usual", name)
     ours = {kernel: start("ours", name, kernel) for kernel in KERNELS}
-    taken: dict[str, list[float]] = {
-        what: [] for what in (*KERNELS, "drawn", "suite", "figures")
-    }
+    taken: dict[str, list[float]] = {what: [] for what in (*KERNELS, "drawn", "suite", "figures")}
     for _ in range(ROUNDS):
         for kernel, worker in ours.items():
             taken[kernel] += worker.run()

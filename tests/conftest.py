@@ -13,7 +13,7 @@ if os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") == "1":
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_use_fusion_emitters=false"
 
-import jax  # noqa: E402 - which reads them when it is imported
+import jax  # which reads them
 
 settings.register_profile(
     "attractor",

@@ -1,35 +1,79 @@
 """Figures go on where they were stopped, and are not computed twice."""
 
+import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
-from attractor.papers import get_figure
 from attractor.papers.drawing import compute, draw
-from attractor.papers.mirror_descent.figures import key_query
+from attractor.papers.figure import PaperFigure, at_least
+from attractor.papers.max_margin.data import joint_training
+from attractor.papers.paper import MAX_MARGIN
+from attractor.training import normalized_gradient_descent, train
 
-FIGURE = get_figure("mirror-descent/key-query")
+TRAINED = []
+"""Learning rates of the runs begun."""
+
+
+def two_runs(request):
+    case = joint_training(all_labels_support=True)
+    request.uses("data", case.tokens, case.head)
+    norms = []
+    for rate in (0.1, 0.2):
+        TRAINED.append(rate)
+        run = train(
+            case.tokens,
+            case.head,
+            normalized_gradient_descent(rate),
+            steps=request.settings["steps"],
+            seeds=request.seeds,
+            seed=request.seed,
+            checkpoint=request.checkpoint(f"{rate:g}"),
+        )
+        norms.append(run.data["norm"].values[0, :, -1])
+    return xr.Dataset({"norm": (("rate", "seed"), np.array(norms))})
+
+
+FIGURE = PaperFigure(
+    name="max-margin/two-runs",
+    paper=MAX_MARGIN,
+    statement="none: two runs for a test",
+    summary="norms of two runs",
+    published="nothing",
+    sizes={size: {"seeds": 2, "steps": 50} for size in ("quick", "small", "paper")},
+    compute=two_runs,
+    draw=lambda data: Figure(),
+    caption=lambda data: "Norms.",
+    readings=lambda data: [at_least("norm", data["norm"].min(), 0.0)],
+)
 
 
 def test_an_interrupted_figure_goes_on_and_comes_out_the_same(tmp_path, monkeypatch):
-    train, exponents = key_query.train, []
+    whole, _ = compute(FIGURE)
+    folder = tmp_path / "max-margin"
 
-    def stopped(tokens, head, optimizer, **options):
-        exponents.append(optimizer.settings["p"])
-        if len(exponents) == 2:
+    uninterrupted = train
+
+    def interrupted(tokens, head, optimizer, **options):
+        if len(TRAINED) == 2:
             raise KeyboardInterrupt
-        return train(tokens, head, optimizer, **options)
+        return uninterrupted(tokens, head, optimizer, **options)
 
-    whole, _ = compute(FIGURE, seeds=2)
-    monkeypatch.setattr(key_query, "train", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        draw(FIGURE, tmp_path, seeds=2)
-    assert not (tmp_path / "mirror-descent" / "key-query.nc").exists()
-    unfinished = tmp_path / "mirror-descent" / ".key-query-unfinished"
-    assert any(file.is_file() for file in unfinished.rglob("*"))
-    monkeypatch.undo()
-    drawn = draw(FIGURE, tmp_path, seeds=2)
+    TRAINED.clear()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setitem(two_runs.__globals__, "train", interrupted)
+        draw(FIGURE, tmp_path)
+    assert not (folder / "two-runs.nc").exists()
+    assert any(file.is_file() for file in (folder / ".two-runs-unfinished").rglob("*"))
+    drawn = draw(FIGURE, tmp_path)
     xr.testing.assert_identical(drawn.data, whole)
-    assert drawn.computed and not unfinished.exists()
-    again = draw(FIGURE, tmp_path, seeds=2)
-    xr.testing.assert_identical(again.data, whole)
-    assert not again.computed
+    assert drawn.computed and not (folder / ".two-runs-unfinished").exists()
+
+
+def test_a_finished_figure_is_not_computed_again_unless_other_things_are_asked(tmp_path):
+    drawn = draw(FIGURE, tmp_path)
+    TRAINED.clear()
+    again = draw(FIGURE, tmp_path)
+    xr.testing.assert_identical(again.data, drawn.data)
+    assert not again.computed and not TRAINED
+    assert draw(FIGURE, tmp_path, seed=1).computed and TRAINED

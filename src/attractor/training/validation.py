@@ -82,7 +82,9 @@ def check_optimizer(optimizer: Any) -> None:
 def check_count(argument: str, value: Any, least: int = 1) -> int:
     """Checks that something counted is an integer, and not too small."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInputError(argument, f"{value!r} is not a count", f"Give an integer >= {least}")
+        raise InvalidInputError(
+            argument, f"{value!r} is not a count", f"Give an integer >= {least}"
+        )
     return int(value)
 
 

@@ -183,7 +183,10 @@ JOINT_PATH_AT_ANY_RATES = Claim(
     ),
     data=lambda seed: [_tight_case(), _loose_case()],
     holding=_tight_case,
-    broken={**_BROKEN, "pure selection is best at the margin": lambda: _better_mixture(_tight_case())},
+    broken={
+        **_BROKEN,
+        "pure selection is best at the margin": lambda: _better_mixture(_tight_case()),
+    },
     note="fails where a label is beyond the margin and the head's ball grows too slowly",
 )
 
