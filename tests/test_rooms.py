@@ -10,7 +10,7 @@ import attractor
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
-    "attention", "selection", "margin", "training", "torch", "analysis", "datasets", "files",
+    "attention", "selection", "margin", "training", "torch", "analysis", "next_token", "datasets", "files",
     "provenance", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 

@@ -60,6 +60,7 @@ def smoothness_constant(
     """
     loss, layer = get_loss(loss), get_parameterization(parameterization)
     validation.check_tokens(tokens, loss)
+    validation.refuse_weights(tokens, "the bound on the gradient")
     if isinstance(layer, KeyQuery | Joint):
         raise InvalidInputError(
             "parameterization",

@@ -94,6 +94,7 @@ def _with_instances(tokens: Tokens) -> Tokens:
         None if tokens.labels is None else tokens.labels[None],
         tokens.mask[None],
         tokens.values[None],
+        weights=None if tokens.weights is None else tokens.weights[None],
         instance_numbers=tokens.instance_numbers,
     )
 
@@ -154,7 +155,8 @@ def _excess_curve(
     """Loss above that of the selected tokens, where head and loss tell it."""
     head = trajectory.head
     head_trained = any(str(name).startswith("head_") for name in trajectory.data)
-    if head is None or head_trained or not _has_token_scores(trajectory):
+    weighted = trajectory.tokens.weights is not None
+    if head is None or head_trained or weighted or not _has_token_scores(trajectory):
         return {}
     loss = get_loss(trajectory.settings["loss"])
     if not has_excess_loss(loss, head):

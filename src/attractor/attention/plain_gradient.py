@@ -51,7 +51,7 @@ def plain_gradient(
         outputs = jnp.einsum("nkt,ntv->nkv", probabilities, rows.values)
         row = softmax_row(scores, rows.mask)
         prediction = Prediction(whole(outputs), outputs, whole, row, rows)
-        return loss.value_at(prediction, rows.labels).mean()
+        return rows.mean(loss.value_at(prediction, rows.labels))
 
     attention, learned = jax.grad(objective, (0, 1))(parameters, learned)
     return ScaledGradient(jax.tree.map(_unscaled, attention), jax.tree.map(_unscaled, learned))

@@ -20,6 +20,7 @@ class Rows(NamedTuple):
         value_norms: Euclidean norms of the values, which say how far rounding reaches.
         labels: One target a row.
         mask: True where a query may attend to a token.
+        weights: How much each row counts, one on average; None where all count the same.
     """
 
     keys: Float[Array, "*trials sequence token d"]
@@ -28,6 +29,11 @@ class Rows(NamedTuple):
     value_norms: Float[Array, "*trials sequence token"]
     labels: Float[Array, "*trials sequence query"]
     mask: Bool[Array, "*trials sequence query token"]
+    weights: Float[Array, "*trials sequence query"] | None = None
+
+    def mean(self, losses: Float[Array, "sequence query"]) -> Float[Array, ""]:
+        """The mean of one number a row, of one data set, each row by its weight."""
+        return (losses if self.weights is None else losses * self.weights).mean()
 
 
 def attention_rows(tokens: Tokens, dtype: Any = np.float64) -> Rows:
@@ -45,4 +51,5 @@ def attention_rows(tokens: Tokens, dtype: Any = np.float64) -> Rows:
         value_norms=cast(norms),
         labels=cast(tokens.labels),
         mask=admissible,
+        weights=None if tokens.weights is None else cast(tokens.weights),
     )

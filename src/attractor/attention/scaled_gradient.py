@@ -45,7 +45,7 @@ def scaled_gradient(
 ) -> ScaledGradient:
     """Gradient of ``L = mean_ik loss(h(sum_t softmax(s_ik)_t v_it), y_ik)``, at any magnitude.
 
-    Each row carries a scale of its own, from its softmax and from its loss; only where rows are
+    The mean is weighted where the rows have weights. Each row carries a scale of its own, from its softmax and from its loss; only where rows are
     added up are they brought to the largest. Rows with a single token contribute nothing, but
     count in the mean.
 
@@ -85,7 +85,7 @@ class Cotangents(NamedTuple):
         head: The head, its arrays those of JAX.
         row: The softmax.
         prediction: Mantissa of the derivative of the loss in the prediction.
-        log_loss: Logarithm of its scale.
+        log_loss: Logarithm of its scale, with that of the weight of the row.
         gain: Effect of a token's weight on the loss, in that scale.
         tie: Difference of gains below which two are the same but for rounding.
         pull_head: Takes cotangents of predictions to the head and to the outputs.
@@ -118,6 +118,8 @@ def cotangents(
     prediction = Prediction(value, outputs, reader, row, rows)
     cotangent, log_loss = loss.cotangent_at(prediction, rows.labels)
     gain, tie = token_gains(rows, row, pull_head(cotangent)[1])
+    if rows.weights is not None:
+        log_loss = log_loss + jnp.log(rows.weights)
     return Cotangents(reader, row, cotangent, log_loss, gain, tie, pull_head)
 
 
@@ -128,11 +130,11 @@ def mean_loss(
     head: Head | eqx.Module,
     rows: Rows,
 ) -> Float[Array, ""]:
-    """The training loss, the mean over all rows of one data set."""
+    """The training loss, the mean over all rows of one data set, weighted where they have weights."""
     reader = as_head(head, rows.values.shape[-1])
     row, outputs = _attend(parameterization.scores(parameters, rows), rows)
     prediction = Prediction(reader(outputs), outputs, reader, row, rows)
-    return loss.value_at(prediction, rows.labels).mean()
+    return rows.mean(loss.value_at(prediction, rows.labels))
 
 
 def _attend(

@@ -11,11 +11,11 @@ from attractor.attention import Head
 from attractor.errors import InvalidInputError
 from attractor.tokens import Tokens
 
-_TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask", "instance_numbers")
+_TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "weights", "mask", "instance_numbers")
 _KINDS = "biufcU"  # truth values, integers, floats, complex numbers, text
 
 
-def data_hash(tokens: Tokens | None, head: Head | None = None, **arrays: Any) -> str:
+def data_hash(tokens: Tokens | None = None, head: Head | None = None, **arrays: Any) -> str:
     """SHA-256 over the names, shapes, types and bytes of all arrays, in 64 hexadecimal digits.
 
     Arrays are taken by name in alphabetical order, in C order and little-endian, so that the hash
@@ -23,7 +23,7 @@ def data_hash(tokens: Tokens | None, head: Head | None = None, **arrays: Any) ->
     do not matter; a 0.0 that becomes -0.0 does.
 
     Args:
-        tokens: Their keys, queries, values, labels, mask and instance numbers; or None.
+        tokens: Their keys, queries, values, labels, weights, mask and instance numbers; or None.
         head: Its name and its arrays; or None.
         **arrays: Anything else the result depends on.
 

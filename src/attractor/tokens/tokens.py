@@ -15,6 +15,7 @@ from attractor.tokens.validation import (
     check_labels,
     check_mask,
     check_queries,
+    check_weights,
 )
 
 
@@ -38,6 +39,8 @@ class Tokens:
         values: What attention averages, ``(*instances, sequence, token, v)``; the keys unless
             given.
         labels: Targets ``(*instances, sequence, query)``, or None.
+        weights: How much each row counts in the loss, ``(*instances, sequence, query)``, one on
+            average; None where all count the same.
         mask: True where a query may attend, ``(*instances, sequence, query, token)``.
         instance_numbers: The number of each instance; it names the instance's randomness and
             stays with it when instances are sliced.
@@ -47,6 +50,7 @@ class Tokens:
     queries: Float[np.ndarray, "*instances sequence query e"]
     values: Float[np.ndarray, "*instances sequence token v"]
     labels: Float[np.ndarray, "*instances sequence query"] | None
+    weights: Float[np.ndarray, "*instances sequence query"] | None
     mask: Bool[np.ndarray, "*instances sequence query token"]
     instance_numbers: Int[np.ndarray, "instances"]
 
@@ -58,6 +62,7 @@ class Tokens:
         mask: Any = None,
         values: Any = None,
         *,
+        weights: Any = None,
         instance_numbers: Any = None,
     ) -> None:
         """Checks and stores a data set.
@@ -69,6 +74,7 @@ class Tokens:
             labels: ``(n,)`` or ``(n, K)``.
             mask: ``(n, T)`` or ``(n, K, T)``; True or 1 where a token may be attended to.
             values: ``(n, T, v)``; default: the keys.
+            weights: ``(n,)`` or ``(n, K)``; rows of weight zero only fill up. Default: all alike.
             instance_numbers: ``(instances,)`` distinct integers; default: 0, 1, 2, ...
 
         Raises:
@@ -96,9 +102,11 @@ class Tokens:
         mask = check_mask(mask, (*lead, n, per_sequence, length))
         if labels is not None:
             labels = check_labels(as_float64("labels", labels), (*lead, n, per_sequence))
+        if weights is not None:
+            weights = check_weights(as_float64("weights", weights), (*lead, n, per_sequence))
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
-        fields = dict(keys=keys, queries=queries, values=values, labels=labels, mask=mask)
-        for name, array in fields.items():
+        fields = dict(keys=keys, queries=queries, values=values, labels=labels, weights=weights)
+        for name, array in (fields | {"mask": mask}).items():
             object.__setattr__(self, name, array)
         object.__setattr__(self, "instance_numbers", numbers)
 
@@ -246,6 +254,7 @@ class Tokens:
             None if self.labels is None else self.labels[index],
             self.mask[index],
             None if self.values is self.keys else self.values[index],
+            weights=None if self.weights is None else self.weights[index],
             instance_numbers=np.atleast_1d(self.instance_numbers[index]),
         )
 

@@ -74,6 +74,25 @@ def check_labels(
     )
 
 
+def check_weights(
+    weights: Float[np.ndarray, "..."], shape: tuple[int, ...]
+) -> Float[np.ndarray, "*instances sequence query"]:
+    """Gives the weights of rows their axis of queries, and a mean of one in every instance."""
+    if shape[-1] == 1 and weights.shape == shape[:-1]:
+        weights = weights[..., None]
+    if weights.shape != shape or (weights < 0).any():
+        expected = shape[:-1] if shape[-1] == 1 else shape
+        raise InvalidInputError(
+            "weights",
+            f"the shape is {weights.shape}, or one is negative",
+            f"Give {expected}: a number >= 0 for every query",
+        )
+    mean = weights.mean((-1, -2), keepdims=True)
+    if not mean.all():
+        raise InvalidInputError("weights", "all are zero", "Let at least one row count")
+    return frozen(weights / mean)
+
+
 def check_instance_numbers(numbers: Any, count: int) -> Int[np.ndarray, "instances"]:
     """Numbers the instances, where the user has not."""
     if numbers is None:

@@ -109,6 +109,8 @@ def train(
         seed=seed,
     )
     validation.check_optimizer(optimizer)
+    if "log_excess" in optimizer.needs:
+        validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = validation.check_count("steps", steps)
     batch_size = validation.check_batch_size(batch_size, inputs.tokens)
     chosen = validation.check_metrics(metrics)

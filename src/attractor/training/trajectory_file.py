@@ -38,6 +38,8 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     arrays = {
         name: getattr(tokens, name) for name in _TOKEN_ARRAYS if name != "values" or own_values
     }
+    if tokens.weights is not None:
+        arrays["weights"] = tokens.weights
     arrays["mask"] = arrays["mask"].astype(np.int8)
     arrays["instance_numbers"] = tokens.instance_numbers
     attributes = {

@@ -35,6 +35,18 @@ def check_tokens(tokens: Any, loss: Loss) -> None:
     loss.validate(tokens.labels)
 
 
+def refuse_weights(tokens: Tokens, what: str) -> None:
+    """Refuses rows that count differently, where they would all be counted alike.
+
+    Raises:
+        InvalidInputError: If the rows have weights.
+    """
+    if tokens.weights is not None:
+        raise InvalidInputError(
+            "tokens", f"their rows have weights, which {what} does not know", "Give none"
+        )
+
+
 def check_head(head: Any, tokens: Tokens) -> Head:
     """Checks that a head reads what attention returns; an Equinox module becomes a head."""
     head = as_head(head, tokens.value_dimension)

@@ -18,7 +18,7 @@ from attractor.precision import as_float64, double_precision
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
 from attractor.training.inputs import check_inputs
-from attractor.training.validation import check_optimizer
+from attractor.training.validation import check_optimizer, refuse_weights
 
 Starts = dict[str, np.ndarray]
 """Initial attention parameters by name, with a leading axis of starts."""
@@ -142,6 +142,7 @@ def check_problem(
         seed=0,
     )
     check_optimizer(optimizer)
+    refuse_weights(inputs.tokens, "the search for basins")
     if inputs.tokens.instances is not None:
         raise InvalidInputError(
             "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"

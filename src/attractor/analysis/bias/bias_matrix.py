@@ -19,7 +19,7 @@ from attractor.geometry import Geometry
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
-from attractor.training.validation import check_count, check_head, check_tokens
+from attractor.training.validation import check_count, check_head, check_tokens, refuse_weights
 
 
 def bias_matrix(
@@ -58,6 +58,7 @@ def bias_matrix(
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
     check_tokens(tokens, get_loss(loss))
+    refuse_weights(tokens, "the matrix of optimizers and norms")
     if tokens.instances is None:
         raise InvalidInputError(
             "tokens", "they are one data set", "Give several, along a first axis of instances"

@@ -91,5 +91,6 @@ class PromptVector(Parameterization):
             tokens.labels,
             tokens.mask,
             tokens.values,
+            weights=tokens.weights,
             instance_numbers=tokens.instance_numbers,
         )

@@ -98,6 +98,7 @@ def local_path(
         seed=seed,
     )
     layer = inputs.parameterization
+    validation.refuse_weights(inputs.tokens, "a regularization path")
     if isinstance(layer, KeyQuery | Joint):
         raise InvalidInputError(
             "parameterization",

@@ -121,6 +121,7 @@ def regularization_path(
     )
     tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
     check_excess(loss, head)
+    validation.refuse_weights(tokens, "a regularization path")
     if layer.trains_head:
         check_log_loss(loss)
         _check_trained_head(head, selected)

@@ -1,0 +1,243 @@
+"""What next-token theory assumes of a corpus, decided sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from attractor.next_token.collocation import Collocation
+from attractor.next_token.corpus import Corpus
+from attractor.next_token.occurrences import Occurrences, contexts_in_portions
+from attractor.next_token.orders import PartialOrders
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AssumptionCheck:
+    """Whether a corpus meets an assumption, and which samples are in its way.
+
+    Attributes:
+        name: A few words.
+        statement: What is assumed, in a sentence.
+        found: What was found, in words and numbers.
+        met: Whether it is met.
+        offending: The samples that break it.
+        share: How much of the corpus they are, by weight.
+        examples: Some of them in words.
+    """
+
+    name: str
+    statement: str
+    found: str
+    met: bool
+    offending: Int[np.ndarray, "n"]
+    share: float
+    examples: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {'met' if self.met else 'not met'} ({self.found})"
+
+
+def check_assumptions(
+    corpus: Corpus, collocation: Collocation, orders: PartialOrders
+) -> tuple[AssumptionCheck, ...]:
+    """Decides every assumption on a corpus; those of realizability come first.
+
+    Source: *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
+    2409.17335): realizable data sets, and the number of occurrences of the optimal token.
+    """
+    explaining = collocation.explaining(corpus)
+
+    def check(
+        name: str, statement: str, breaks: Bool[np.ndarray, "samples"], met: bool, found: str
+    ) -> AssumptionCheck:
+        offending = np.flatnonzero(breaks)
+        share = float(corpus.weights[offending].sum() / corpus.weights.sum())
+        examples = tuple(corpus.words(sample) for sample in offending[:_NAMED].tolist())
+        return AssumptionCheck(name, statement, found, met, offending, share, examples)
+
+    names = corpus.vocabulary
+    lost = (explaining < 0) & (collocation.inverse[corpus.labels] >= 0)
+    unexplained = collocation.inverse[corpus.labels] < 0
+    cyclic = _with_relation(corpus, orders, explaining, orders.cyclic)
+    confused = _with_confused(corpus, orders, explaining)
+    repeated = _other_more_frequent(corpus, explaining)
+    missing = np.intersect1d(collocation.missing, _in_contexts(corpus))
+    unclosed = _prefix_missing(corpus)
+    return (
+        check(
+            COLLOCATION,
+            "Every token of a context stands alone in some context, always with the same label.",
+            _with_unknown(corpus, collocation),
+            not len(missing) and not len(collocation.conflicts),
+            "; ".join(
+                [
+                    *_counted(missing, names, "never stand alone"),
+                    *_counted(collocation.conflicts, names, "stand alone with several labels"),
+                ]
+            )
+            or "every token of a context has a collocation",
+        ),
+        check(
+            INJECTIVE,
+            "No two tokens are followed by the same one, so that a label tells which token it is "
+            "explained by.",
+            np.isin(corpus.labels, collocation.shared),
+            collocation.injective,
+            "no label is shared"
+            if collocation.injective
+            else _counted(collocation.shared, names, "follow more than one token")[0],
+        ),
+        check(
+            EXPLAINED,
+            "Every context holds the token that explains its label.",
+            lost | unexplained,
+            not (lost | unexplained).any(),
+            "every label is explained"
+            if not (lost | unexplained).any()
+            else f"{int(lost.sum()):,} contexts lack the token that explains their label, and "
+            f"{int(unexplained.sum()):,} labels are explained by none",
+        ),
+        check(
+            ORDERED,
+            "The order under every query is free of cycles.",
+            cyclic,
+            orders.acyclic,
+            "no cycles"
+            if orders.acyclic
+            else f"{int(orders.cyclic.sum()):,} relations lie on cycles, under "
+            f"{len(np.unique(orders.edges[orders.cyclic, 0])):,} queries",
+        ),
+        check(
+            UNCONFUSED,
+            "No token comes before one and after another under the same query.",
+            confused,
+            not len(orders.confused),
+            "no token is confused"
+            if not len(orders.confused)
+            else f"{len(orders.confused):,} tokens are confused, under "
+            f"{len(np.unique(orders.confused[:, 0])):,} queries",
+        ),
+        check(
+            REPETITION,
+            "In every context the optimal token occurs at least as often as any other.",
+            repeated,
+            not repeated.any(),
+            "the optimal token is nowhere outnumbered"
+            if not repeated.any()
+            else f"it is outnumbered in {int(repeated.sum()):,} contexts",
+        ),
+        check(
+            CLOSED,
+            "Every prefix of a context is the context of a sample.",
+            unclosed,
+            not unclosed.any(),
+            "closed under taking prefixes"
+            if not unclosed.any()
+            else f"{int(unclosed.sum()):,} contexts have prefixes that are no samples",
+        ),
+    )
+
+
+COLLOCATION = "collocation"
+INJECTIVE = "injective collocation"
+EXPLAINED = "labels explained"
+ORDERED = "well-defined orders"
+UNCONFUSED = "no confused tokens"
+REPETITION = "optimal token as frequent as any"
+CLOSED = "closed under prefixes"
+REALIZABILITY = (COLLOCATION, INJECTIVE, EXPLAINED, ORDERED, UNCONFUSED)
+"""The assumptions that make up a realizable data set."""
+
+
+def _counted(tokens: np.ndarray, names: tuple[str, ...], what: str) -> list[str]:
+    """How many tokens are concerned, and some of them; nothing if none is."""
+    if not len(tokens):
+        return []
+    some = ", ".join(repr(names[token]) for token in tokens[:_NAMED])
+    more = ", ..." if len(tokens) > _NAMED else ""
+    return [f"{len(tokens):,} of {len(names):,} tokens {what} ({some}{more})"]
+
+
+def _in_contexts(corpus: Corpus) -> Int[np.ndarray, "n"]:
+    """Tokens of some context; those that are only ever labels are in none."""
+    if corpus.every_prefix:
+        return np.unique(corpus.tokens[corpus.positions])
+    edges = np.zeros(len(corpus.tokens) + 1, dtype=np.int64)
+    np.add.at(edges, corpus.first, 1)
+    np.add.at(edges, corpus.positions + 1, -1)
+    return np.unique(corpus.tokens[np.cumsum(edges[:-1]) > 0])
+
+
+def _with_unknown(corpus: Corpus, collocation: Collocation) -> Bool[np.ndarray, "samples"]:
+    """Contexts with a token that has no collocation."""
+    unknown = np.cumsum([0, *(collocation.next_token[corpus.tokens] < 0)])
+    return unknown[corpus.positions + 1] > unknown[corpus.first]
+
+
+def _with_relation(
+    corpus: Corpus,
+    orders: PartialOrders,
+    explaining: Int[np.ndarray, "samples"],
+    chosen: Bool[np.ndarray, "edges"],
+) -> Bool[np.ndarray, "samples"]:
+    """Contexts that state one of the relations chosen."""
+    size = corpus.vocabulary_size
+    edges = orders.edges[chosen]
+    pairs = edges[:, 0] * size + edges[:, 1]
+    keys = pairs * size + edges[:, 2]
+    pair = corpus.queries * size + explaining
+    suspects = np.flatnonzero(np.isin(pair, pairs) & (explaining >= 0))
+    return _any_token(
+        corpus, suspects, lambda sample, token: np.isin(pair[sample] * size + token, keys)
+    )
+
+
+def _with_confused(
+    corpus: Corpus, orders: PartialOrders, explaining: Int[np.ndarray, "samples"]
+) -> Bool[np.ndarray, "samples"]:
+    """Contexts that hold a confused token of their query."""
+    size, query = corpus.vocabulary_size, corpus.queries
+    keys = orders.confused @ np.array([size, 1])
+    suspects = np.flatnonzero(np.isin(query, orders.confused[:, 0]) & (explaining >= 0))
+    return _any_token(
+        corpus, suspects, lambda sample, token: np.isin(query[sample] * size + token, keys)
+    )
+
+
+def _any_token(
+    corpus: Corpus,
+    suspects: Int[np.ndarray, "n"],
+    found: Callable[[np.ndarray, np.ndarray], Bool[np.ndarray, "entries"]],
+) -> Bool[np.ndarray, "samples"]:
+    """Contexts in which some token is found to be in the way."""
+    breaks = np.zeros(len(corpus.positions), dtype=bool)
+    for sample, place in contexts_in_portions(corpus, suspects):
+        breaks[sample[found(sample, corpus.tokens[place])]] = True
+    return breaks
+
+
+def _other_more_frequent(
+    corpus: Corpus, explaining: Int[np.ndarray, "samples"]
+) -> Bool[np.ndarray, "samples"]:
+    """Contexts in which some token occurs more often than the one that explains the label."""
+    places = Occurrences(corpus)
+    own = places.count(explaining, corpus.first, corpus.positions)
+    return (own < places.most_frequent()) & (explaining >= 0)
+
+
+def _prefix_missing(corpus: Corpus) -> Bool[np.ndarray, "samples"]:
+    """Contexts with a prefix that is not the context of any sample."""
+    if corpus.every_prefix and corpus.context_length is None:
+        return np.zeros(len(corpus.positions), dtype=bool)
+    contexts = {corpus.context(s).tobytes() for s in range(len(corpus.positions))}
+    width = corpus.tokens.itemsize
+    missing = [
+        any(whole[: width * end] not in contexts for end in range(1, len(whole) // width))
+        for whole in (corpus.context(s).tobytes() for s in range(len(corpus.positions)))
+    ]
+    return np.array(missing, dtype=bool)

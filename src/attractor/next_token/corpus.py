@@ -1,0 +1,294 @@
+"""``Corpus``: sentences of tokens, and which of their prefixes are samples."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attractor.errors import InvalidInputError
+
+_LARGEST_VOCABULARY = 2**21
+"""Three token numbers must fit into one 64-bit integer."""
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Corpus:
+    """Sentences of tokens. Every prefix with the token after it is a sample, unless told otherwise.
+
+    A sample is a context ``x_1 ... x_l`` with the token that follows, its label. The last token of
+    the context is the query: it asks for the next token. Sentences lie one after another in one
+    array, so that no prefix is stored. Source: *Non-asymptotic Convergence of Training Transformers
+    for Next-token Prediction* (arXiv 2409.17335), the data set closed under prefixes.
+
+    Attributes:
+        vocabulary: The name of every token number.
+        tokens: Token numbers of all sentences, one sentence after another.
+        starts: Where each sentence starts, and in the end where the last one stops.
+        context_length: How many tokens before the label are the context; None for all of them.
+        every_prefix: Whether every prefix of two tokens or more makes a sample of its last token,
+            or only the whole sentence does.
+        counts: How often each sentence counts; a positive number, one unless given.
+    """
+
+    vocabulary: tuple[str, ...]
+    tokens: Int[np.ndarray, "total"]
+    starts: Int[np.ndarray, "sentences+1"]
+    context_length: int | None
+    every_prefix: bool
+    counts: Float[np.ndarray, "sentences"]
+
+    def __init__(
+        self,
+        tokens: Any,
+        starts: Any,
+        vocabulary: Sequence[str] | int | None = None,
+        *,
+        context_length: int | None = None,
+        every_prefix: bool = True,
+        counts: Any = None,
+    ) -> None:
+        """Checks and stores sentences that lie one after another in one array.
+
+        Args:
+            tokens: Token numbers of all sentences.
+            starts: Where each sentence starts, from 0, and in the end the number of all tokens.
+            vocabulary: The names of the tokens, or how many there are; default: one more than the
+                largest number. Names unless given are the numbers.
+            context_length: See the attributes.
+            every_prefix: See the attributes.
+            counts: See the attributes.
+
+        Raises:
+            InvalidInputError: If numbers are not those of tokens, a sentence is empty, or there is
+                no sample at all.
+        """
+        tokens, starts = _integers("tokens", tokens), _integers("starts", starts)
+        if not len(tokens):
+            raise InvalidInputError("tokens", "there are none", "Give at least one sentence")
+        if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(tokens):
+            raise InvalidInputError(
+                "starts",
+                "they do not run from 0 to the number of tokens",
+                f"Give where each sentence starts, and {len(tokens)} in the end",
+            )
+        if (np.diff(starts) <= 0).any():
+            empty = int(np.argmax(np.diff(starts) <= 0))
+            raise InvalidInputError("starts", f"sentence {empty} is empty", "Leave it out")
+        names = _vocabulary(vocabulary, int(tokens.max()) + 1)
+        if tokens.min() < 0 or tokens.max() >= len(names):
+            raise InvalidInputError(
+                "tokens",
+                f"they run from {tokens.min()} to {tokens.max()}",
+                f"Give numbers from 0 to {len(names) - 1}, those of the vocabulary",
+            )
+        if context_length is not None and (
+            isinstance(context_length, bool)
+            or not isinstance(context_length, int | np.integer)
+            or context_length < 1
+        ):
+            raise InvalidInputError(
+                "context_length", f"it is {context_length!r}", "Give a positive integer, or None"
+            )
+        if np.diff(starts).max() < 2:
+            raise InvalidInputError(
+                "sentences",
+                "every sentence has a single token, so that nothing follows any token",
+                "Give sentences of two tokens or more",
+            )
+        kept = {
+            "vocabulary": names,
+            "tokens": tokens,
+            "starts": starts,
+            "context_length": None if context_length is None else int(context_length),
+            "every_prefix": bool(every_prefix),
+            "counts": _positive(counts, len(starts) - 1),
+        }
+        for name, value in kept.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_sentences(
+        cls,
+        sentences: Iterable[Sequence[str] | Sequence[int]],
+        vocabulary: Sequence[Any] | None = None,
+        **other: Any,
+    ) -> Corpus:
+        """A corpus of sentences that are lists of words, or of token numbers.
+
+        Args:
+            sentences: The sentences.
+            vocabulary: The words in the order of their numbers; default: that of appearance.
+            **other: The keyword arguments of ``Corpus``.
+
+        Raises:
+            InvalidInputError: If a word is not in the vocabulary, or as ``Corpus`` says.
+        """
+        listed = [list(sentence) for sentence in sentences]
+        starts = np.cumsum([0, *(len(sentence) for sentence in listed)])
+        flat = [word for sentence in listed for word in sentence]
+        if not any(isinstance(word, str) for word in flat):
+            return cls(np.asarray(flat, dtype=object), starts, vocabulary, **other)
+        known = {word: number for number, word in enumerate(vocabulary or dict.fromkeys(flat))}
+        missing = next((word for word in flat if word not in known), None)
+        if missing is not None:
+            raise InvalidInputError(
+                "sentences", f"the word {missing!r} is not in the vocabulary", "Add it there"
+            )
+        numbers = np.fromiter((known[word] for word in flat), np.int64, len(flat))
+        return cls(numbers, starts, tuple(known), **other)
+
+    @classmethod
+    def from_samples(
+        cls,
+        contexts: Sequence[Sequence[str]] | Sequence[Sequence[int]],
+        labels: Sequence[str] | Sequence[int],
+        vocabulary: Sequence[Any] | None = None,
+        **other: Any,
+    ) -> Corpus:
+        """A corpus of contexts with a label each, whose own prefixes are no samples.
+
+        Args:
+            contexts: A list of words or token numbers for each sample; the last is the query.
+            labels: The token after each.
+            vocabulary: As in ``from_sentences``.
+            **other: The other keyword arguments of ``Corpus``.
+
+        Raises:
+            InvalidInputError: As ``from_sentences``, or if there is not a label for each context.
+        """
+        if len(contexts) != len(labels):
+            raise InvalidInputError(
+                "labels", f"there are {len(labels)} for {len(contexts)} contexts", "Give one each"
+            )
+        sentences: list[Any] = [
+            [*context, label] for context, label in zip(contexts, labels, strict=True)
+        ]
+        return cls.from_sentences(sentences, vocabulary, every_prefix=False, **other)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number V of tokens in the vocabulary."""
+        return len(self.vocabulary)
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def lengths(self) -> Int[np.ndarray, "sentences"]:
+        """Number of tokens in each sentence, the last label included."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def sentence_of(self) -> Int[np.ndarray, "total"]:
+        """The sentence each token lies in."""
+        return np.repeat(np.arange(self.sentences), self.lengths)
+
+    @cached_property
+    def positions(self) -> Int[np.ndarray, "samples"]:
+        """Where in ``tokens`` the query of each sample lies; its label is the token after it."""
+        last = self.starts[1:] - 1
+        if not self.every_prefix:
+            return last[self.lengths > 1] - 1
+        within = np.ones(len(self.tokens), dtype=bool)
+        within[last] = False
+        return np.flatnonzero(within)
+
+    @cached_property
+    def first(self) -> Int[np.ndarray, "samples"]:
+        """Where in ``tokens`` the context of each sample begins."""
+        begin = self.starts[self.sentence_of[self.positions]]
+        if self.context_length is None:
+            return begin
+        return np.maximum(begin, self.positions + 1 - self.context_length)
+
+    @cached_property
+    def queries(self) -> Int[np.ndarray, "samples"]:
+        """The last token of each context."""
+        return self.tokens[self.positions]
+
+    @cached_property
+    def labels(self) -> Int[np.ndarray, "samples"]:
+        """The token after each context."""
+        return self.tokens[self.positions + 1]
+
+    @cached_property
+    def weights(self) -> Float[np.ndarray, "samples"]:
+        """How often each sample counts."""
+        return self.counts[self.sentence_of[self.positions]]
+
+    @property
+    def context_tokens(self) -> int:
+        """Number of tokens in all contexts together: what writing out every prefix would take."""
+        return int((self.positions + 1 - self.first).sum())
+
+    def context(self, sample: int) -> Int[np.ndarray, "length"]:
+        """The token numbers of a context."""
+        return self.tokens[self.first[sample] : self.positions[sample] + 1]
+
+    def words(self, sample: int, most: int = 12) -> str:
+        """A sample in words: ``a b c -> d``; of a long context the last words."""
+        numbers = self.context(sample)
+        shown = " ".join(self.vocabulary[number] for number in numbers[-most:])
+        dots = "... " if len(numbers) > most else ""
+        return f"{dots}{shown} -> {self.vocabulary[self.labels[sample]]}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Corpus({self.sentences:,} sentences, {len(self.positions):,} samples, "
+            f"{self.vocabulary_size:,} tokens in the vocabulary)"
+        )
+
+
+def _integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
+    array = np.asarray(values)
+    if array.dtype == object:
+        numbers = array.ravel().tolist()
+        if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers):
+            raise InvalidInputError(argument, "not all are integers", "Give token numbers")
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidInputError(
+            argument,
+            f"the shape is {array.shape} and the type {array.dtype}",
+            "Give one row of integers",
+        )
+    return array.astype(np.int64)
+
+
+def _vocabulary(given: Sequence[str] | int | None, needed: int) -> tuple[str, ...]:
+    counted = given is None or isinstance(given, int | np.integer)
+    numbers = range(needed if given is None else int(given)) if counted else given
+    if len(numbers) > _LARGEST_VOCABULARY:
+        raise InvalidInputError(
+            "vocabulary",
+            f"it has {len(numbers):,} tokens",
+            f"Give at most {_LARGEST_VOCABULARY:,}: let rare words share one token",
+        )
+    names = tuple(map(str, numbers))
+    if len(set(names)) < len(names):
+        twice, _ = collections.Counter(names).most_common(1)[0]
+        raise InvalidInputError("vocabulary", f"{twice!r} is there twice", "Name every token once")
+    return names
+
+
+def _positive(counts: Any, sentences: int) -> Float[np.ndarray, "sentences"]:
+    if counts is None:
+        return np.ones(sentences)
+    array = np.array(counts, dtype=np.float64)
+    if array.shape != (sentences,) or not (np.isfinite(array) & (array > 0)).all():
+        raise InvalidInputError(
+            "counts",
+            f"the shape is {array.shape}, or not all are positive and finite",
+            f"Give a positive number for each of the {sentences} sentences",
+        )
+    return array

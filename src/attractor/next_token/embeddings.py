@@ -1,0 +1,72 @@
+"""Embeddings of a vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.randomness import generator
+
+_ORTHONORMAL = 1e-10
+
+
+def one_hot(size: int) -> Float[np.ndarray, "V V"]:
+    """The unit vectors: orthonormal embeddings of a vocabulary of V tokens."""
+    return np.eye(size)
+
+
+def gaussian(size: int, dimension: int, seed: int = 0) -> Float[np.ndarray, "V d"]:
+    """Random embeddings: independent Gaussian vectors of unit length.
+
+    Args:
+        size: Number V of tokens.
+        dimension: Dimension d; may be smaller than V.
+        seed: Names what is random.
+    """
+    drawn = generator(seed, purpose="embeddings").standard_normal((size, dimension))
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def check_embeddings(
+    embeddings: Any, size: int, *, instances: int | None = None
+) -> Float[np.ndarray, "*instances V d"]:
+    """The embeddings of a vocabulary; the unit vectors if None.
+
+    Raises:
+        InvalidInputError: If there is not one vector for every token.
+    """
+    if embeddings is None:
+        return one_hot(size)
+    array = as_float64("embeddings", embeddings)
+    leads = {()} if instances is None else {(), (instances,)}
+    if array.ndim < 2 or array.shape[:-2] not in leads or array.shape[-2] != size:
+        raise InvalidInputError(
+            "embeddings",
+            f"the shape is {array.shape}",
+            f"Give ({size}, d): a vector for every token of the vocabulary",
+        )
+    if not array.any(-1).all():
+        raise InvalidInputError(
+            "embeddings", "a token has the zero vector", "Give every token a vector of its own"
+        )
+    return array
+
+
+def orthonormality_error(embeddings: Float[np.ndarray, "*instances V d"]) -> float:
+    """How far embeddings are from orthonormal: the largest entry of ``|E E^T - I|``.
+
+    The theory of next-token prediction assumes that it is zero, which needs as many dimensions as
+    there are tokens (*Non-asymptotic Convergence of Training Transformers for Next-token
+    Prediction*, arXiv 2409.17335).
+    """
+    products = embeddings @ np.swapaxes(embeddings, -1, -2)
+    return float(np.abs(products - np.eye(embeddings.shape[-2])).max())
+
+
+def are_orthonormal(embeddings: Float[np.ndarray, "*instances V d"]) -> bool:
+    """Whether embeddings are orthonormal to rounding."""
+    return orthonormality_error(embeddings) < _ORTHONORMAL

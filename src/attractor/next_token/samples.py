@@ -1,0 +1,158 @@
+"""The distinct samples of a corpus, as rows that attention is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.errors import InvalidInputError
+from attractor.next_token.corpus import Corpus
+from attractor.tokens import Tokens
+
+_MOST_ENTRIES = 2 * 10**8
+"""Numbers in the keys of all rows: 1.6 GB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The distinct samples of a corpus, each with its frequency.
+
+    Attributes:
+        contexts: Token numbers, ``(N, T)``, padded at the end with -1.
+        labels: The token after each context.
+        frequencies: The share of each sample in the corpus, by weight; they sum to one.
+        sample: A sample of the corpus that each is, the first.
+    """
+
+    contexts: Int[np.ndarray, "N T"]
+    labels: Int[np.ndarray, "N"]
+    frequencies: Float[np.ndarray, "N"]
+    sample: Int[np.ndarray, "N"]
+
+    @property
+    def mask(self) -> Bool[np.ndarray, "N T"]:
+        """True where a context has a token."""
+        return self.contexts >= 0
+
+    @property
+    def queries(self) -> Int[np.ndarray, "N"]:
+        """The last token of each context."""
+        last = self.mask.sum(-1) - 1
+        return np.take_along_axis(self.contexts, last[:, None], axis=1)[:, 0]
+
+    def __len__(self) -> int:
+        """Number N of distinct samples."""
+        return len(self.labels)
+
+
+def distinct_samples(corpus: Corpus) -> Samples:
+    """The distinct samples of a corpus in the order of their first appearance.
+
+    Raises:
+        InvalidInputError: If their contexts are too long to be written out.
+    """
+    numbers = _fingerprints(corpus)
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse, corpus.weights)
+    order = np.argsort(first)
+    chosen, weights = first[order], weights[order]
+    begin, last = corpus.first[chosen], corpus.positions[chosen]
+    width = int((last - begin).max()) + 1
+    if len(chosen) * width > _MOST_ENTRIES:
+        raise InvalidInputError(
+            "corpus",
+            f"its {len(chosen):,} distinct contexts have up to {width:,} tokens",
+            "Give a context_length, or fewer sentences",
+        )
+    places = begin[:, None] + np.arange(width)
+    inside = places <= last[:, None]
+    contexts = np.where(inside, corpus.tokens[np.minimum(places, len(corpus.tokens) - 1)], -1)
+    return Samples(contexts, corpus.labels[chosen], weights / weights.sum(), chosen)
+
+
+def attention_tokens(
+    samples: Samples | Sequence[Samples], embeddings: Float[np.ndarray, "*instances V d"]
+) -> Tokens:
+    """The rows that the attention layer reads: contexts as keys, their last tokens as queries.
+
+    Args:
+        samples: Those of one corpus, or of several, which become instances; shorter ones are
+            filled up with rows of weight zero.
+        embeddings: The vector of every token, for all or one for each instance.
+
+    Raises:
+        InvalidInputError: If the keys of all rows would take too much memory.
+    """
+    if isinstance(samples, Samples):
+        return Tokens(**_arrays(samples, embeddings, samples.contexts.shape))
+    shape = (
+        max(len(each) for each in samples),
+        max(each.contexts.shape[1] for each in samples),
+    )
+    tables = np.broadcast_to(embeddings, (len(samples), *np.shape(embeddings)[-2:]))
+    _check_size(len(samples) * shape[0] * shape[1] * tables.shape[-1])
+    each = [_arrays(one, table, shape) for one, table in zip(samples, tables, strict=True)]
+    return Tokens(**{name: np.stack([arrays[name] for arrays in each]) for name in each[0]})
+
+
+def _arrays(
+    samples: Samples, embeddings: Float[np.ndarray, "V d"], shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """Arguments of ``Tokens``, filled up to a number of rows and of tokens."""
+    _check_size(shape[0] * shape[1] * embeddings.shape[-1])
+    rows, width = samples.contexts.shape
+    contexts = np.full(shape, -1)
+    contexts[:rows, :width] = samples.contexts
+    contexts[rows:, 0] = 0  # a row without weight still needs a token to attend to
+    labels, weights = np.zeros(shape[0]), np.zeros(shape[0])
+    labels[:rows], weights[:rows] = samples.labels, samples.frequencies
+    queries = np.zeros(shape[0], dtype=np.int64)
+    queries[:rows] = samples.queries
+    mask = contexts >= 0
+    return {
+        "keys": np.where(mask[..., None], embeddings[contexts], 0.0),
+        "queries": embeddings[queries],
+        "labels": labels,
+        "mask": mask,
+        "weights": weights,
+    }
+
+
+def _check_size(entries: int) -> None:
+    if entries > _MOST_ENTRIES:
+        raise InvalidInputError(
+            "corpus",
+            f"the keys of all contexts would be {entries:,} numbers",
+            "Give a context_length, fewer sentences, or embeddings of a smaller dimension",
+        )
+
+
+def _fingerprints(corpus: Corpus) -> np.ndarray:
+    """A 64-bit number for each sample; equal for equal samples, and else different.
+
+    It is ``sum_i a(i) r(x_i)`` plus a number of the label, with random ``a`` and ``r``: two
+    different samples share one with probability ``2^-63`` or less.
+    """
+    generator = np.random.default_rng(64)
+
+    def draw(count: int) -> np.ndarray:
+        return generator.integers(0, 2**64, count, dtype=np.uint64)
+
+    of_token, of_label = draw(corpus.vocabulary_size), draw(corpus.vocabulary_size)
+    by_place = draw(int(corpus.lengths.max()) + 1)
+    value, positions = of_token[corpus.tokens], corpus.positions
+    if corpus.context_length is None:
+        within = np.arange(len(corpus.tokens)) - corpus.starts[corpus.sentence_of]
+        sums = np.cumsum(np.append(np.uint64(0), value * by_place[within]), dtype=np.uint64)
+        context = sums[positions + 1] - sums[corpus.first]
+    else:
+        context = np.zeros(len(positions), dtype=np.uint64)
+        for offset in range(int((positions - corpus.first).max()) + 1):
+            place = corpus.first + offset
+            term = value[np.minimum(place, positions)] * by_place[offset]
+            context += np.where(place <= positions, term, np.uint64(0))
+    return context + of_label[corpus.labels]

@@ -1,0 +1,240 @@
+"""``train_two_stages``: first the feed-forward layer, then attention, as the theory has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from attractor.attention import VocabularyHead
+from attractor.errors import InvalidInputError
+from attractor.next_token.collocation import Collocation, collocation
+from attractor.next_token.corpus import Corpus
+from attractor.next_token.embeddings import check_embeddings
+from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.train import train_linear
+from attractor.next_token.linear.trajectory import LinearTrajectory
+from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
+from attractor.precision import as_float64, double_precision
+from attractor.randomness import check_seed, keys
+from attractor.training import Optimizer, Trajectory, normalized_gradient_descent, train
+
+_RATES = (0.2, 0.05)
+"""The published step sizes of the two stages, to be divided by the root of the dimension."""
+_FEED_FORWARD = "feed-forward weights"
+_ATTENTION = "attention weights"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoStageTrajectory:
+    """What two-stage training did, corpus by corpus.
+
+    Attributes:
+        corpora: The corpora; the axis ``instance`` of both trajectories counts them.
+        embeddings: The vector of every token, ``(V, d)``, or ``(instances, V, d)``.
+        feed_forward: The first stage.
+        attention: The second stage.
+    """
+
+    corpora: tuple[Corpus, ...]
+    embeddings: Float[np.ndarray, "*instances V d"]
+    feed_forward: LinearTrajectory
+    attention: Trajectory
+
+    @cached_property
+    def samples(self) -> tuple[Samples, ...]:
+        """The distinct samples of each corpus, in the order of the rows of ``attention.tokens``."""
+        return tuple(distinct_samples(corpus) for corpus in self.corpora)
+
+    @cached_property
+    def collocations(self) -> tuple[Collocation, ...]:
+        """The collocation of each corpus."""
+        return tuple(collocation(corpus) for corpus in self.corpora)
+
+    def __repr__(self) -> str:
+        return f"{self.feed_forward}\n{self.attention}"
+
+
+def train_two_stages(
+    corpora: Corpus | Sequence[Corpus],
+    *,
+    steps: tuple[int, int] = (900, 900),
+    optimizers: tuple[Optimizer, Optimizer] | None = None,
+    embeddings: Any = None,
+    initial_scales: tuple[Any, Any] = (0.0, 0.0),
+    seed: int = 0,
+    record: Any = None,
+    weights: str = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> TwoStageTrajectory:
+    """Trains a next-token predictor in two stages: the feed-forward layer, then attention.
+
+    The logits of a context are ``W_ov sum_l softmax_l(x_l^T W_kq x_L) x_l``. The first stage
+    minimizes ``- sum_x log softmax(W_ov x)_n(x)`` over the collocation, the second the
+    cross-entropy of all distinct samples by their frequency, over ``W_kq`` alone. Source:
+    *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
+    2409.17335), two-stage normalized gradient descent.
+
+    Args:
+        corpora: A corpus, or several with vocabularies of one size; each is a trial of its own.
+        steps: Number of steps of the two stages.
+        optimizers: The steps; default: normalized gradient descent with the published step sizes
+            ``0.2 / sqrt(d)`` and ``0.05 / sqrt(d)``.
+        embeddings: ``(V, d)``, or ``(instances, V, d)``; default: the unit vectors.
+        initial_scales: Standard deviations of the Gaussian entries that both matrices start with,
+            each for all corpora or one for each; 0 starts at zero, as the theory does.
+        seed: Names the initial entries, together with the number of the corpus.
+        record: Steps of each stage to record, those beyond its end left out; default: about 60.
+        weights: ``"all"``, ``"last"`` or ``"auto"``, as ``train`` takes it.
+        checkpoint: A folder for checkpoints, so that a run that was killed goes on.
+        progress: Whether to show progress bars.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used, or a token of several corpora has no
+            collocation; of a single corpus such tokens are left out of the first stage.
+    """
+    listed = (corpora,) if isinstance(corpora, Corpus) else tuple(corpora)
+    size = _vocabulary_size(listed)
+    table = check_embeddings(embeddings, size, instances=len(listed))
+    seed = check_seed("seed", seed)
+    first, second = optimizers or tuple(
+        normalized_gradient_descent(rate / table.shape[-1] ** 0.5) for rate in _RATES
+    )
+    samples = [distinct_samples(corpus) for corpus in listed]
+    tokens = attention_tokens(samples, table)
+    d = table.shape[-1]
+    starts = (
+        _gaussian(initial_scales[0], seed, len(listed), (size, d), _FEED_FORWARD),
+        _gaussian(initial_scales[1], seed, len(listed), (d, d), _ATTENTION),
+    )
+    feed_forward = train_linear(
+        _one_token_contexts(listed, table),
+        first,
+        steps=steps[0],
+        initial=starts[0],
+        record=_within(record, steps[0]),
+        weights=weights,
+        checkpoint=None if checkpoint is None else Path(checkpoint) / "feed-forward",
+        progress=progress,
+    )
+    attention = train(
+        tokens,
+        VocabularyHead(feed_forward.W()[:, 0]),
+        second,
+        steps=steps[1],
+        initial=starts[1],
+        loss="cross_entropy",
+        record=_within(record, steps[1]),
+        weights=weights,
+        checkpoint=None if checkpoint is None else Path(checkpoint) / "attention",
+        progress=progress,
+    )
+    return TwoStageTrajectory(listed, table, feed_forward, attention)
+
+
+def train_jointly(
+    corpora: Corpus | Sequence[Corpus],
+    optimizer: Optimizer,
+    *,
+    steps: int,
+    embeddings: Any = None,
+    initial_scales: tuple[Any, Any] = (0.0, 0.0),
+    seed: int = 0,
+    record: Any = None,
+    weights: str = "auto",
+    progress: bool = False,
+) -> Trajectory:
+    """Trains both layers at once, which no theory covers.
+
+    Minimizes the cross-entropy of all distinct samples by their frequency over ``W_ov`` and
+    ``W_kq`` together; in the trajectory they are ``head_weight`` and ``W``. Arguments are those of
+    ``train_two_stages``, with one optimizer and one number of steps.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used.
+    """
+    listed = (corpora,) if isinstance(corpora, Corpus) else tuple(corpora)
+    size = _vocabulary_size(listed)
+    table = check_embeddings(embeddings, size, instances=len(listed))
+    d, seed = table.shape[-1], check_seed("seed", seed)
+    output = _gaussian(initial_scales[0], seed, len(listed), (size, d), _FEED_FORWARD)
+    return train(
+        attention_tokens([distinct_samples(corpus) for corpus in listed], table),
+        VocabularyHead(output),
+        optimizer,
+        steps=steps,
+        initial=_gaussian(initial_scales[1], seed, len(listed), (d, d), _ATTENTION),
+        loss="cross_entropy",
+        parameterization="(v, W)",
+        record=record,
+        weights=weights,
+        progress=progress,
+    )
+
+
+def _vocabulary_size(corpora: tuple[Corpus, ...]) -> int:
+    if not corpora or not all(isinstance(corpus, Corpus) for corpus in corpora):
+        raise InvalidInputError("corpora", "they are not corpora", "Give one Corpus, or a list")
+    sizes = {corpus.vocabulary_size for corpus in corpora}
+    if len(sizes) > 1:
+        raise InvalidInputError(
+            "corpora", f"their vocabularies have {sorted(sizes)} tokens", "Give one size to all"
+        )
+    return sizes.pop()
+
+
+def _one_token_contexts(
+    corpora: tuple[Corpus, ...], table: Float[np.ndarray, "*instances V d"]
+) -> Contexts:
+    """The contexts of the first stage: every token that has a collocation, alone."""
+    labels = np.stack([collocation(corpus).next_token for corpus in corpora])
+    size = labels.shape[1]
+    tables = np.broadcast_to(table, (len(corpora), *table.shape[-2:]))
+    if len(corpora) == 1:
+        known = np.flatnonzero(labels[0] >= 0)
+        if not len(known):
+            raise InvalidInputError(
+                "corpora", "no token has a collocation", "Give sentences that tell what follows one"
+            )
+        return Contexts.one_hot(tables[:, known], labels[:, known], size)
+    if (labels < 0).any():
+        corpus, token = np.argwhere(labels < 0)[0].tolist()
+        raise InvalidInputError(
+            "corpora",
+            f"token {token} of corpus {corpus} has no collocation",
+            "Train corpora with incomplete collocations one at a time",
+        )
+    return Contexts.one_hot(tables, labels, size)
+
+
+def _gaussian(
+    scale: Any, seed: int, instances: int, shape: tuple[int, int], purpose: str
+) -> Float[np.ndarray, "instances rows columns"]:
+    scales = as_float64("initial_scales", scale)
+    if scales.shape not in ((), (instances,)) or (scales < 0).any():
+        raise InvalidInputError(
+            "initial_scales",
+            f"one is {scale!r}",
+            f"Give a number >= 0 for each stage, or {instances} of them",
+        )
+    if not scales.any():
+        return np.zeros((instances, *shape))
+    with double_precision():
+        drawn = keys(np.full(instances, seed), np.arange(instances), purpose)
+        normal = jax.vmap(lambda key: jax.random.normal(key, shape, "float64"))(drawn)
+        return np.broadcast_to(scales, instances)[:, None, None] * np.asarray(normal)
+
+
+def _within(record: Any, steps: int) -> Any:
+    if record is None:
+        return None
+    asked = np.atleast_1d(np.asarray(record))
+    return asked[asked <= steps] if asked.dtype.kind in "iu" else record

@@ -1,0 +1,64 @@
+"""Training runs that several figures of next-token prediction are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from attractor.next_token.corpus import Corpus
+from attractor.next_token.generators import order_first_corpus
+from attractor.next_token.two_stage import TwoStageTrajectory, train_two_stages
+from attractor.next_token.two_stage_measures import measure_two_stages
+from attractor.papers.figure import Request
+
+STARTS = ("zero", "Gaussian")
+"""Where both matrices start."""
+SCALES = (0.06, 0.058)
+"""Standard deviations of Gaussian starts: what reproduces the norms of the published figure."""
+
+
+def corpora(count: int, seed: int, **settings: Any) -> list[Corpus]:
+    """Realizable corpora drawn from seeds in a row."""
+    return [
+        order_first_corpus(seed=number, **settings).corpus for number in range(seed, seed + count)
+    ]
+
+
+def train_from_both_starts(
+    request: Request, drawn: Sequence[Corpus], name: str, **training: Any
+) -> xr.Dataset:
+    """Measures of two-stage training of every corpus, from zero and from Gaussian entries.
+
+    Returns:
+        As ``measure_two_stages``, with a dimension ``start``.
+    """
+    count = len(drawn)
+    request.uses(name, **{f"tokens_{i}": corpus.tokens for i, corpus in enumerate(drawn)})
+    run = train_two_stages(
+        [*drawn, *drawn],  # both in one batch, which costs no more than one
+        initial_scales=(np.repeat([0.0, SCALES[0]], count), np.repeat([0.0, SCALES[1]], count)),
+        seed=request.seed,
+        checkpoint=request.checkpoint(name),
+        progress=request.progress,
+        **training,
+    )
+    measured = measure_two_stages(run)
+    parts = [measured.isel(instance=slice(i * count, (i + 1) * count)) for i in range(len(STARTS))]
+    numbered = [part.assign_coords(instance=np.arange(count)) for part in parts]
+    both = xr.concat(numbered, dim=xr.IndexVariable("start", list(STARTS)))
+    assert isinstance(both, xr.Dataset)
+    return both
+
+
+def final_attention(run: TwoStageTrajectory, step: int) -> np.ndarray:
+    """The attention matrices of every corpus at a recorded step."""
+    return run.attention.W(step)[:, 0]
+
+
+def log_spaced(last: int, count: int = 60) -> Int[np.ndarray, "records"]:
+    """Steps from 1 to the last, evenly spread over the logarithm."""
+    return np.unique(np.rint(np.geomspace(1, last, count)).astype(np.int64))
