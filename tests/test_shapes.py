@@ -91,6 +91,32 @@ repr(solve_factorized(problem, 2, starts=1)[0].to_xarray())
 compare_geometries(problem[0], [at.Frobenius(), at.Nuclear()])
 """
 
+NEXT_TOKEN = """
+from attractor import next_token as nt
+
+corpus = nt.Corpus.from_sentences([list("SVOP"), list("VOP"), list("OPP"), list("PSV")])
+drawn = [nt.order_first_corpus(6, seed=seed).corpus for seed in range(2)]
+for one in (corpus, *drawn, nt.rolled_out_corpus(6).corpus,
+            nt.Corpus(corpus.tokens, corpus.starts, context_length=2)):
+    structure = nt.corpus_structure(one)
+    str(structure), structure.summary(), structure.priorities.components
+    structure.orders.class_table(), structure.orders.component_sizes()
+    nt.realizable_part(one)
+structure = nt.corpus_structure(drawn[0])
+for table in (None, nt.gaussian(6, 4)):
+    at.solve(nt.attention_problem(structure.orders, table))
+    at.solve(nt.feed_forward_problem(structure.collocation, table))
+nt.complete_orders_solution(structure.orders)
+run = nt.train_two_stages(drawn, steps=(10, 10), initial_scales=(0.1, 0.1))
+repr(run), nt.measure_two_stages(run)
+nt.train_jointly(corpus, at.normalized_gradient_descent(0.1), steps=5)
+for kind in nt.UnseenKind:
+    unseen = nt.draw_unseen(structure.orders, structure.collocation, kind, count=3)
+if len(unseen.contexts):
+    W_ov, W_kq = run.feed_forward.W()[0, 0], run.attention.W()[0, 0]
+    nt.log_predictions(unseen.contexts, np.eye(6), W_ov, W_kq)
+"""
+
 END = """
 try:
     at.solve(3)
@@ -99,7 +125,7 @@ except TypeCheckError:  # so that a hook that checks nothing is noticed
 """
 
 
-@pytest.mark.parametrize("script", [TRAINING, MARGIN], ids=["training", "margin"])
+@pytest.mark.parametrize("script", [TRAINING + NEXT_TOKEN, MARGIN], ids=["training", "margin"])
 def test_the_whole_path_runs_with_shapes_checked(tmp_path, script):
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + script + END],

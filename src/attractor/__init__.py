@@ -191,6 +191,7 @@ _SUBMODULES = (
     "datasets",
     "geometry",
     "margin",
+    "next_token",
     "plots",
     "report",
     "torch",

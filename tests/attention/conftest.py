@@ -59,6 +59,7 @@ def exact_slopes(loss, f, y):
         "exponential": lambda: [-y * mpmath.exp(-y * f)],
         "linear": lambda: [-y],
         "squared": lambda: [f - y],
+        "negative_log": lambda: [-1 / f],
     }[loss]()
 
 

@@ -49,8 +49,8 @@ def test_duplicates_are_counted_and_the_most_frequent_kept():
     )
     chosen, share = frequent_samples(corpus, 10**6)
     assert share == pytest.approx(1) and len(chosen.positions) == 4
-    # Pairs of one context of three tokens, and the context of one token in any case.
-    chosen, share = frequent_samples(corpus, 18)
+    # Two contexts of at most three tokens, with three logits each.
+    chosen, share = frequent_samples(corpus, 2 * (9 + 3))
     assert {chosen.words(number) for number in range(2)} == {"a -> b", "b c a -> b"}
     assert share == pytest.approx(9.5 / 13.5)
     np.testing.assert_allclose(chosen.weights, np.array([0.5, 9]) / 13.5)
@@ -60,5 +60,5 @@ def test_duplicates_are_counted_and_the_most_frequent_kept():
 
 def test_a_part_of_a_realizable_corpus_is_realizable():
     corpus = Corpus.from_sentences(["SVOP", "VOP", "OPP", "PSV"])
-    for pairs in (1, 20, 50):
-        assert corpus_structure(frequent_samples(corpus, pairs)[0]).realizable
+    for work in (1, 40, 80):
+        assert corpus_structure(frequent_samples(corpus, work)[0]).realizable

@@ -107,3 +107,22 @@ def test_arrays_given_later_change_nothing():
     tokens = Tokens(**arrays)
     arrays["keys"][:] = 7
     assert (tokens.keys == 1).all()
+
+
+def test_weights_are_one_on_average_and_go_with_their_instances():
+    arrays = good()
+    tokens = Tokens(**arrays, weights=[1, 2, 3])
+    assert tokens.weights[:, 0].tolist() == [0.5, 1, 1.5]
+    assert Tokens(**arrays).weights is None
+    several = Tokens(np.ones((2, 3, 4, 5)), np.ones((2, 3, 5)), weights=[[1, 1, 2], [0, 0, 5]])
+    assert several.weights.mean((-1, -2)) == pytest.approx([1, 1])
+    assert several[1].weights[:, 0].tolist() == [0, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"), [([1, 2], r"Give \(3,\)"), ([1, -1, 1], "negative"), ([0, 0, 0], "zero")]
+)
+def test_bad_weights_are_named(weights, words):
+    with pytest.raises(InvalidInputError, match=words) as error:
+        Tokens(**good(), weights=weights)
+    assert error.value.argument == "weights"

@@ -12,6 +12,7 @@ from attractor.cli import (
     basins,
     check,
     claims,
+    corpus,
     demo,
     example,
     figures,
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command(help=check.HELP)(check.check)
+app.command(help=corpus.HELP)(corpus.corpus)
 app.command(help=solve.HELP)(solve.solve)
 app.command(help=train.HELP)(train.train)
 app.command(help=verify.HELP)(verify.verify)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,16 +14,20 @@ from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from attractor.papers.case import Case
+    from attractor.papers.claim import Claim
+    from attractor.papers.data_set import DataKind, DataSet
     from attractor.provenance import Provenance
 
 HELP = (
     "Check the papers' statements: on the papers' data, or on yours.\n\n"
     "Without a name, --of, --all or --data the claims are listed, a line each. An outcome is "
     "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
-    "them), assumption not met, or vacuous here. With --data alone it is said first which "
+    "them, or `attractor corpus` where they are a corpus), assumption not met, or vacuous here. "
+    "Claims speak of token files or of corpora; with --data those are checked that speak of what "
+    "your file is, and the others are counted. With --data alone it is said first which "
     "hypotheses of the papers your file meets. `attractor check --help` shows what a token file "
-    "holds. Exit codes: 0 done, whatever the outcomes; 2 bad input; 130 interrupted."
+    "holds, and `attractor corpus --help` what a corpus does. Exit codes: 0 done, whatever the "
+    "outcomes; 2 bad input; 130 interrupted."
 )
 
 
@@ -38,7 +42,7 @@ def claims(
     everything: Annotated[bool, typer.Option("--all", help="Check every claim.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="FILE", help="Token file to check them on."),
+        typer.Option("--data", metavar="FILE", help="Token file or corpus to check them on."),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
@@ -62,8 +66,10 @@ def claims(
             current.result(claims=lines)
             return
 
-        from attractor.papers.case import Case
+        from attractor.files import load
+        from attractor.files.corpus_loaded import LoadedCorpus
         from attractor.papers.check import check_claim
+        from attractor.papers.data_files import data_sets
         from attractor.papers.hypotheses_table import check_hypotheses
         from attractor.papers.results import ClaimResults
         from attractor.progress import progress_bar
@@ -72,7 +78,18 @@ def claims(
         from attractor.storage import check_replaceable
 
         check_replaceable(out, MARKER)
-        cases = None if data is None else Case.read(data)
+        cases, left_out = None, []
+        if data is not None:
+            loaded = load(data)
+            if isinstance(loaded, LoadedCorpus):
+                current.say(*loaded.notices)
+            cases = data_sets(loaded, data.name)
+            chosen, left_out = _speaking_of(cases[0].kind, chosen, data)
+        if left_out:
+            assert cases is not None
+            current.say(
+                f"Left out: {len(left_out)} claims, which speak of no {cases[0].kind.value}."
+            )
         tables = [] if cases is None or names else [check_hypotheses(case) for case in cases]
         current.say(*(table.table() for table in tables))
         found = []
@@ -88,14 +105,33 @@ def claims(
         summary = write_claims_report(
             out, results, source=source, provenance=provenance, hypotheses=tables
         )
-        for claim in summary["claims"].values():
+        for name, claim in summary["claims"].items():
             if "counterexample" in claim:
-                current.say(f"Counterexample: {out / claim['counterexample']['file']}")
+                reader = chosen[name].takes.reader
+                stored = out / claim["counterexample"]["file"]
+                current.say(f"Counterexample: {stored}; `{reader}` reads it.")
         current.say(f"Report: {(out / MARKER).absolute()}")
-        current.result(report=str((out / MARKER).absolute()), **summary)
+        current.result(report=str((out / MARKER).absolute()), left_out=left_out, **summary)
 
 
-def claims_provenance(names: Sequence[str], cases: Sequence[Case] | None, seed: int) -> Provenance:
+def _speaking_of(
+    kind: DataKind, chosen: Mapping[str, Claim], file: Path
+) -> tuple[dict[str, Claim], list[str]]:
+    """The claims that speak of a kind of data, and the names of the others."""
+    taken = {name: claim for name, claim in chosen.items() if claim.takes is kind}
+    if not taken:
+        other = next(iter(chosen.values())).takes.value
+        raise InvalidInputError(
+            "data",
+            f"{file.name} is a {kind.value}, and what is to be checked speaks of another kind",
+            f"Give a {other}",
+        )
+    return taken, [name for name in chosen if name not in taken]
+
+
+def claims_provenance(
+    names: Sequence[str], cases: Sequence[DataSet] | None, seed: int
+) -> Provenance:
     """Where outcomes of claims come from.
 
     Args:
@@ -104,9 +140,9 @@ def claims_provenance(names: Sequence[str], cases: Sequence[Case] | None, seed: 
         seed: Names all that is random.
     """
     from attractor.papers.registry import get_claim
-    from attractor.provenance import Provenance, data_hash
+    from attractor.provenance import Provenance
 
-    hashes = [data_hash(case.tokens, case.head, **case.arrays()) for case in cases or ()]
+    hashes = [case.hash for case in cases or ()]
     chosen = [get_claim(name) for name in names]
     settings = {
         claim.name: {"tolerance": claim.conclusion.bound, "sense": claim.conclusion.sense}

@@ -10,9 +10,17 @@ import typer
 from attractor.attention import LinearHead
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
+from attractor.datasets.docstrings import docstring_sentences
 from attractor.datasets.unit_tokens import unit_tokens
-from attractor.files import LAYOUT, save_tokens
+from attractor.errors import InvalidInputError
+from attractor.files import LAYOUT, save_corpus, save_tokens
+from attractor.files.layout import SUFFIXES
+from attractor.next_token import Corpus
+from attractor.storage import atomic_file
 from attractor.tokens import Tokens
+
+SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
+"""A realizable corpus: subject, verb, object and period, as in arXiv 2409.17335."""
 
 app = typer.Typer(help="Write an example file.", no_args_is_help=True)
 
@@ -40,3 +48,48 @@ def tokens(
             if name in ("keys", "queries", "labels", "head"):
                 current.say(f"  {name:<8} {shape:<10} {meaning}")
         current.say(f"Next: attractor check {file}")
+
+
+@app.command()
+def corpus(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A text file, or .npz or .safetensors.")
+    ],
+    docstrings: Annotated[
+        bool,
+        typer.Option(
+            "--docstrings",
+            help="Real language: the sentences of the standard library's docstrings.",
+        ),
+    ] = False,
+    module: Annotated[
+        list[str] | None,
+        typer.Option(help="With --docstrings: only this module; may be given several times."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder that PATH is counted from.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a corpus: four short sentences that are realizable, or real language."""
+    with session("example corpus", as_json=as_json, quiet=quiet) as current:
+        if module and not docstrings:
+            raise InvalidInputError("module", "it is for --docstrings alone", "Give both")
+        file = path if out is None else out / path
+        sentences = (
+            docstring_sentences(module)
+            if docstrings
+            else [sentence.split() for sentence in SENTENCES]
+        )
+        if file.suffix in SUFFIXES:
+            save_corpus(file, Corpus.from_sentences(sentences))
+        else:
+            text = "".join(f"{' '.join(sentence)}\n" for sentence in sentences)
+            with atomic_file(file) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        current.result(file=str(file.absolute()), sentences=len(sentences), seed=seed)
+        current.say(f"Wrote {file.absolute()}", f"It holds {len(sentences):,} sentences.")
+        options = " --vocabulary 50 --context 3" if docstrings else ""
+        current.say(f"Next: attractor corpus {file}{options} --train")

@@ -11,7 +11,7 @@ import numpy as np
 from attractor.attention import LinearHead, get_loss, get_parameterization
 from attractor.attention.losses import is_margin_loss
 from attractor.errors import InvalidInputError
-from attractor.files import LAYOUT, LoadedTokens, load
+from attractor.files import LAYOUT, LoadedTokens, load_tokens
 from attractor.margin import MarginProblem
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
@@ -81,7 +81,7 @@ def read_tokens(
         InvalidInputError: If anything in it cannot be used.
     """
     known_loss = get_loss(loss)
-    loaded = load(file)
+    loaded = load_tokens(file)
     if loaded.from_scores and not is_margin_loss(loss):
         raise InvalidInputError(
             "loss",

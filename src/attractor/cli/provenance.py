@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from attractor.errors import FileFormatError
-from attractor.files import LoadedTokens
-from attractor.papers.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
+from attractor.files import LoadedCorpus, LoadedTokens
+from attractor.papers.paper import MAX_MARGIN, MECHANICS, NEXT_TOKEN, TRANSFORMERS_AS_SVMS
 from attractor.papers.reproduction import Reproduction
 from attractor.provenance import Provenance, data_hash, differences, read_provenance
 from attractor.training import Trajectory
@@ -52,6 +53,39 @@ def report_provenance(
     )
 
 
+def corpus_provenance(
+    arguments: Mapping[str, Any], loaded: LoadedCorpus, *, realizable: bool
+) -> Provenance:
+    """Where the report of a corpus comes from.
+
+    Args:
+        arguments: What the command was called with, but for the file.
+        loaded: What the file held.
+        realizable: Whether it is realizable.
+    """
+    corpus = loaded.corpus
+    papers = [NEXT_TOKEN.bibtex("realizable data sets")]
+    if not realizable:
+        papers.append(MECHANICS.bibtex("token-priority graphs with cycles"))
+    return Provenance.record(
+        "report",
+        "corpus",
+        arguments={**arguments, "data": True},
+        data=data_hash(
+            None,
+            numbers=corpus.tokens,
+            starts=corpus.starts,
+            counts=corpus.counts,
+            every_prefix=corpus.every_prefix,
+            vocabulary=np.frombuffer(json.dumps(corpus.vocabulary).encode(), np.uint8),
+            embeddings=loaded.embeddings,
+        ),
+        seeds=[arguments["seed"]],
+        settings={"context_length": corpus.context_length},
+        bibtex=papers,
+    )
+
+
 def _parameterization(source: LoadedTokens | Trajectory) -> str:
     if isinstance(source, Trajectory):
         return str(source.settings["parameterization"])
@@ -64,16 +98,17 @@ def reproduce_report(file: Path, provenance: Provenance, data: Path | None) -> R
     Args:
         file: A file of the report.
         provenance: Where it comes from.
-        data: The file that the command takes, of tokens or a run.
+        data: The file that the command takes: tokens, a corpus or a run.
 
     Raises:
         FileFormatError: If the summary of the report is not beside the file, or is damaged.
     """
-    from attractor.cli import basins, check, demo, matrix, verify
+    from attractor.cli import basins, check, corpus, demo, matrix, verify
 
     commands: dict[str, Any] = {
         "basins": basins.basins,
         "check": check.check,
+        "corpus": corpus.corpus,
         "demo": demo.demo,
         "matrix": matrix.matrix,
         "verify": verify.verify,

@@ -26,7 +26,9 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", metavar="FILE", help="The token file or saved run that it was made from."
+            "--data",
+            metavar="FILE",
+            help="The token file, corpus or saved run that it was made from.",
         ),
     ] = None,
     as_json: Json = False,
@@ -37,7 +39,8 @@ def reproduce(
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
         from attractor.cli.claims import claims_provenance
         from attractor.cli.provenance import reproduce_report
-        from attractor.papers.case import Case
+        from attractor.files import load
+        from attractor.papers.data_files import data_sets
         from attractor.papers.reproduction import reproduce_claims, reproduce_figure
         from attractor.provenance import read_provenance
 
@@ -47,14 +50,14 @@ def reproduce(
             f"{provenance.version} on {provenance.platform}"
         )
         if provenance.arguments.get("data") and data is None:
-            kind = "saved run" if provenance.name == "verify" else "token file"
+            kind = "saved run" if provenance.name == "verify" else "file of yours"
             raise InvalidInputError(
                 "data", f"it was made from a {kind}", "Give that file with --data"
             )
         if provenance.kind == "figure":
             found = reproduce_figure(file, provenance, progress=current.progress)
         elif provenance.kind == "claim":
-            cases = None if data is None else Case.read(data)
+            cases = None if data is None else data_sets(load(data), data.name)
             made = claims_provenance(
                 provenance.arguments["names"], cases, provenance.arguments["seed"]
             )

@@ -98,6 +98,8 @@ def _targets(
     tokens: Tokens, head: LinearHead | None, layer: Parameterization
 ) -> dict[str, np.ndarray]:
     """What training is towards: scores, or labels with a head and values."""
+    if tokens.weights is not None:
+        raise InvalidInputError("tokens", "their rows have weights", "A token file holds none")
     if tokens.labels is None:
         raise InvalidInputError("tokens", "they have no labels", "Give labels, -1 or +1")
     if head is not None and not isinstance(head, LinearHead):

@@ -67,11 +67,11 @@ class ConflictingPart:
         """The dimension of the cyclic subspace, for linearly independent embeddings."""
         return int((self.components - 1).sum())
 
-    def for_training(self, pairs: int) -> tuple[Corpus, float]:
+    def for_training(self, work: int) -> tuple[Corpus, float]:
         """The distinct samples with their preferred token as label; the most frequent ones.
 
         Args:
-            pairs: How many pairs of tokens all contexts may have together, padded to one length.
+            work: What a step of training may take, as ``frequent_samples`` counts it.
 
         Returns:
             The samples, and their share of all that prefer a token of their context.
@@ -82,7 +82,7 @@ class ConflictingPart:
                 "corpus", "no sample prefers a token of its context", "Give longer contexts"
             )
         labels, weights = self.preferred[chosen], self.corpus.weights[chosen]
-        return frequent_samples(samples_alone(self.corpus, chosen, weights, labels), pairs)
+        return frequent_samples(samples_alone(self.corpus, chosen, weights, labels), work)
 
     def summary(self) -> dict[str, Any]:
         """The part as plain values of JSON."""

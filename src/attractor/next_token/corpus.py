@@ -47,7 +47,7 @@ class Corpus:
         self,
         tokens: Any,
         starts: Any,
-        vocabulary: Sequence[str] | int | None = None,
+        vocabulary: Sequence[Any] | int | None = None,
         *,
         context_length: int | None = None,
         every_prefix: bool = True,
@@ -265,9 +265,10 @@ def _integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
     return array.astype(np.int64)
 
 
-def _vocabulary(given: Sequence[str] | int | None, needed: int) -> tuple[str, ...]:
-    counted = given is None or isinstance(given, int | np.integer)
-    numbers = range(needed if given is None else int(given)) if counted else given
+def _vocabulary(given: Sequence[Any] | int | None, needed: int) -> tuple[str, ...]:
+    if isinstance(given, int | np.integer):
+        needed, given = int(given), None
+    numbers = range(needed) if given is None else given
     if len(numbers) > _LARGEST_VOCABULARY:
         raise InvalidInputError(
             "vocabulary",

@@ -10,7 +10,7 @@ from attractor.next_token.occurrences import ranges
 from attractor.next_token.samples import distinct_samples
 
 
-def frequent_samples(corpus: Corpus, pairs: int) -> tuple[Corpus, float]:
+def frequent_samples(corpus: Corpus, work: int) -> tuple[Corpus, float]:
     """The distinct samples of a corpus, the most frequent of them where there are too many.
 
     Contexts of one token are always kept, as the collocation is theirs; a part of a realizable
@@ -18,8 +18,8 @@ def frequent_samples(corpus: Corpus, pairs: int) -> tuple[Corpus, float]:
 
     Args:
         corpus: The corpus.
-        pairs: How many pairs of tokens all contexts may have together, padded to one length: what a
-            step of training takes time for.
+        work: What a step of training may take: for each context the square of the longest one's
+            length, for pairs of its tokens, and the size of the vocabulary, for its logits.
 
     Returns:
         The samples as contexts of their own over the same vocabulary, each counted by its
@@ -28,8 +28,9 @@ def frequent_samples(corpus: Corpus, pairs: int) -> tuple[Corpus, float]:
     distinct = distinct_samples(corpus)
     lengths = distinct.mask.sum(1)
     order = np.lexsort((np.arange(len(lengths)), -distinct.frequencies, lengths > 1))
-    size = np.arange(1, len(order) + 1) * np.maximum.accumulate(lengths[order]) ** 2
-    count = max(int(np.searchsorted(size, pairs, side="right")), int((lengths == 1).sum()))
+    longest = np.maximum.accumulate(lengths[order])
+    size = np.arange(1, len(order) + 1) * (longest**2 + corpus.vocabulary_size)
+    count = max(int(np.searchsorted(size, work, side="right")), int((lengths == 1).sum()))
     chosen = np.sort(order[:count])
     share = float(distinct.frequencies[chosen].sum())
     return samples_alone(corpus, distinct.sample[chosen], distinct.frequencies[chosen]), share

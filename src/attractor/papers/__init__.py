@@ -3,6 +3,8 @@
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement, Outcome
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataKind, DataSet
 from attractor.papers.examine import Finding, examine, examine_control
 from attractor.papers.figure import PaperFigure, Reading, Request
 from attractor.papers.paper import PAPERS, Paper
@@ -15,6 +17,9 @@ __all__ = [
     "Check",
     "Claim",
     "Conclusion",
+    "CorpusCase",
+    "DataKind",
+    "DataSet",
     "Finding",
     "Measurement",
     "Outcome",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from attractor.papers.case import Case
+from attractor.papers.data_set import DataSet
+
+Data = TypeVar("Data", bound=DataSet)
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Assumption:
+class Assumption(Generic[Data]):
     """An assumption of a statement.
 
     Attributes:
@@ -33,4 +36,4 @@ class Assumption:
 
     name: str
     statement: str
-    check: Callable[[Case], Check]
+    check: Callable[[Data], Check]

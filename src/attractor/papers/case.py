@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
@@ -16,17 +15,22 @@ from jaxtyping import Float
 
 from attractor.attention import ConcaveHead, LinearHead, ReLUHead, get_parameterization
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
-from attractor.files import load, save_tokens
+from attractor.files import LoadedTokens, load_tokens, save_tokens
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import MarginProblem, Solution, solve
+from attractor.papers.data_set import DataKind, DataSet
+from attractor.papers.smaller_tokens import smaller_tokens
+from attractor.provenance import data_hash
 from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 
-Found = TypeVar("Found")
+if TYPE_CHECKING:
+    from attractor.papers.examine import Finding
+    from attractor.papers.trial import Trial
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Case:
+class Case(DataSet):
     """One data set with everything a statement may speak of; what a token file holds.
 
     Attributes:
@@ -40,6 +44,7 @@ class Case:
         about: What the data are, in words.
     """
 
+    kind: ClassVar[DataKind] = DataKind.TOKENS
     tokens: Tokens
     head: LinearHead | ConcaveHead | ReLUHead
     parameterization: str = "W"
@@ -48,7 +53,6 @@ class Case:
     optimizer: str | None = None
     steps: int | None = None
     about: str = "data"
-    _known: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.tokens.instances is not None:
@@ -93,11 +97,23 @@ class Case:
             InvalidInputError: If the file cannot be used, or says neither scores nor a head.
             FileFormatError: If it is damaged.
         """
-        loaded, file = load(path), Path(path)
+        return cls.from_loaded(load_tokens(path), Path(path).name)
+
+    @classmethod
+    def from_loaded(cls, loaded: LoadedTokens, name: str) -> list[Case]:
+        """The cases in what a token file holds: one for every instance.
+
+        Args:
+            loaded: What it holds.
+            name: The name of the file.
+
+        Raises:
+            InvalidInputError: If it says neither scores nor a head.
+        """
         if loaded.head is None:
             raise InvalidInputError(
                 "head",
-                f"{file.name} has no such array, and no scores",
+                f"{name} has no such array, and no scores",
                 "Add head (d,), or scores (n, T) in place of labels and head",
             )
         count, shared = (
@@ -110,9 +126,7 @@ class Case:
             },
         )
         if count is None:
-            return [
-                cls(loaded.tokens, loaded.head, chosen=loaded.selection, about=file.name, **shared)
-            ]
+            return [cls(loaded.tokens, loaded.head, chosen=loaded.selection, about=name, **shared)]
         weights = np.asarray(loaded.head.weight)
         heads = weights if weights.ndim == 2 else np.broadcast_to(weights, (count, *weights.shape))
         numbers = loaded.tokens.instance_numbers
@@ -121,7 +135,7 @@ class Case:
                 loaded.tokens[place],
                 LinearHead(heads[place]),
                 chosen=None if loaded.selection is None else loaded.selection[place],
-                about=f"{file.name}, instance {numbers[place]}",
+                about=f"{name}, instance {numbers[place]}",
                 **shared,
             )
             for place in range(count)
@@ -157,9 +171,26 @@ class Case:
         words = {"parameterization": self.parameterization, "optimizer": self.optimizer}
         return found | {name: np.array(f"{word}") for name, word in words.items()}
 
-    def replace(self, **changes: Any) -> Case:
-        """The case with some attributes changed."""
-        return dataclasses.replace(self, _known={}, **changes)
+    @property
+    def hash(self) -> str:
+        """SHA-256 of tokens, head, and what else the case holds."""
+        return data_hash(self.tokens, self.head, **self.arrays())
+
+    @property
+    def size(self) -> int:
+        """Numbers in the keys."""
+        return self.tokens.keys.size
+
+    @property
+    def size_in_words(self) -> str:
+        """Sequences, tokens, dimension, and what is trained."""
+        tokens = self.tokens
+        sizes = f"n = {tokens.sequences}, T = {tokens.length}, d = {tokens.key_dimension}"
+        return f"{sizes}, {self.parameterization} trained"
+
+    def smaller(self, trial: Trial, first: Finding) -> Case:
+        """The case less the sequences, tokens and digits that a counterexample does not need."""
+        return smaller_tokens(self, trial, first)
 
     @property
     def several_rows(self) -> bool:
@@ -200,9 +231,3 @@ class Case:
             return found
 
         return self.once(("solution", geometry.name, selection.mask.tobytes()), compute)
-
-    def once(self, key: Any, compute: Callable[[], Found]) -> Found:
-        """What ``compute`` gives, computed the first time only; checks share their work so."""
-        if key not in self._known:
-            self._known[key] = compute()
-        return self._known[key]

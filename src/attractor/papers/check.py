@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Outcome
 from attractor.papers.counterexample import shrink
+from attractor.papers.data_set import DataSet
 from attractor.papers.examine import Finding, examine, overall
 
 
@@ -43,7 +43,11 @@ class ClaimResult:
 
 
 def check_claim(
-    claim: Claim, cases: Sequence[Case] | None = None, *, seed: int = 0, find_smallest: bool = True
+    claim: Claim,
+    cases: Sequence[DataSet] | None = None,
+    *,
+    seed: int = 0,
+    find_smallest: bool = True,
 ) -> ClaimResult:
     """Examines a claim on data; where it fails, looks for the smallest data on which it does.
 
@@ -67,7 +71,7 @@ def check_claim(
                 break
     if not failing:
         return ClaimResult(claim, tuple(findings), searched)
-    smallest = min(failing, key=lambda finding: finding.case.tokens.keys.size)
+    smallest = min(failing, key=lambda finding: finding.case.size)
     if find_smallest:
         smallest = examine(claim, shrink(claim, smallest.case, seed), seed)
     return ClaimResult(claim, tuple(findings), searched, smallest)

@@ -6,10 +6,10 @@ import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
-from attractor.papers.assumption import Assumption
-from attractor.papers.case import Case
+from attractor.papers.assumption import Assumption, Data
+from attractor.papers.data_set import DataKind
 from attractor.papers.paper import Paper
 
 
@@ -38,19 +38,19 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Conclusion:
+class Conclusion(Generic[Data]):
     """What a statement concludes, as a measurement with a tolerance.
 
     Attributes:
         quantity: What is measured, as a formula or in words.
-        measure: Measures it: a case and the seed of all that is random in it.
+        measure: Measures it: the data and the seed of all that is random in it.
         bound: The tolerance.
         reason: Why this tolerance.
         sense: ``"<="`` or ``">="``: on which side of the tolerance the conclusion holds.
     """
 
     quantity: str
-    measure: Callable[[Case, int], Measurement]
+    measure: Callable[[Data, int], Measurement]
     bound: float
     reason: str
     sense: Literal["<=", ">="] = "<="
@@ -63,7 +63,7 @@ class Conclusion:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Generic[Data]):
     """A statement of a paper, with everything needed to check it on data.
 
     Attributes:
@@ -82,26 +82,28 @@ class Claim:
         note: What a reader of the list should know, such as why tolerances are what they are;
             never looked at when an outcome is computed.
         search: Candidates for counterexamples, small ones first, or None.
+        takes: The kind of data that it speaks of.
     """
 
     name: str
     paper: Paper
     statement: str
     summary: str
-    assumptions: Sequence[Assumption]
-    conclusion: Conclusion
-    control: Conclusion
-    data: Callable[[int], Sequence[Case]]
-    broken: Mapping[str, Callable[[], Case]]
-    holding: Callable[[], Case] | None = None
+    assumptions: Sequence[Assumption[Data]]
+    conclusion: Conclusion[Data]
+    control: Conclusion[Data]
+    data: Callable[[int], Sequence[Data]]
+    broken: Mapping[str, Callable[[], Data]]
+    holding: Callable[[], Data] | None = None
     note: str = ""
-    search: Callable[[int], Sequence[Case]] | None = None
+    search: Callable[[int], Sequence[Data]] | None = None
+    takes: DataKind = DataKind.TOKENS
 
     @property
     def bibtex(self) -> str:
         """How to cite the statement."""
         return self.paper.bibtex(self.statement)
 
-    def example(self) -> Case:
+    def example(self) -> Data:
         """Data where the claim holds."""
         return self.data(0)[0] if self.holding is None else self.holding()

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from attractor.papers.assumption import Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Measurement, Outcome
+from attractor.papers.data_set import DataSet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Finding:
     """
 
     claim: Claim
-    case: Case
+    case: DataSet
     outcome: Outcome
     reason: str
     checks: dict[str, Check]
@@ -33,7 +33,7 @@ class Finding:
     control: Measurement | None = None
 
 
-def examine(claim: Claim, case: Case, seed: int = 0) -> Finding:
+def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
     """Checks the assumptions on data, then measures the conclusion and its negative control.
 
     Args:
@@ -63,7 +63,7 @@ def examine(claim: Claim, case: Case, seed: int = 0) -> Finding:
     return Finding(claim, case, Outcome.HOLDS, f"{words}, {limit}", checks, measured, control)
 
 
-def examine_control(claim: Claim, case: Case, seed: int = 0) -> Finding:
+def examine_control(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
     """Examines the negative control in place of the conclusion: it must fail."""
     wrong = dataclasses.replace(claim, conclusion=claim.control, control=claim.conclusion)
     return examine(wrong, case, seed)

@@ -11,6 +11,9 @@ from rich.table import Table
 
 from attractor.analysis.printed import Printed
 from attractor.papers.case import Case
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
+from attractor.papers.data_set import DataSet
 from attractor.papers.hypotheses import HYPOTHESES
 
 
@@ -46,7 +49,12 @@ class HypothesesTable(Printed):
         return {"about": self.about, "hypotheses": met}
 
 
-def check_hypotheses(case: Case) -> HypothesesTable:
-    """Checks every hypothesis of the papers on data."""
-    checks = [(each.name, each.check(case)) for each in HYPOTHESES]
+def check_hypotheses(case: DataSet) -> HypothesesTable:
+    """Checks every hypothesis on data that the papers have of data of that kind."""
+    if isinstance(case, CorpusCase):
+        of_corpora = [(each.name, each.check(case)) for each in CORPUS_HYPOTHESES]
+        checks = [*((each.name, each) for each in case.structure.assumptions), *of_corpora]
+    else:
+        assert isinstance(case, Case)
+        checks = [(each.name, each.check(case)) for each in HYPOTHESES]
     return HypothesesTable(case.about, tuple((name, c.met, c.found) for name, c in checks))

@@ -97,12 +97,12 @@ def _pure_selection(case: Case, rows: str) -> Check:
     )
 
 
-PURE_SELECTION = Assumption(
+PURE_SELECTION = Assumption[Case](
     "pure selection is best",
     "The label margin falls in proportion to the attention on other tokens.",
     lambda case: _pure_selection(case, "all"),
 )
-PURE_SELECTION_AT_MARGIN = Assumption(
+PURE_SELECTION_AT_MARGIN = Assumption[Case](
     "pure selection is best at the margin",
     "The label margin falls in proportion to the attention on other tokens, in rows at the margin.",
     lambda case: _pure_selection(case, "support"),

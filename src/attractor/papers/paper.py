@@ -56,7 +56,39 @@ MIRROR_DESCENT = Paper(
     2024,
     "2410.14581",
 )
-PAPERS = {paper.name: paper for paper in (MAX_MARGIN, TRANSFORMERS_AS_SVMS, MIRROR_DESCENT)}
+NEXT_TOKEN = Paper(
+    "next-token",
+    "Non-asymptotic Convergence of Training Transformers for Next-token Prediction",
+    "Huang, Ruiquan and Liang, Yingbin and Yang, Jing",
+    2024,
+    "2409.17335",
+)
+MECHANICS = Paper(
+    "mechanics",
+    "Mechanics of Next Token Prediction with Self-Attention",
+    "Li, Yingcong and Huang, Yixiao and Ildiz, M. Emrullah and Rawat, Ankit Singh and "
+    "Oymak, Samet",
+    2024,
+    "2403.08081",
+)
+LINEAR_NEXT_TOKEN = Paper(
+    "linear-next-token",
+    "Implicit Optimization Bias of Next-token Prediction in Linear Models",
+    "Thrampoulidis, Christos",
+    2024,
+    "2402.18551",
+)
+PAPERS = {
+    paper.name: paper
+    for paper in (
+        MAX_MARGIN,
+        TRANSFORMERS_AS_SVMS,
+        MIRROR_DESCENT,
+        NEXT_TOKEN,
+        MECHANICS,
+        LINEAR_NEXT_TOKEN,
+    )
+}
 
 
 def get_paper(name: str) -> Paper:

@@ -15,7 +15,7 @@ from attractor.papers.paper import get_paper
 
 Named = TypeVar("Named", Claim, PaperFigure)
 
-_PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent")
+_PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token")
 
 
 def all_claims(paper: str | None = None) -> dict[str, Claim]:
@@ -72,7 +72,11 @@ def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named
     if paper is None:
         return dict(things)
     known = get_paper(paper)
-    return {name: thing for name, thing in things.items() if thing.paper is known}
+    return {
+        name: thing
+        for name, thing in things.items()
+        if thing.paper is known or name.startswith(f"{known.name}/")
+    }
 
 
 def _named(things: Mapping[str, Named], name: str, kind: str) -> Named:

@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from attractor.errors import FileFormatError, InvalidInputError
-from attractor.papers.case import Case
 from attractor.papers.check import check_claim
+from attractor.papers.data_set import DataSet
 from attractor.papers.drawing import compute, read_data
 from attractor.papers.registry import get_claim, get_figure
 from attractor.papers.results import ClaimResults
@@ -64,7 +64,7 @@ def reproduce_figure(file: Path, provenance: Provenance, *, progress: bool = Fal
 
 
 def reproduce_claims(
-    file: Path, provenance: Provenance, cases: Sequence[Case] | None, made: Provenance
+    file: Path, provenance: Provenance, cases: Sequence[DataSet] | None, made: Provenance
 ) -> Reproduction:
     """Checks claims again and compares outcomes and measured values with those kept.
 

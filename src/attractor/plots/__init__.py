@@ -18,6 +18,14 @@ from attractor.plots.bias_matrix import (
     ratio_curves,
     ratio_curves_figure,
 )
+from attractor.plots.collocation import collocation_figure
+from attractor.plots.corpus import (
+    assumption_bars,
+    assumptions_figure,
+    class_map,
+    class_map_figure,
+)
+from attractor.plots.corpus_training import limits_figure, two_stage_figure
 from attractor.plots.curves import (
     band_curve,
     correlation,
@@ -43,6 +51,7 @@ from attractor.plots.geometries import (
     margin_ratio_matrix,
     solution_map,
 )
+from attractor.plots.orders import orders_figure, priority_figure
 from attractor.plots.pairs import beside, panel_letters, shared_legend
 from attractor.plots.patches import image_with_patches, patch_frequency
 from attractor.plots.plane import (
@@ -68,6 +77,8 @@ __all__ = [
     "PAGE",
     "ROLES",
     "SEQUENCES",
+    "assumption_bars",
+    "assumptions_figure",
     "attention_figure",
     "attention_map",
     "band",
@@ -79,6 +90,9 @@ __all__ = [
     "beside",
     "bias_map",
     "bias_matrix_figure",
+    "class_map",
+    "class_map_figure",
+    "collocation_figure",
     "correlation",
     "correlation_shortfall",
     "direction_figure",
@@ -90,6 +104,7 @@ __all__ = [
     "geometries_figure",
     "geometry_label",
     "image_with_patches",
+    "limits_figure",
     "log_radius",
     "look",
     "loss",
@@ -100,11 +115,13 @@ __all__ = [
     "norm_growth",
     "optimal_token_handle",
     "ordered_looks",
+    "orders_figure",
     "panel_letters",
     "patch_frequency",
     "patches_figure",
     "plane_tokens",
     "plot_rate",
+    "priority_figure",
     "rates_figure",
     "ratio_curves",
     "ratio_curves_figure",
@@ -123,6 +140,7 @@ __all__ = [
     "style",
     "training_figure",
     "trajectory",
+    "two_stage_figure",
     "unselected_probability",
     "wilson",
 ]

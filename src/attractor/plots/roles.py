@@ -57,6 +57,13 @@ ROLES = {
     "logistic": Role(COLORS["blue"], SOLID, "o", "logistic loss"),
     "exponential": Role(COLORS["orange"], DASHED, "s", "exponential loss"),
     "linear": Role(COLORS["green"], DASH_DOTTED, "^", "linear loss"),
+    "optimal": Role(COLORS["blue"], SOLID, "o", "optimal"),
+    "confused": Role(COLORS["orange"], DASHED, "X", "confused"),
+    "non_optimal": Role(COLORS["yellow"], DOTTED, "v", "non-optimal"),
+    "non_comparable": Role("#e6e6e6", DASH_DOTTED, "D", "non-comparable"),
+    "feed_forward": Role(COLORS["green"], DASHED, "^", "feed-forward layer"),
+    "attention": Role(COLORS["blue"], SOLID, "o", "attention"),
+    "cyclic": Role(COLORS["orange"], SOLID, "o", "relation on a cycle"),
 }
 """The look of what figures show; that of an entrywise norm comes from ``role_of("l_3")``."""
 

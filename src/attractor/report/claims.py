@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attractor.papers.case import Case
 from attractor.papers.check import ClaimResult
 from attractor.papers.hypotheses_table import HypothesesTable
 from attractor.papers.results import ClaimResults
@@ -17,7 +16,7 @@ from attractor.report.write import MARKER, footer
 from attractor.storage import atomic_directory
 
 COUNTEREXAMPLES = "counterexamples"
-"""Folder of the token files on which a claim fails."""
+"""Folder of the files on which a claim fails."""
 RESULTS = "claims.json"
 
 _WORDS = (
@@ -36,7 +35,7 @@ def write_claims_report(
     provenance: Provenance,
     hypotheses: Sequence[HypothesesTable] = (),
 ) -> dict[str, Any]:
-    """Writes ``report.html``, ``claims.json`` and every counterexample as a token file.
+    """Writes ``report.html``, ``claims.json`` and every counterexample as a file.
 
     The folder appears whole or not at all.
 
@@ -109,14 +108,11 @@ def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:
     warning = None
     if result.counterexample is not None:
         stored = summary["claims"][claim.name]["counterexample"]["file"]
-        words = _described(result.counterexample.case)
-        warning = f"It fails on {words}: {result.counterexample.reason}. The data: {stored}"
+        case = result.counterexample.case
+        warning = (
+            f"It fails on {case.about} ({case.size_in_words}): {result.counterexample.reason}. "
+            f"The data, which `{case.kind.reader}` reads: {stored}"
+        )
     rows = [(each.case.about, each.outcome.value, each.reason) for each in result.findings]
     table = Table(("data", "outcome", "because"), rows, words=True)
     return Section(claim.name, paragraphs, table=table, warning=warning)
-
-
-def _described(case: Case) -> str:
-    tokens = case.tokens
-    sizes = f"n = {tokens.sequences}, T = {tokens.length}, d = {tokens.key_dimension}"
-    return f"{case.about} ({sizes}, {case.parameterization} trained)"

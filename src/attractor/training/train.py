@@ -67,8 +67,8 @@ def train(
             ``{"K": ..., "Q": ...}`` for both factors, each for all trials, with an axis of
             instances, or with axes of instances and seeds. Default: uniform on [-1/sqrt(d),
             1/sqrt(d)].
-        loss: ``"logistic"``, ``"exponential"``, ``"linear"``, ``"cross_entropy"`` or
-            ``"squared"``; a ``Loss``; or a function of a prediction and a label.
+        loss: ``"logistic"``, ``"exponential"``, ``"linear"``, ``"cross_entropy"``, ``"squared"`` or
+            ``"negative_log"``; a ``Loss``; or a function of a prediction and a label.
         parameterization: What is trained: the matrix ``"W"`` itself; its factors ``"KQ"``, or
             ``KeyQuery(width)``; a prompt vector ``"p"``, or ``PromptVector(weights)``; and the
             head beside any of these: ``"(v, W)"``, ``"(v, p)"``, or ``Joint(...)``.

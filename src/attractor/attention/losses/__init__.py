@@ -8,6 +8,7 @@ from attractor.attention.losses.cross_entropy import CrossEntropy
 from attractor.attention.losses.loss import Loss
 from attractor.attention.losses.margin import Exponential, Linear, Logistic, MarginLoss
 from attractor.attention.losses.names import get_loss, is_margin_loss
+from attractor.attention.losses.negative_log import NegativeLog
 from attractor.attention.losses.squared import Squared
 from attractor.attention.losses.user import UserLoss
 
@@ -18,6 +19,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MarginLoss",
+    "NegativeLog",
     "Squared",
     "UserLoss",
     "get_loss",

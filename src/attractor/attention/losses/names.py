@@ -8,12 +8,21 @@ from typing import Any
 from attractor.attention.losses.cross_entropy import CrossEntropy
 from attractor.attention.losses.loss import Loss
 from attractor.attention.losses.margin import Exponential, Linear, Logistic, MarginLoss
+from attractor.attention.losses.negative_log import NegativeLog
 from attractor.attention.losses.squared import Squared
 from attractor.attention.losses.user import UserLoss
 from attractor.errors import InvalidInputError
 
 _LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Logistic(), Exponential(), Linear(), CrossEntropy(), Squared())
+    loss.name: loss
+    for loss in (
+        Logistic(),
+        Exponential(),
+        Linear(),
+        CrossEntropy(),
+        Squared(),
+        NegativeLog(),
+    )
 }
 
 

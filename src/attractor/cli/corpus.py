@@ -1,0 +1,160 @@
+"""``attractor corpus``: what a corpus hides, whether theory covers it, and where training goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.session import Session, session
+from attractor.errors import InvalidInputError
+from attractor.files import CORPUS_LAYOUT, LoadedCorpus, load_corpus
+from attractor.next_token import Corpus
+from attractor.next_token.realizable_part import RealizablePart, realizable_part
+from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
+from attractor.storage import check_replaceable
+
+if TYPE_CHECKING:
+    from attractor.report.corpus import CorpusReport
+
+STEPS = 900
+"""Steps of each stage, as published."""
+LARGEST_FOR_PART = 1_000_000
+"""Samples of the largest corpus in which a realizable part is looked for."""
+
+_WIDTH = max(map(len, CORPUS_LAYOUT))
+_SHAPES = max(len(shape) for shape, _ in CORPUS_LAYOUT.values())
+HELP = (
+    "Find the collocation and the orders that a corpus hides, check what next-token theory assumes "
+    "of it, and write a report with pictures; with --train, train on it and say where it went.\n\n"
+    "FILE is text in UTF-8, one sentence a line with white space between tokens, where every "
+    "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.\n\n\b\n"
+    + "\n".join(
+        f"{name:<{_WIDTH}}  {shape:<{_SHAPES}}  {what}"
+        for name, (shape, what) in CORPUS_LAYOUT.items()
+    )
+    + "\n\n`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever "
+    "was found; 2 bad input; 130 interrupted."
+)
+
+
+def corpus(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Text, or arrays in .npz or .safetensors.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
+    ] = Path("attractor-corpus"),
+    context: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens before the label in a context; default: all of them."),
+    ] = None,
+    vocabulary: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens that keep their names; the rarer ones become one."),
+    ] = None,
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            help="Vectors of tokens: one-hot, or gaussian:D for random ones in D dimensions; "
+            "default: those of the file, or one-hot."
+        ),
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train on the corpus, or on the part that allows it.")
+    ] = False,
+    steps: Annotated[
+        int, typer.Option(min=1, help="With --train: steps of each stage of training.")
+    ] = STEPS,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reads a corpus, finds its structure, trains, and reports."""
+    with session("corpus", as_json=as_json, quiet=quiet) as current:
+        from attractor.cli.provenance import corpus_provenance
+        from attractor.next_token import corpus_structure
+        from attractor.next_token.conflicting_part import conflicting_part
+        from attractor.report.corpus import CorpusReport, write_corpus_report
+        from attractor.report.write import MARKER
+
+        check_replaceable(out, MARKER)
+        if embedding is not None:
+            parse_embedding(embedding)
+        loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)
+        whole = loaded.corpus
+        structure = corpus_structure(whole)
+        current.say_lines(str(structure).splitlines())
+        report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
+        report.notices += loaded.notices
+        if not structure.realizable:
+            report.conflicting = conflicting_part(whole, structure.collocation)
+            report.part = _part(whole, report.notices)
+        if train:
+            _train(report, steps, current)
+        current.say(*report.findings(), *report.notices)
+        arguments = {
+            "context": context,
+            "vocabulary": vocabulary,
+            "embedding": embedding,
+            "train": train,
+            "steps": steps,
+            "seed": seed,
+        }
+        summary = write_corpus_report(
+            out,
+            report,
+            source=f"{file.name}: {whole!r}",
+            provenance=corpus_provenance(arguments, loaded, realizable=structure.realizable),
+        )
+        page = (out / MARKER).absolute()
+        current.result(report=str(page), **summary)
+        current.say(f"Report: {page}")
+
+
+def _embeddings(loaded: LoadedCorpus, name: str | None, seed: int) -> VocabularyEmbeddings:
+    """The embeddings asked for; else those of the file; else the unit vectors."""
+    names = loaded.corpus.vocabulary
+    if name is None and loaded.embeddings is not None:
+        return VocabularyEmbeddings("those of the file", names, loaded.embeddings)
+    return VocabularyEmbeddings.named(name or "one-hot", names, seed)
+
+
+def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
+    """A realizable part, or a notice that says why none was looked for."""
+    try:
+        if len(whole.positions) > LARGEST_FOR_PART:
+            raise InvalidInputError(
+                "corpus", f"it has {len(whole.positions):,} samples", "Give a part of it"
+            )
+        return realizable_part(whole)
+    except InvalidInputError as error:
+        notices.append(f"No realizable part was looked for: {error}")
+        return None
+
+
+def _train(report: CorpusReport, steps: int, current: Session) -> None:
+    """Trains on what there is; what cannot be trained on is told, and the rest goes on."""
+    from attractor.next_token.corpus_training import train_conflicting, train_realizable
+
+    realizable = report.structure.corpus if report.structure.realizable else None
+    if report.part is not None:
+        realizable = report.part.corpus
+    try:
+        if realizable is not None:
+            report.trained.append(
+                train_realizable(realizable, report.embeddings, steps, progress=current.progress)
+            )
+    except InvalidInputError as error:
+        report.notices.append(f"Not trained in two stages: {error}")
+    try:
+        if report.conflicting is not None:
+            report.trained.append(
+                train_conflicting(
+                    report.conflicting, report.embeddings, steps, progress=current.progress
+                )
+            )
+    except InvalidInputError as error:
+        report.notices.append(f"Not trained with conflicting labels: {error}")

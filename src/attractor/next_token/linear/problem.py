@@ -1,0 +1,107 @@
+"""Where training of a linear decoder goes: a direction to infinity, and a finite part."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attractor.margin import MarginProblem
+from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.support_space import anchors, support_space
+
+
+def decoder_problem(contexts: Contexts) -> MarginProblem:
+    """The margin problem of a decoder trained on soft labels (NTP-SVM).
+
+        min ||W||  subject to  (e_z - e_z')^T W h_j = 0   for z, z' in S_j,
+                               (e_z - e_v)^T W h_j >= 1   for z in S_j, v not in S_j.
+
+    The likeliest token of a context stands for its support: given the equalities one inequality
+    for each token outside says it all. With supports of one token it is the multiclass support
+    vector machine. Constraints are numbered by ``sequence``, the context, and ``token``, the token
+    held against the likeliest.
+
+    Args:
+        contexts: The data sets.
+
+    Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
+    2402.18551), NTP-SVM.
+    """
+    bounds = 1.0 - _others(contexts, contexts.support)
+    return _problem(contexts, bounds, np.array(True))
+
+
+def finite_problem(contexts: Contexts) -> MarginProblem:
+    """The equalities that the odds of tokens that follow the same context ask for.
+
+        min ||W||  subject to  (e_z - e_z')^T W h_j = log(p_jz / p_jz')   for z, z' in S_j.
+
+    Args:
+        contexts: The data sets.
+
+    Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
+    2402.18551), compatible data.
+    """
+    logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
+    most = np.take_along_axis(logs, anchors(contexts)[..., None], axis=-1)
+    odds = np.where(contexts.support, most - logs, 0)
+    return _problem(contexts, _others(contexts, odds), _others(contexts, contexts.support))
+
+
+def finite_part(contexts: Contexts) -> Float[np.ndarray, "*instances V d"]:
+    """``W*``, the only matrix of the subspace F of the supports that has all their log-odds.
+
+        (e_z - e_z')^T W* h_j = log(p_jz / p_jz')   for z, z' in S_j,  and  P_F W* = W*.
+
+    It is the solution of smallest Frobenius norm, from singular values of the equations, and zero
+    where every support has one token. Where no matrix has all log-odds (``compatibility``) it is
+    that of least squares.
+
+    Args:
+        contexts: The data sets.
+
+    Raises:
+        InvalidInputError: If the system of equations is too large; see ``support_space``.
+
+    Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
+    2402.18551), regularization path and gradient descent.
+    """
+    return support_space(contexts).solution
+
+
+def _problem(
+    contexts: Contexts, bounds: Float[np.ndarray, "..."], present: Bool[np.ndarray, "..."]
+) -> MarginProblem:
+    """Every token but the anchor of a context against it; equalities where it is in the support."""
+    m, V = contexts.count, contexts.classes
+    best, token = anchors(contexts)[..., None], _others(contexts, _numbers(contexts))
+    unit = np.eye(V)
+    lead = best.shape[:-2]
+    slots = (*lead, m * (V - 1))
+
+    def slot(array: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(array, (*lead, m, V - 1)).reshape(slots)
+
+    return MarginProblem(
+        unit[slot(best)] - unit[slot(token)],
+        np.repeat(contexts.embeddings, V - 1, axis=-2),
+        slot(bounds),
+        slot(_others(contexts, contexts.support)),
+        slot(present),
+        sequence=slot(np.arange(m)[:, None]),
+        query=0,
+        token=slot(token),
+        matrix="decoder",
+    )
+
+
+def _numbers(contexts: Contexts) -> Int[np.ndarray, "*instances m V"]:
+    return np.broadcast_to(np.arange(contexts.classes), contexts.probabilities.shape)
+
+
+def _others(
+    contexts: Contexts, array: Bool[np.ndarray, "..."] | Float[np.ndarray, "..."]
+) -> np.ndarray:
+    """Entries of all tokens but the anchor of each context, ``(*instances, m, V - 1)``."""
+    kept = _numbers(contexts) != anchors(contexts)[..., None]
+    return array[kept].reshape(*array.shape[:-1], array.shape[-1] - 1)

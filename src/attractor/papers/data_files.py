@@ -1,0 +1,25 @@
+"""The data in a user's file, of whatever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attractor.files import LoadedCorpus, LoadedTokens
+from attractor.papers.case import Case
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataSet
+
+
+def data_sets(loaded: LoadedTokens | LoadedCorpus, name: str) -> Sequence[DataSet]:
+    """The data sets in what a file holds: of token sequences one for every instance.
+
+    Args:
+        loaded: What it holds.
+        name: The name of the file.
+
+    Raises:
+        InvalidInputError: If a token file says neither scores nor a head.
+    """
+    if isinstance(loaded, LoadedCorpus):
+        return [CorpusCase.from_loaded(loaded, name)]
+    return Case.from_loaded(loaded, name)

@@ -1,0 +1,1 @@
+"""*Non-asymptotic Convergence of Training Transformers for Next-token Prediction*, and kin."""

@@ -1,0 +1,98 @@
+"""How the gradient of attention points, for feed-forward layers that lead by one gap."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import logsumexp
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.corpus_hypotheses import CHOICE, ORTHONORMAL, REALIZABLE
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.training import explains
+from attractor.papers.paper import NEXT_TOKEN
+from attractor.precision import double_precision
+
+_ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
+_GAP = 2.0
+_PAIRS = 20
+
+
+def _identity_error(case: CorpusCase, seed: int, *, centered: bool) -> Measurement:
+    """The largest error of the identity over random matrices, over the largest value."""
+    draws = np.random.default_rng([seed, 5])
+    size, dimension = case.table.shape
+    follows = case.structure.collocation.next_token
+    W_ov = np.zeros((size, dimension))
+    for token in np.flatnonzero(follows >= 0):
+        W_ov[follows[token]] += _GAP * case.table[token]
+    matrices, others = draws.standard_normal((2, _PAIRS, dimension, dimension))
+    stated = [
+        (_stated(case, W, centered) * other).sum()
+        for W, other in zip(matrices, others, strict=True)
+    ]
+    with double_precision():
+        gradient = jax.grad(lambda W: _loss(case, W_ov, W))
+        found = [
+            float((np.asarray(gradient(jnp.asarray(W))) * other).sum())
+            for W, other in zip(matrices, others, strict=True)
+        ]
+    error = np.abs(np.array(stated) - np.array(found)).max() / np.abs(found).max()
+    return Measurement(float(error), _PAIRS)
+
+
+def _loss(case: CorpusCase, W_ov: np.ndarray, W: Array) -> Array:
+    """The cross-entropy of the distinct samples, for automatic differentiation."""
+    samples = case.samples
+    keys = case.table[np.maximum(samples.contexts, 0)]
+    scores = jnp.einsum("ntd,de,ne->nt", keys, W, case.table[samples.queries])
+    attention = jax.nn.softmax(jnp.where(samples.mask, scores, -jnp.inf), axis=-1)
+    logits = jnp.einsum("nt,ntd,vd->nv", attention, keys, W_ov)
+    logs = jax.nn.log_softmax(logits, axis=-1)
+    return -(samples.frequencies * logs[np.arange(len(samples)), samples.labels]).sum()
+
+
+def _stated(case: CorpusCase, W: np.ndarray, centered: bool) -> Float[np.ndarray, "d d"]:
+    """The gradient as published, or with plain means in place of those that attention weights."""
+    samples, follows = case.samples, case.structure.collocation.next_token
+    tokens = np.maximum(samples.contexts, 0)
+    keys, queries = case.table[tokens], case.table[samples.queries]
+    scores = np.where(samples.mask, np.einsum("ntd,de,ne->nt", keys, W, queries), -np.inf)
+    attention = np.exp(scores - logsumexp(scores, axis=-1, keepdims=True))
+    logits = np.zeros((len(samples), len(follows)))
+    for row, chosen, weights in zip(logits, tokens, attention, strict=True):
+        np.add.at(row, follows[chosen], _GAP * weights)
+    predicted = np.exp(logits - logsumexp(logits, axis=-1, keepdims=True))
+    gain = np.take_along_axis(predicted, follows[tokens], axis=1) - explains(case)
+    weights = attention if centered else samples.mask / samples.mask.sum(-1, keepdims=True)
+    mean = np.einsum("nt,ntd->nd", weights, keys)
+    pulls = np.einsum("nt,nt,ntd->nd", gain, attention, keys - mean[:, None])
+    return _GAP * np.einsum("n,nd,ne->de", samples.frequencies, pulls, queries)
+
+
+GRADIENT_IDENTITY = Claim(
+    name="next-token/attention-gradient-identity",
+    paper=NEXT_TOKEN,
+    statement="gradient of attention for equal logit gaps",
+    summary="with equal gaps the gradient is a sum over optimal tokens and one over all others",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest error of the identity against automatic differentiation, at random matrices",
+        lambda case, seed: _identity_error(case, seed, centered=True),
+        bound=1e-10,
+        reason="rounding: it is algebra",
+    ),
+    control=Conclusion(
+        "the same with the plain mean of a context in place of the one that attention weights",
+        lambda case, seed: _identity_error(case, seed, centered=False),
+        bound=1e-10,
+        reason="as for the identity",
+    ),
+    data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
+    broken=broken(_ASSUMPTIONS),
+    takes=DataKind.CORPUS,
+)

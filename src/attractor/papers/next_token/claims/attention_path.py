@@ -1,0 +1,169 @@
+"""The way of attention: its norm and direction at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attractor.next_token.two_stage_measures import direction_distance
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.corpus_hypotheses import (
+    CHOICE,
+    FREQUENT_OPTIMAL,
+    ORTHONORMAL,
+    REALIZABLE,
+    ZERO_START,
+)
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.claims.closed_form import raised_alone
+from attractor.papers.next_token.data import (
+    broken,
+    grammar,
+    missing_relations,
+    random_orders,
+    rolled_out,
+)
+from attractor.papers.next_token.training import (
+    attention_solution,
+    attention_weights,
+    exponent,
+    measured,
+    plan,
+)
+from attractor.papers.paper import NEXT_TOKEN
+
+ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE, FREQUENT_OPTIMAL, ZERO_START)
+_LEAST = 1e-20
+"""``1 - cos`` below which a direction is exact, to rounding."""
+
+
+def _data(seed: int) -> Sequence[CorpusCase]:
+    return [
+        grammar(),
+        *(random_orders(number) for number in range(seed, seed + 2)),
+        rolled_out(seed),
+        missing_relations(),
+    ]
+
+
+def _norms(case: CorpusCase, seed: int) -> tuple[np.ndarray, float]:
+    """The norm over ``t eta`` at every record, and the lower bound that is claimed."""
+    found = measured(case, seed)
+    travelled = found["step"].to_numpy() * plan(case).rates[1]
+    return found["norm"].to_numpy() / travelled, 1 / (2 * float(attention_solution(case).value))
+
+
+def _norm_outside(case: CorpusCase, seed: int) -> Measurement:
+    found, least = _norms(case, seed)
+    details = {"least |W|/(t eta)": float(found.min()), "lower bound": least}
+    return Measurement(float(max((found - 1).max(), (least - found).max())), len(found), details)
+
+
+def _norm_above_lower_bound(case: CorpusCase, seed: int) -> Measurement:
+    found, least = _norms(case, seed)
+    return Measurement(float((found - least).max()), len(found))
+
+
+ATTENTION_NORM = Claim(
+    name="next-token/attention-norm",
+    paper=NEXT_TOKEN,
+    statement="norm of attention",
+    summary="the norm of attention lies between t eta/(2 |W*|) and t eta",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest excess of |W(t)|/(t eta) over its bounds",
+        _norm_outside,
+        bound=1e-10,
+        reason="rounding; where W goes straight, the upper bound is met with equality",
+    ),
+    control=Conclusion(
+        "its largest excess over the lower bound, taken for an upper one",
+        _norm_above_lower_bound,
+        bound=1e-10,
+        reason="as for the bounds",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="what is proved has the length of the longest context in the lower bound as well, which "
+    "follows from this one",
+    takes=DataKind.CORPUS,
+)
+
+
+def _distance(case: CorpusCase, seed: int) -> Measurement:
+    found = float(measured(case, seed)["distance"][-1])
+    norm, steps = float(attention_solution(case).value), plan(case).steps[1]
+    longest = case.samples.contexts.shape[1]
+    bound = 54 * len(case.samples) * longest**4 * norm**4 * np.log(steps) ** 2
+    bound /= steps * plan(case).rates[1]
+    return Measurement(found, 1, {"published bound on 1 - cos": float(bound)})
+
+
+def _distance_from_raised(case: CorpusCase, seed: int) -> Measurement:
+    wrong = case.table.T @ raised_alone(case) @ case.table
+    return Measurement(float(direction_distance(attention_weights(case, seed)[-1], wrong)))
+
+
+ATTENTION_DIRECTION = Claim(
+    name="next-token/attention-direction",
+    paper=NEXT_TOKEN,
+    statement="directional convergence of attention",
+    summary="attention tends to the direction of its max-margin solution",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "1 - cos of attention and the max-margin solution in the end",
+        _distance,
+        bound=2e-3,
+        reason="what is not along W* stays as large, while the norm grows to more than 14 times "
+        "that of W*; the solutions of other constraints are 1e-2 or more away",
+    ),
+    control=Conclusion(
+        "1 - cos to scores of one for optimal tokens and zero for all others",
+        _distance_from_raised,
+        bound=2e-3,
+        reason="as for the solution",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="the published bound on 1 - cos, 54 N L^4 |W*|^4 log(t)^2/(t eta), is more than one, and "
+    "so says nothing, up to about 1e12 steps",
+    takes=DataKind.CORPUS,
+)
+
+
+def _off_exponent(case: CorpusCase, seed: int, expected: float) -> Measurement:
+    """How far the exponent of ``1 - cos`` in t is from another."""
+    found = measured(case, seed)
+    distance = found["distance"].to_numpy()
+    if distance[-1] < _LEAST:  # exact from the first step
+        return Measurement(np.nan, 0)
+    fitted = exponent(distance, found["step"].to_numpy().astype(float))
+    return Measurement(abs(fitted - expected), 1, {"exponent": fitted})
+
+
+ATTENTION_DIRECTION_RATE = Claim(
+    name="next-token/attention-direction-rate",
+    paper=NEXT_TOKEN,
+    statement="directional convergence of attention, its rate",
+    summary="1 - cos of attention and its solution falls like 1/t^2",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "distance of the exponent of 1 - cos in t from -2",
+        lambda case, seed: _off_exponent(case, seed, -2.0),
+        bound=0.3,
+        reason="what is not along W* stays, while the norm grows; lower orders of 1/t",
+    ),
+    control=Conclusion(
+        "distance of the exponent from -1, that of the published bound",
+        lambda case, seed: _off_exponent(case, seed, -1.0),
+        bound=0.3,
+        reason="as for -2",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="published is the upper bound log(t)^2/t, which the measured rate satisfies; one optimal "
+    "and one other token under every query make the direction exact, and the claim vacuous",
+    takes=DataKind.CORPUS,
+)

@@ -1,0 +1,113 @@
+"""The closed form of the max-margin solution of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.next_token.problems import complete_orders_solution
+from attractor.papers.assumption import Assumption
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.data import (
+    broken,
+    grammar,
+    missing_relations,
+    random_orders,
+    rolled_out,
+)
+from attractor.papers.next_token.training import attention_solution
+from attractor.papers.paper import NEXT_TOKEN
+
+_ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
+
+
+def _held_against(case: CorpusCase, scores: Float[np.ndarray, "V V"]) -> Measurement:
+    """How far the solution lies from a matrix of scores of tokens under queries."""
+    solution = attention_solution(case)
+    stated = case.table.T @ scores @ case.table
+    norm = float(solution.value)
+    details = {"norm of the solution": norm, "norm stated": float(np.linalg.norm(stated))}
+    distance = float(np.linalg.norm(stated - solution.W)) / norm
+    return Measurement(distance, len(case.structure.orders.edges), details)
+
+
+def _from_closed_form(case: CorpusCase, seed: int) -> Measurement:
+    return _held_against(case, complete_orders_solution(case.structure.orders))
+
+
+def _from_raised(case: CorpusCase, seed: int) -> Measurement:
+    return _held_against(case, raised_alone(case))
+
+
+def raised_alone(case: CorpusCase) -> Float[np.ndarray, "V V"]:
+    """Scores that meet every constraint: one for optimal tokens and zero for all others."""
+    orders = case.structure.orders
+    scores = np.zeros((orders.size, orders.size))
+    query, token = orders.optimal.T
+    scores[token, query] = 1.0
+    return scores
+
+
+def _claim(
+    name: str,
+    summary: str,
+    assumptions: tuple[Assumption[CorpusCase], ...],
+    data: Callable[[int], Sequence[CorpusCase]],
+    note: str,
+) -> Claim[CorpusCase]:
+    return Claim(
+        name=name,
+        paper=NEXT_TOKEN,
+        statement="closed form of the max-margin solution of attention",
+        summary=summary,
+        assumptions=assumptions,
+        conclusion=Conclusion(
+            "distance of the solution from the closed form, over its norm",
+            _from_closed_form,
+            bound=1e-6,
+            reason="rounding of the solver; a relation that matters makes 1e-2 or more",
+        ),
+        control=Conclusion(
+            "distance from scores of one for optimal tokens and zero for all others",
+            _from_raised,
+            bound=1e-6,
+            reason="as for the closed form; that matrix has margin one too, and a larger norm",
+        ),
+        data=data,
+        broken=broken(assumptions),
+        note=note,
+        takes=DataKind.CORPUS,
+    )
+
+
+CLOSED_FORM = _claim(
+    "next-token/closed-form",
+    "under each query the solution depends on the numbers of optimal and non-optimal tokens alone",
+    _ASSUMPTIONS,
+    lambda seed: [
+        grammar(),
+        random_orders(seed),
+        rolled_out(seed),
+        missing_relations(),
+        *(random_orders(number, complete=False) for number in range(seed, seed + 3)),
+    ],
+    "stated of every realizable data set; its proof writes a multiplier for every pair of an "
+    "optimal and a non-optimal token, whether or not any context compares the two",
+)
+CLOSED_FORM_COMPLETE = _claim(
+    "next-token/closed-form-of-complete-orders",
+    "where all optimal tokens are compared with all non-optimal ones, the closed form is right",
+    (*_ASSUMPTIONS, COMPLETE_ORDERS),
+    lambda seed: [
+        grammar(),
+        *(random_orders(number) for number in range(seed, seed + 3)),
+        rolled_out(seed),
+        missing_relations(),
+    ],
+    "the published statement with the assumption that makes it true",
+)

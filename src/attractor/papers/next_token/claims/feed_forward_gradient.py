@@ -1,0 +1,78 @@
+"""How the gradient of the feed-forward layer points."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.training import (
+    feed_forward_solution,
+    feed_forward_weights,
+    first_stage,
+    with_collocation,
+)
+from attractor.papers.paper import NEXT_TOKEN
+
+_ASSUMPTIONS = (REALIZABLE, ORTHONORMAL)
+
+
+def feed_forward_gradients(
+    case: CorpusCase, W: Float[np.ndarray, "step V d"]
+) -> Float[np.ndarray, "step V d"]:
+    """The gradients of ``- sum_x log softmax(W x)_n(x)``.
+
+    The entry of the label is minus the sum of the others, so that it has digits where its
+    probability is one.
+    """
+    known, labels = with_collocation(case)
+    logits = np.einsum("xd,svd->sxv", case.table[known], W)
+    found = np.exp(logits - logsumexp(logits, axis=-1, keepdims=True))
+    is_label = labels[:, None] == np.arange(case.corpus.vocabulary_size)
+    found = np.where(is_label, 0.0, found)
+    found = np.where(is_label, -found.sum(-1, keepdims=True), found)
+    return np.einsum("sxv,xd->svd", found, case.table[known])
+
+
+def _shortfall(case: CorpusCase, seed: int, sign: float) -> Measurement:
+    """By how much ``<W/|W|, g> >= (1 + c(W)) <W*/|W*|, g>`` is missed, over ``|<W*/|W*|, g>|``."""
+    solution = feed_forward_solution(case)
+    runs = [first_stage(case, seed, random=random) for random in (False, True)]
+    W = np.concatenate([feed_forward_weights(run) for run in runs])
+    gradients = feed_forward_gradients(case, W)
+    norms, norm = np.linalg.norm(W, axis=(-1, -2)), float(solution.value)
+    along_own = (W * gradients).sum((-1, -2)) / norms
+    along_solution = (solution.W * gradients).sum((-1, -2)) / norm
+    correction = 2 * norm * np.log(2 * case.corpus.vocabulary_size) / norms
+    missed = (1 + sign * correction) * along_solution - along_own
+    return Measurement(float((missed / np.abs(along_solution)).max()), len(W))
+
+
+FEED_FORWARD_GRADIENT = Claim(
+    name="next-token/feed-forward-gradient",
+    paper=NEXT_TOKEN,
+    statement="gradient of the feed-forward layer along its own direction and the solution's",
+    summary="along its own direction the loss falls at most little faster than along the solution",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest shortfall of <W/|W|, grad> from (1 + 2|W*| log(2V)/|W|) <W*/|W*|, grad>",
+        lambda case, seed: _shortfall(case, seed, 1.0),
+        bound=1e-9,
+        reason="rounding; the inequality has room at every step",
+    ),
+    control=Conclusion(
+        "the same with the sign of the correction reversed",
+        lambda case, seed: _shortfall(case, seed, -1.0),
+        bound=1e-9,
+        reason="as for the inequality",
+    ),
+    data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
+    broken=broken(_ASSUMPTIONS),
+    note="checked from zero and from a random start",
+    takes=DataKind.CORPUS,
+)

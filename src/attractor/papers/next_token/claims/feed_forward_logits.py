@@ -1,0 +1,162 @@
+"""The logits that the feed-forward layer gives single tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.corpus_hypotheses import ORTHOGONAL, ORTHONORMAL, REALIZABLE, ZERO_START
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.data import (
+    broken,
+    grammar,
+    random_orders,
+    rolled_out,
+    with_long_embeddings,
+)
+from attractor.papers.next_token.training import (
+    RANDOM_SCALE,
+    feed_forward_solution,
+    feed_forward_weights,
+    first_stage,
+    travelled,
+    with_collocation,
+)
+from attractor.papers.paper import NEXT_TOKEN
+
+_FROM_ZERO = (REALIZABLE, ORTHONORMAL, ZERO_START)
+_SCALED = (REALIZABLE, ORTHOGONAL, ZERO_START)
+
+
+def _data(seed: int) -> Sequence[CorpusCase]:
+    return [grammar(), random_orders(seed), rolled_out(seed)]
+
+
+def _logit_gaps(case: CorpusCase, seed: int) -> Float[np.ndarray, "token other"]:
+    """By how much the logit of each token's follower lies above every other, after stage one."""
+    W = feed_forward_weights(first_stage(case, seed))[-1]
+    known, labels = with_collocation(case)
+    logits = case.table[known] @ W.T
+    gaps = logits[np.arange(len(labels)), labels][:, None] - logits
+    other = labels[:, None] != np.arange(case.corpus.vocabulary_size)
+    return gaps[other].reshape(len(labels), -1)
+
+
+def _spread(case: CorpusCase, seed: int) -> Measurement:
+    gaps = _logit_gaps(case, seed)
+    others = gaps.shape[1]
+    return Measurement(float(np.ptp(gaps, axis=1).max()), len(gaps) * (others > 1))
+
+
+def _spread_from_random(case: CorpusCase, seed: int) -> Measurement:
+    return _spread(case.replace(initial_scales=(RANDOM_SCALE, 0.0)), seed)
+
+
+EQUAL_LOGITS = Claim(
+    name="next-token/equal-other-logits",
+    paper=NEXT_TOKEN,
+    statement="equal logits of tokens that do not follow",
+    summary="from zero the feed-forward layer gives all tokens but the follower the same logit",
+    assumptions=_FROM_ZERO,
+    conclusion=Conclusion(
+        "largest difference of two other logits of a token, which lie about 10 below the follower",
+        _spread,
+        bound=1e-10,
+        reason="rounding: by symmetry they are the same at every step",
+    ),
+    control=Conclusion(
+        "the same from a random start",
+        _spread_from_random,
+        bound=1e-10,
+        reason="as from zero; what the start puts between them fades far more slowly",
+    ),
+    data=_data,
+    broken=broken(_FROM_ZERO),
+    takes=DataKind.CORPUS,
+)
+
+
+def _published_gap(case: CorpusCase, seed: int) -> float:
+    """The gap ``D = T eta / (4 |W*|^2)`` that the published bounds are multiples of."""
+    distance = travelled(case, first_stage(case, seed))[-1]
+    return float(distance) / (4 * float(feed_forward_solution(case).value) ** 2)
+
+
+def _least(case: CorpusCase, seed: int, unit: float) -> Measurement:
+    gaps = _logit_gaps(case, seed)
+    return Measurement(float(gaps.min()) / unit, gaps.size, {"gap": float(gaps.min())})
+
+
+def _least_of_published(case: CorpusCase, seed: int) -> Measurement:
+    return _least(case, seed, _published_gap(case, seed))
+
+
+def _least_of_more_than_true(case: CorpusCase, seed: int) -> Measurement:
+    norm = float(feed_forward_solution(case).value)
+    return _least(case, seed, 1.01 * 4 * norm * _published_gap(case, seed))
+
+
+LOGIT_GAP_LEAST = Claim(
+    name="next-token/logit-gaps-from-below",
+    paper=NEXT_TOKEN,
+    statement="logit gaps after training the feed-forward layer, lower bound",
+    summary="after stage one each follower leads by T eta/(4 |W*|^2) or more",
+    assumptions=_FROM_ZERO,
+    conclusion=Conclusion(
+        "smallest gap over T eta/(4 |W*|^2)",
+        _least_of_published,
+        bound=1.0,
+        sense=">=",
+        reason="the bound itself",
+    ),
+    control=Conclusion(
+        "smallest gap over 1.01 T eta/|W*|, just above what it is",
+        _least_of_more_than_true,
+        bound=1.0,
+        sense=">=",
+        reason="as for the published bound",
+    ),
+    data=_data,
+    broken=broken(_FROM_ZERO),
+    note="published for T beyond about 1e9 at ordinary sizes; it holds at every T",
+    takes=DataKind.CORPUS,
+)
+
+
+def _largest(case: CorpusCase, seed: int, times: float) -> Measurement:
+    gaps = _logit_gaps(case, seed)
+    unit = times * _published_gap(case, seed)
+    true = 4 * float(feed_forward_solution(case).value) * _published_gap(case, seed)
+    details = {"gap": float(gaps.max()), "T eta/|W*|": true, "upper bound": unit}
+    return Measurement(float(gaps.max()) / unit, gaps.size, details)
+
+
+LOGIT_GAP_LARGEST = Claim(
+    name="next-token/logit-gaps-from-above",
+    paper=NEXT_TOKEN,
+    statement="logit gaps after training the feed-forward layer, upper bound",
+    summary="after stage one no follower leads by more than 3 T eta/(4 |W*|^2)",
+    assumptions=_SCALED,
+    conclusion=Conclusion(
+        "largest gap over 3 T eta/(4 |W*|^2)",
+        lambda case, seed: _largest(case, seed, 3.0),
+        bound=1.0,
+        reason="the bound itself",
+    ),
+    control=Conclusion(
+        "largest gap over T eta/(4 |W*|^2), the lower bound taken for an upper one",
+        lambda case, seed: _largest(case, seed, 1.0),
+        bound=1.0,
+        reason="as for the published bound",
+    ),
+    data=lambda seed: [with_long_embeddings(grammar(), 3.0), *_data(seed)],
+    broken=broken(_SCALED),
+    note="from zero the gap is T eta/|W*| at every T, and so above the bound wherever |W*| is more "
+    "than 3/4; orthonormal embeddings, of which it is published, have |W*|^2 = V - 1. The proof "
+    "takes a lower bound of the norm of the layer for an upper one",
+    takes=DataKind.CORPUS,
+)

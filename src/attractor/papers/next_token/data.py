@@ -1,0 +1,102 @@
+"""Corpora that the statements on next-token prediction are checked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from attractor.next_token import Corpus
+from attractor.next_token.embeddings import gaussian, one_hot
+from attractor.next_token.generators import order_first_corpus, rolled_out_corpus
+from attractor.papers.assumption import Assumption
+from attractor.papers.corpus_case import CorpusCase
+
+
+@cache
+def grammar() -> CorpusCase:
+    """Four sentences of subject, verb, object and period; every prefix is a sample.
+
+    Source: *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
+    2409.17335), example of a realizable data set.
+    """
+    sentences = ["S V O P", "V O P", "O P P", "P S V"]
+    return CorpusCase(_of_words(*sentences), about="subject, verb, object, period")
+
+
+@cache
+def random_orders(seed: int, vocabulary: int = 20, *, complete: bool = True) -> CorpusCase:
+    """Random orders with one or two optimal and one or two non-optimal tokens under a query.
+
+    Args:
+        seed: Names what is random.
+        vocabulary: Number of tokens.
+        complete: Whether every optimal token is compared with every non-optimal one; else there
+            are two or three of each, and half of the relations are left out.
+    """
+    some = (1, 2) if complete else (2, 3)
+    drawn = order_first_corpus(
+        vocabulary, optimal=some, non_optimal=some, complete=complete, seed=seed
+    )
+    kind = "complete" if complete else "incomplete"
+    return CorpusCase(drawn.corpus, about=f"random {kind} orders, {vocabulary} tokens, seed {seed}")
+
+
+@cache
+def rolled_out(seed: int, vocabulary: int = 20) -> CorpusCase:
+    """Random sentences of four tokens, one for each first token; every prefix is a sample."""
+    drawn = rolled_out_corpus(vocabulary, length=4, seed=seed)
+    return CorpusCase(drawn.corpus, about=f"random sentences, {vocabulary} tokens, seed {seed}")
+
+
+@cache
+def missing_relations() -> CorpusCase:
+    """Two optimal tokens under ``q``, one of which is never compared with three others."""
+    contexts = ["a c d e q", "b q"]
+    alone = "abcdeq"
+    corpus = Corpus.from_samples(
+        [*map(str.split, contexts), *([token] for token in alone)],
+        ["b", "c", *"bcdeqa"],
+        list(alone),
+    )
+    return CorpusCase(corpus, about="relations missing under one query")
+
+
+def with_long_embeddings(case: CorpusCase, length: float) -> CorpusCase:
+    """The case with orthogonal embeddings of a length."""
+    table = length * one_hot(case.corpus.vocabulary_size)
+    return case.replace(embeddings=table, about=f"{case.about}, embeddings of length {length:g}")
+
+
+def _of_words(*sentences: str) -> Corpus:
+    return Corpus.from_sentences([sentence.split() for sentence in sentences])
+
+
+def _with_gaussian_embeddings() -> CorpusCase:
+    return grammar().replace(embeddings=gaussian(4, 6))
+
+
+BROKEN: Mapping[str, Callable[[], CorpusCase]] = {
+    "realizable": lambda: CorpusCase(_of_words("S V O P", "V O P", "O P P", "P S V", "S V P")),
+    "orthonormal embeddings": _with_gaussian_embeddings,
+    "orthogonal embeddings": _with_gaussian_embeddings,
+    "zero start": lambda: grammar().replace(initial_scales=(0.06, 0.06)),
+    "a choice": lambda: CorpusCase(_of_words("a b", "b c", "c a")),
+    "optimal token as frequent as any": lambda: outnumbered(),
+    "complete orders": missing_relations,
+}
+"""Data that break an assumption and no other, by its name."""
+
+
+def outnumbered() -> CorpusCase:
+    """A context in which a token occurs twenty times and the optimal one once."""
+    contexts = [["a", *20 * ["b"]], ["a", "b"], ["a"], ["b"], ["c"]]
+    counts = np.array([0.96, 0.01, 0.01, 0.01, 0.01])
+    corpus = Corpus.from_samples(contexts, list("bbbca"), list("abc"), counts=counts)
+    return CorpusCase(corpus, about="optimal token outnumbered")
+
+
+def broken(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], CorpusCase]]:
+    """Data that break each of some assumptions."""
+    return {assumption.name: BROKEN[assumption.name] for assumption in assumptions}

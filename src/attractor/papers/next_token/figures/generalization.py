@@ -1,0 +1,162 @@
+"""What a trained predictor says of sentences that its corpus has not."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.next_token.orders import partial_orders
+from attractor.next_token.two_stage import TwoStageTrajectory, train_two_stages
+from attractor.next_token.unseen import Unseen, UnseenKind, draw_unseen, log_predictions
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.next_token.runs import corpora, log_spaced
+from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots.bands import band
+from attractor.plots.roles import ordered_looks
+from attractor.plots.style import PAGE
+
+_KINDS = {
+    "non-comparable": UnseenKind.NON_COMPARABLE,
+    "optimal and non-comparable": UnseenKind.OPTIMAL,
+}
+_LENGTHS = (0, 4, 8, 16)
+"""Numbers of tokens of a sentence; 0 for sentences like those of the corpus."""
+_DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (5, 1.5, 1, 1.5)))
+
+
+def _compute(request: Request) -> xr.Dataset:
+    settings = request.settings
+    drawn = corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"])
+    request.uses(
+        "generalization", **{f"tokens_{i}": corpus.tokens for i, corpus in enumerate(drawn)}
+    )
+    run = train_two_stages(
+        drawn,
+        steps=(900, settings["steps"]),
+        record=np.union1d(log_spaced(settings["steps"], 30), settings["shown"]),
+        checkpoint=request.checkpoint("generalization"),
+        progress=request.progress,
+    )
+    each = [
+        [_measured(run, kind, length, settings["sentences"], request.seed) for length in _LENGTHS]
+        for kind in _KINDS.values()
+    ]
+    along = ("kind", "length", "instance", "step")
+    ties = _measured(run, UnseenKind.TIE, 0, settings["sentences"], request.seed)
+    return xr.Dataset(
+        {
+            "accuracy": (along, np.stack([[cell[0] for cell in row] for row in each])),
+            "probability": (along, np.stack([[cell[1] for cell in row] for row in each])),
+            "tie": (("instance", "step"), ties[2]),
+        },
+        {"kind": list(_KINDS), "length": list(_LENGTHS), "step": run.attention.steps},
+        {"shown": list(settings["shown"]), "sentences": settings["sentences"]},
+    )
+
+
+def _measured(
+    run: TwoStageTrajectory, kind: UnseenKind, length: int, count: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Accuracy, probability of what is predicted, and gap of the top two, ``(instance, step)``."""
+    found = [_of_corpus(run, i, kind, length, count, seed) for i in range(len(run.corpora))]
+    accuracy, probability, gap = (np.stack(part) for part in zip(*found, strict=True))
+    return accuracy, probability, gap
+
+
+def _of_corpus(
+    run: TwoStageTrajectory, instance: int, kind: UnseenKind, length: int, count: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    known = run.collocations[instance]
+    orders = partial_orders(run.corpora[instance], known)
+    unseen = draw_unseen(
+        orders, known, kind, count=count, length=length or None, seed=seed + instance
+    )
+    if not len(unseen.contexts):
+        none = np.full(len(run.attention.steps), np.nan)
+        return none, none, none
+    rows = [_at_step(run, instance, unseen, W) for W in run.attention.data["W"].values[instance, 0]]
+    accuracy, probability, gap = (np.array(part) for part in zip(*rows, strict=True))
+    return accuracy, probability, gap
+
+
+def _at_step(
+    run: TwoStageTrajectory, instance: int, unseen: Unseen, W: np.ndarray
+) -> tuple[float, float, float]:
+    logs = log_predictions(unseen.contexts, run.embeddings, run.feed_forward.W()[instance, 0], W)
+    right = logs.argmax(-1) == unseen.predicted
+    own = np.take_along_axis(logs, np.maximum(unseen.predicted, 0)[:, None], axis=1)
+    top = np.sort(logs, axis=-1)
+    return float(right.mean()), float(np.exp(own).mean()), float((top[:, -1] - top[:, -2]).max())
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    early, late = data.attrs["shown"][0], data.attrs["shown"][-1]
+    alike = data["accuracy"].sel(length=0, step=early)
+    return [
+        at_least(f"like the corpus: smallest accuracy at step {early}", alike.min(), 1.0),
+        at_least(f"any length: smallest accuracy at step {late}",
+                 data["accuracy"].sel(step=late).min(), 0.95),
+        at_least(f"like the corpus: smallest mean probability at step {late}",
+                 data["probability"].sel(step=late, length=0).min(), 0.95),
+        at_most("two non-comparable tokens: largest difference of the log probabilities of "
+                "what follows them", data["tie"].max(), 1e-6),
+    ]  # fmt: skip
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.6))
+    left, right = figure.subplots(1, 2, sharex=True)
+    looks = ordered_looks(len(_LENGTHS))
+    for axes, kind in ((left, "non-comparable"), (right, "optimal and non-comparable")):
+        axes.set(xscale="log", xlabel="step of stage 2", title=f"{kind}, else non-optimal tokens")
+        for length, one, dash in zip(_LENGTHS, looks, _DASHES, strict=True):
+            label = f"{length} tokens" if length else "like the corpus"
+            drawn = data["accuracy"].sel(kind=kind, length=length)
+            plain = {"color": one["color"], "linestyle": dash}
+            band(axes, drawn, "step", center="mean", label=label, look=plain)
+        axes.set_ylim(-0.03, 1.03)
+    left.set_ylabel("accuracy")
+    left.legend(loc="lower left")
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    steps = data.attrs["shown"]
+    alike = data.sel(length=0, step=list(steps)).mean("instance")
+    words = "; ".join(
+        f"{kind}: accuracy {', '.join(f'{a:.0%}' for a in alike['accuracy'].sel(kind=kind).values)}"
+        f", mean probability "
+        f"{', '.join(f'{p:.2f}' for p in alike['probability'].sel(kind=kind).values)}"
+        for kind in _KINDS
+    )
+    return (
+        f"Accuracy on unseen sentences, {data.attrs['sentences']} of each kind for each of "
+        f"{data.sizes['instance']} corpora: mean and one standard deviation over corpora. Left: "
+        "one non-comparable token decides; right: an optimal token among others. Sentences like "
+        "those of the corpus hold every non-optimal token once; longer ones, drawn with "
+        "repetition, are a shift of the data, and take longer training to tell one token from "
+        f"many. At steps {', '.join(map(str, steps))}, like the corpus: {words}. Two different "
+        "non-comparable tokens tie."
+    )
+
+
+GENERALIZATION = PaperFigure(
+    name="next-token/generalization",
+    paper=NEXT_TOKEN,
+    statement="generalization to unseen sentences",
+    summary="what a trained predictor says of sentences that its corpus has not",
+    published="none",
+    sizes={
+        "quick": {"seeds": 20, "vocabulary": 20, "steps": 3000, "sentences": 100,
+                  "shown": (300, 900, 3000)},
+        "small": {"seeds": 20, "vocabulary": 20, "steps": 3000, "sentences": 100,
+                  "shown": (300, 900, 3000)},
+        "paper": {"seeds": 100, "vocabulary": 20, "steps": 10_000, "sentences": 100,
+                  "shown": (300, 900, 3000, 10_000)},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""Linear decoders with more dimensions than contexts, trained by three optimizers."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.next_token.linear import finite_part, random_contexts
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.next_token.linear_runs import OPTIMIZERS, last, panels, solved, trained
+from attractor.papers.paper import LINEAR_NEXT_TOKEN
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.style import PAGE
+
+_DIMENSION = 60
+_SHARES = ("correlation", "correlation_without_finite_part")
+
+
+def _compute(request: Request) -> xr.Dataset:
+    contexts = random_contexts(request.seeds, dimension=_DIMENSION, seed=request.seed)
+    request.uses(
+        "random contexts", embeddings=contexts.embeddings, probabilities=contexts.probabilities
+    )
+    solution = solved(contexts)
+    data = trained(request, contexts, solution, list(OPTIMIZERS), initial_scale=_DIMENSION**-0.5)
+    data["entropy"] = ("instance", contexts.entropy)
+    data["margin_norm"] = ("instance", solution.norm)
+    data["gap"] = ("instance", solution.gap)
+    data["finite_norm"] = ("instance", (finite_part(contexts) ** 2).sum((-1, -2)) ** 0.5)
+    return data
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    first, end = data.isel(step=0), data.isel(step=-1)
+    found = [at_most("largest relative gap of the max-margin solutions", data["gap"].max(), 1e-9)]
+    for name in data["optimizer"].values:
+        start, stop = first.sel(optimizer=name), end.sel(optimizer=name)
+        whole, without = (stop[share] for share in _SHARES)
+        found += [
+            at_most(f"{name}: largest loss above the entropy at the end, over that at the start",
+                    (stop["excess_loss"] / start["excess_loss"]).max(), 0.1),
+            at_least(f"{name}: smallest cosine with the max-margin solution at the end",
+                     whole.min(), 0.6),
+            at_least(f"{name}: what taking out the finite part adds to it, least",
+                     (without - whole).min(), 0.0),
+            at_most(f"{name}: relative distance from the finite part at the end, over that at the "
+                    "start, mean",
+                    (stop["relative_finite_error"] / start["relative_finite_error"]).mean(), 0.7),
+            at_least(f"{name}: smallest norm at the end, over that at the start",
+                     (stop["norm"] / start["norm"]).min(), 1.2),
+        ]  # fmt: skip
+    return found
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.2))
+    axes = list(figure.subplots(1, 4))
+    panels(axes, data)
+    panel_letters(axes)
+    shared_legend(figure, axes[:3:2])
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    steps, count = int(data["step"].max()), data.sizes["instance"]
+    ends = "; ".join(
+        f"{name}: cosine {float(last(data, _SHARES[0], name).mean()):.3f}, less the finite part "
+        f"{float(last(data, _SHARES[1], name).mean()):.3f}, loss above the entropy "
+        f"{float(last(data, 'excess_loss', name).mean()):.1e}, finite part off by "
+        f"{float(last(data, 'relative_finite_error', name).mean()):.3f}"
+        for name in data["optimizer"].values
+    )
+    return (
+        f"Linear decoders of 10 tokens on 50 contexts in R^{_DIMENSION}, each followed by 6 "
+        f"tokens, on {count} random data sets (medians, and 10th to 90th percentiles): "
+        f"embeddings N(0, I), probabilities uniform on the simplex, mean entropy "
+        f"{float(data['entropy'].mean()):.3f}, norm of the max-margin solution "
+        f"{float(data['margin_norm'].mean()):.2f} and of the finite part "
+        f"{float(data['finite_norm'].mean()):.2f}. Learning rates .5 of gradient descent and .01 "
+        "of the others, Adam with decays .9 and .99. Normalized steps of constant length bounce "
+        "about the finite part at their own scale, and Adam descends in another norm, so that its "
+        f"direction is not to be the same. Means after {steps:,} steps: {ends}."
+    )
+
+
+LINEAR_OVERPARAMETERIZED = PaperFigure(
+    name="next-token/linear-overparameterized",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="experiment: overparameterized linear decoders, three optimizers",
+    summary="linear decoders on 50 contexts in R^60: loss, norm, direction, finite part",
+    published="the same four panels of one run, 1e4 steps",
+    sizes={
+        "quick": {"seeds": 5, "steps": 1000},
+        "small": {"seeds": 5, "steps": 10_000},
+        "paper": {"seeds": 10, "steps": 10_000},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

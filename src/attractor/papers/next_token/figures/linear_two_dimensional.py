@@ -1,0 +1,167 @@
+"""Three contexts in the plane: embeddings, both limits of training, and training."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attractor.next_token.linear import finite_part, planar_contexts
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.next_token.linear_runs import last, panels, solved, trained
+from attractor.papers.paper import LINEAR_NEXT_TOKEN
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.plane import frame, separating_line
+from attractor.plots.plane.tokens import HALO
+from attractor.plots.roles import SEQUENCES
+from attractor.plots.style import COLORS, PAGE
+
+_NAMES = "ABC"
+_OPTIMIZERS = ("gradient descent", "normalized")
+_RATIO = 0.85
+_SAME = 1e-6
+"""Distance below which two rows are one, relative to the norm of all."""
+_DRAW = 3
+"""The first of the draws whose embeddings point apart, so that rows can be told apart."""
+
+
+def _compute(request: Request) -> xr.Dataset:
+    contexts, rejected = planar_contexts(seed=_DRAW + request.seed)
+    request.uses(
+        "contexts in the plane",
+        embeddings=contexts.embeddings,
+        probabilities=contexts.probabilities,
+    )
+    solution = solved(contexts)
+    data = trained(
+        request,
+        contexts,
+        solution,
+        _OPTIMIZERS,
+        seeds=request.seeds,
+        initial_scale=contexts.dimension**-0.5,
+    )
+    data["embeddings"] = (("context", "axis"), contexts.embeddings)
+    data["probabilities"] = (("context", "token"), contexts.probabilities)
+    data["direction"] = (("token", "axis"), solution.W)
+    data["finite"] = (("token", "axis"), finite_part(contexts))
+    names = {"context": list(_NAMES), "token": np.arange(1, contexts.classes + 1)}
+    found = {"entropy": float(contexts.entropy), "rejected": rejected, "gap": solution.gap}
+    return data.assign_coords(names).assign_attrs(found)
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    start = data.isel(step=0)
+    found = [at_most("relative gap of the max-margin solution", data.attrs["gap"], 1e-9)]
+    for name in _OPTIMIZERS:
+        excess, error = last(data, "excess_loss", name), last(data, "finite_error", name)
+        norm, first = last(data, "norm", name), start.sel(optimizer=name)
+        found += [
+            at_most(f"{name}: largest loss above the entropy at the end, over that at the start",
+                    (excess / first["excess_loss"]).max(), 0.1),
+            at_least(f"{name}: smallest norm at the end, over that at the start",
+                     (norm / first["norm"]).min(), 5.0),
+            at_least(f"{name}: smallest cosine of W less the finite part with the max-margin "
+                     "solution",
+                     last(data, "correlation_without_finite_part", name).min(), 0.95),
+            at_most(f"{name}: largest distance from the finite part at the end, over that at the "
+                    "start",
+                    (error / first["finite_error"]).max(), 0.2),
+        ]  # fmt: skip
+    return found
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 4.4))
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(1.1, 1))[:, 0]
+    plane = list(above.subplots(1, 3))
+    _embeddings(plane[0], data)
+    _rows(plane[1], data, data["direction"].values, "rows of $W_{mm}$")
+    _rows(plane[2], data, data["finite"].values, "rows of $W^*$", lines=False)
+    curves = list(below.subplots(1, 4))
+    panels(curves, data)
+    panel_letters([*plane, *curves])
+    shared_legend(figure, [curves[0], curves[2], plane[0]], columns=4)
+    return figure
+
+
+def _embeddings(axes: Axes, data: xr.Dataset) -> None:
+    """Arrows to the embeddings, named with the tokens that follow."""
+    embeddings = data["embeddings"].values
+    frame(axes, 1.45 * embeddings, ratio=_RATIO)
+    for place, h in enumerate(embeddings):
+        color, _ = SEQUENCES[place]
+        tokens = data["token"].values[data["probabilities"].values[place] > 0]
+        label = f"context {_NAMES[place]}, followed by {', '.join(map(str, tokens))}"
+        axes.plot(*np.transpose([np.zeros(2), h]), color=color, linewidth=1.2, label=label)
+        axes.plot(*h, marker="o", color=color, markersize=4)
+        offset = 9 * h / np.linalg.norm(h)
+        axes.annotate(_NAMES[place], h, offset, textcoords="offset points", color=color,
+                      ha="center", va="center")  # fmt: skip
+    axes.set_title("embeddings")
+
+
+def _rows(
+    axes: Axes,
+    data: xr.Dataset,
+    rows: Float[np.ndarray, "token 2"],
+    title: str,
+    *,
+    lines: bool = True,
+) -> None:
+    """The rows as numbered points, and lines on which a context has its tokens."""
+    frame(axes, rows, ratio=_RATIO, margin=0.14)
+    if lines:
+        for place, h in enumerate(data["embeddings"].values):
+            anchor = data["probabilities"].values[place].argmax()
+            color, _ = SEQUENCES[place]
+            line = separating_line(axes, h, rows[anchor], "predicted")
+            line.set(color=color, linestyle="-", linewidth=0.9)
+    for row in rows:
+        here = np.linalg.norm(rows - row, axis=1) < _SAME * np.linalg.norm(rows)
+        names = ", ".join(map(str, data["token"].values[here]))
+        axes.plot(*row, marker="o", color=COLORS["blue"], markersize=4, zorder=4)
+        axes.annotate(names, row, (4, 4), textcoords="offset points", zorder=5, path_effects=HALO)
+    axes.set_title(title)
+
+
+def _caption(data: xr.Dataset) -> str:
+    steps = int(data["step"].max())
+    ends = "; ".join(
+        f"{name}: cosine {float(last(data, 'correlation', name).mean()):.3f}, less the finite part "
+        f"{float(last(data, 'correlation_without_finite_part', name).mean()):.3f}, loss above the "
+        f"entropy {float(last(data, 'excess_loss', name).mean()):.1e}, finite part off by "
+        f"{float(last(data, 'relative_finite_error', name).mean()):.3f} of its norm"
+        for name in _OPTIMIZERS
+    )
+    rejected = int(data.attrs["rejected"])
+    drawn = f"{rejected} draw{'s' if rejected != 1 else ''} before them that could not be separated"
+    return (
+        "Three contexts in the plane and five tokens: one token follows one context, the others "
+        f"two each, with random probabilities of entropy {data.attrs['entropy']:.4f} ({drawn}). "
+        "Top: embeddings; rows of the max-margin solution, in which the tokens of a context lie "
+        "on a line across its embedding and all others behind it; rows of the finite part. "
+        f"Bottom: {steps:,} steps of gradient descent with learning rate .5 and of normalized "
+        f"steps of .01, from {data.sizes['seed']} random starts (medians, and 10th to 90th "
+        f"percentiles). Means at the end: {ends}."
+    )
+
+
+LINEAR_TWO_DIMENSIONAL = PaperFigure(
+    name="next-token/linear-two-dimensional",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="experiment: linear decoder in two dimensions",
+    summary="three contexts in the plane: embeddings, both limits of a linear decoder, training",
+    published="embeddings, rows of both limits, and curves of gradient descent of one run",
+    sizes={
+        "quick": {"seeds": 10, "steps": 20_000},
+        "small": {"seeds": 10, "steps": 100_000},
+        "paper": {"seeds": 20, "steps": 1_000_000},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

@@ -1,0 +1,170 @@
+"""Attention under a general head: converging locally, to the tokens it settled on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import softmax
+
+from attractor.next_token.mechanics import (
+    attention_limits,
+    conflicting_corpora,
+    local_limits,
+    squared_miss,
+    vocabulary_tokens,
+)
+from attractor.next_token.mechanics.measures import correlation
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.paper import MECHANICS
+from attractor.plots.bands import band
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.roles import DASHED, SOLID
+from attractor.plots.style import COLORS, PAGE
+from attractor.training import train
+from attractor.training.optimizers import normalized_gradient_descent
+
+_STEP, _STEPS = 0.1, 2000
+_LOCAL: dict[str, Any] = {"color": COLORS["orange"], "linestyle": SOLID}
+_GLOBAL: dict[str, Any] = {"color": COLORS["blue"], "linestyle": DASHED}
+
+
+def _compute(request: Request) -> xr.Dataset:
+    drawn = conflicting_corpora(request.seeds, seed=request.seed)
+    tokens, head = vocabulary_tokens(drawn.corpora, drawn.embeddings)
+    request.uses("conflicting corpora", tokens, head)
+    run = train(
+        tokens, head, normalized_gradient_descent(_STEP), steps=_STEPS, loss=squared_miss,
+        seed=request.seed, record=list(range(0, _STEPS + 1, 20)),
+        checkpoint=request.checkpoint("run"), progress=request.progress,
+    )  # fmt: skip
+    W = run.data["W"].isel(seed=0).values
+    probabilities = np.stack(
+        [softmax(tokens.scores(one)[..., 0, :], axis=-1) for one in W.swapaxes(0, 1)], 1
+    )
+    everywhere = attention_limits(drawn.corpora, drawn.embeddings)
+    near = local_limits(drawn.corpora, drawn.embeddings, probabilities[:, -1])
+    kept = probabilities[:, -1] > 0.01
+    outside = np.where(kept[:, None], 0.0, probabilities).sum(-1).mean(-1)
+    along = ("data_set", "step")
+    both = list(zip(W, near, strict=True))
+    return xr.Dataset(
+        {
+            "local": (along, np.stack([one.correlation(matrix) for matrix, one in both])),
+            "local_outside": (
+                along,
+                np.stack([one.correlation_outside(matrix) for matrix, one in both]),
+            ),
+            "global": (
+                along,
+                np.stack([
+                    correlation(matrix, one.direction.W)
+                    for matrix, one in zip(W, everywhere, strict=True)
+                ]),
+            ),
+            "mass_outside": (along, outside),
+            "norm": (along, run.data["norm"].isel(seed=0).values),
+            "cycles": ("data_set", [one.subspace.dimension for one in near]),
+            "ambiguous": ("data_set", [int(one.ambiguous.sum()) for one in near]),
+        },
+        {"data_set": np.arange(len(W)), "step": run.steps},
+    )  # fmt: skip
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    last = data.isel(step=-1)
+    return [
+        at_least("median correlation with the local solution", last["local"].median(), 0.999),
+        at_least("least correlation with the local solution", last["local"].min(), 0.94),
+        at_most("median correlation with the global solution", last["global"].median(), 0.9),
+        at_least(
+            "mean of the local less the global correlation",
+            (last["local"] - last["global"]).mean(),
+            0.1,
+        ),
+        at_most("mean mass on tokens given up", last["mass_outside"].mean(), 1e-3),
+    ]
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.5))
+    first, mass, ends = panels = figure.subplots(1, 3)
+    band(first, data["local"], "step", label="with the local solution", look=_LOCAL)
+    band(first, data["global"], "step", label="with the global solution", look=_GLOBAL)
+    first.set(title="correlation", xlabel="iteration", ylim=(None, 1.03))
+    mass.set_yscale("log")
+    band(mass, data["mass_outside"], "step", look=_LOCAL)
+    mass.set(title="mass on tokens given up", xlabel="iteration")
+    _ends(ends, data)
+    panel_letters(panels)
+    shared_legend(figure, [first, ends])
+    return figure
+
+
+def _ends(axes: Axes, data: xr.Dataset) -> None:
+    """The last correlations of every data set, in the order of the local ones."""
+    last = data.isel(step=-1)
+    shown = last.isel(data_set=np.argsort(last["global"].values))
+    places = np.arange(shown.sizes["data_set"]) + 1
+    few = len(places) <= 20
+    points: dict[str, Any] = {"linestyle": "none", "markersize": 4 if few else 2.2}
+    axes.set_yscale("log")
+    if few:
+        axes.vlines(places, 1 - shown["local"], 1 - shown["global"], color="#cccccc", linewidth=0.8)
+    for name, look, marker in (("global", _GLOBAL, "s"), ("local", _LOCAL, "o")):
+        axes.plot(places, 1 - shown[name], color=look["color"], marker=marker, **points)
+    several = shown["cycles"].values > 0
+    axes.plot(
+        places[several],
+        1 - shown["local_outside"].values[several],
+        marker="o",
+        color=_LOCAL["color"],
+        markerfacecolor="white",
+        label="the local one, less the cyclic part",
+        **points,
+    )
+    axes.set(title="1 \N{MINUS SIGN} correlation in the end", xlabel="data set, sorted")
+
+
+def _caption(data: xr.Dataset) -> str:
+    last, count = data.isel(step=-1), data.sizes["data_set"]
+    several, norm = last["cycles"] > 0, last["norm"]
+    slow = float(norm.where(several).median()) if several.any() else 0.0
+    local, everywhere = last["local"], last["global"]
+    return (
+        f"Attention under a head of logits, the rows of which are the embeddings, with the loss "
+        f"(1 - softmax probability)^2, on {count} corpora with cycles: {_STEPS:,} normalized steps "
+        f"of {_STEP:g}. The loss is not convex. The local solution is that of graphs built from "
+        "the tokens with more than 1 % of the mass in the end "
+        f"({int(last['ambiguous'].sum())} between .9 % and 1 % are ignored). (a) Medians over data "
+        "sets, with the 10th to 90th percentiles, of the correlation with it and with the solution "
+        "of the token-priority graphs. (b) Attention mass on tokens given up, mean over samples. "
+        f"(c) The end of every data set: {float(local.min()):.4f} to {float(local.max()):.4f} with "
+        f"the local solution, {float(everywhere.min()):.2f} to {float(everywhere.max()):.2f} with "
+        f"the global one. In {int(several.sum())} data sets some sample keeps several tokens: W "
+        "then has a finite part besides, which the hollow points leave out, and steps of constant "
+        f"length are spent on it (median norm {slow:.3g} in the end, against "
+        f"{float(norm.where(~several).median()):.3g}), so that the direction converges slowly."
+    )
+
+
+MECHANICS_LOCAL = PaperFigure(
+    name="next-token/mechanics-local",
+    paper=MECHANICS,
+    statement="experiment: local convergence of gradient descent",
+    summary="a general head: attention converges to the solution of the tokens it settled on",
+    published="correlation with the solutions of local and global graphs, of 10 data sets, against "
+    "the iteration",
+    sizes={
+        "quick": {"seeds": 10},
+        "small": {"seeds": 40},
+        "paper": {"seeds": 100},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

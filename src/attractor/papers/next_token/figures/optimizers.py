@@ -1,0 +1,166 @@
+"""Other ways to train the same predictor: plain gradient descent, and both layers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.next_token.corpus import Corpus
+from attractor.next_token.two_stage import train_jointly, train_two_stages
+from attractor.next_token.two_stage_measures import (
+    attention_solutions,
+    direction_distance,
+    feed_forward_solutions,
+)
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.next_token.runs import corpora, log_spaced
+from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots.bands import band
+from attractor.plots.style import COLORS, PAGE
+from attractor.training import gradient_descent, normalized_gradient_descent
+
+_LOOKS: dict[str, dict[str, Any]] = {
+    "normalized": {"color": COLORS["blue"], "linestyle": "-"},
+    "plain": {"color": COLORS["orange"], "linestyle": (0, (4, 1.6))},
+    "both at once": {"color": COLORS["green"], "linestyle": (0, (5, 1.5, 1, 1.5))},
+}
+_LABELS = {
+    "normalized": "two stages, normalized descent",
+    "plain": "two stages, plain descent",
+    "both at once": "both layers at once, normalized",
+}
+
+
+def _compute(request: Request) -> xr.Dataset:
+    settings = request.settings
+    drawn = corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"])
+    request.uses("optimizers", **{f"tokens_{i}": c.tokens for i, c in enumerate(drawn)})
+    attention, feed_forward = _trained(drawn, request)
+    return xr.Dataset(
+        {
+            "distance": (("way", "instance", "step"), np.stack([a[0] for a in attention])),
+            "norm": (("way", "instance", "step"), np.stack([a[1] for a in attention])),
+            "feed_forward_distance": (("instance", "step"), feed_forward),
+        },
+        {"way": list(_LABELS), "step": _recorded(settings["steps"])},
+        {"learning_rate": settings["learning_rate"], "vocabulary": settings["vocabulary"]},
+    )
+
+
+def _recorded(steps: int) -> np.ndarray:
+    return log_spaced(steps, 50)
+
+
+def _trained(
+    drawn: Sequence[Corpus], request: Request
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+    """Distance and norm of attention for each way to train; distance of the layer beside it."""
+    settings = request.settings
+    size, steps = settings["vocabulary"], settings["steps"]
+    recorded = _recorded(steps)
+    first, second = (normalized_gradient_descent(rate / size**0.5) for rate in (0.2, 0.05))
+    plain = gradient_descent(settings["learning_rate"])
+    found = []
+    for name, later in (("normalized", second), ("plain", plain)):
+        run = train_two_stages(
+            drawn,
+            steps=(900, steps),
+            optimizers=(first, later),
+            record=np.append(recorded, 900),
+            checkpoint=request.checkpoint(name),
+            progress=request.progress,
+        )
+        found.append(_sized(run.attention.data, recorded, targets := attention_solutions(run)))
+    joint = train_jointly(
+        drawn, second, steps=steps, record=recorded, progress=request.progress
+    ).data
+    found.append(_sized(joint, recorded, targets))
+    outputs = joint["head_weight"].isel(seed=0).sel(step=recorded).values
+    aims = np.stack([solution.W for solution in feed_forward_solutions(run)])[:, None]
+    return found, direction_distance(outputs, aims)
+
+
+def _sized(
+    data: xr.Dataset, recorded: np.ndarray, solutions: Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    W = data["W"].isel(seed=0).sel(step=recorded).values
+    aims = np.stack([solution.W for solution in solutions])[:, None]
+    return direction_distance(W, aims), np.linalg.norm(W, axis=(-1, -2))
+
+
+def _growth(data: xr.Dataset) -> float:
+    """What a decade of steps adds to the norm under plain descent, late over early."""
+    norm = data["norm"].sel(way="plain").median("instance")
+    last = int(data["step"].max())
+    marks = norm.sel(step=[last // 100, last // 10, last], method="nearest").values
+    return float((marks[2] - marks[1]) / (marks[1] - marks[0]))
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    last = data.isel(step=-1)
+    return [
+        at_most("normalized descent: largest 1 - cos in the end",
+                last["distance"].sel(way="normalized").max(), 5e-3),
+        at_most("plain descent: largest 1 - cos in the end",
+                last["distance"].sel(way="plain").max(), 0.1),
+        at_most("plain descent: growth of the norm in the last decade of steps over that before",
+                _growth(data), 3.0),
+        at_least("normalized descent: norm over that of plain descent in the end",
+                 (last["norm"].sel(way="normalized") / last["norm"].sel(way="plain")).min(), 2.0),
+        at_most("both at once: largest 1 - cos of attention in the end",
+                last["distance"].sel(way="both at once").max(), 0.1),
+        at_most("both at once: largest 1 - cos of the feed-forward layer in the end",
+                last["feed_forward_distance"].max(), 0.1),
+    ]  # fmt: skip
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.9))
+    left, right = figure.subplots(1, 2)
+    for axes, name, label in (
+        (left, "distance", r"$1 - \cos(W_{kq}, W_{kq}^*)$"),
+        (right, "norm", r"$\|W_{kq}\|$"),
+    ):
+        axes.set(xscale="log", yscale="log", xlabel="step of stage 2", ylabel=label)
+        for way, words in _LABELS.items():
+            band(axes, data[name].sel(way=way), "step", label=words, look=_LOOKS[way])
+    right.set_ylim(1e-3, None)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(_LABELS))
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    last = data.isel(step=-1)
+    ends = {way: float(last["distance"].sel(way=way).median()) for way in _LABELS}
+    return (
+        f"The same {data.sizes['instance']} corpora trained in other ways, from zero: median, with "
+        "a band from the 10th to the 90th percentile. Plain gradient descent (learning rate "
+        f"{data.attrs['learning_rate']:g}) lets the norm grow like the logarithm of the step and "
+        "turns to the limit as slowly. Both layers at once, with the step size of attention, go "
+        "the same way, though no theory covers it. In the end 1 - cos is "
+        f"{ends['normalized']:.1e}, {ends['plain']:.1e} and {ends['both at once']:.1e}; that of "
+        "the feed-forward layer trained beside attention is "
+        f"{float(last['feed_forward_distance'].median()):.1e}."
+    )
+
+
+OPTIMIZERS = PaperFigure(
+    name="next-token/optimizers",
+    paper=NEXT_TOKEN,
+    statement="two-stage training: the optimizer, and training both layers at once",
+    summary="plain descent, and both layers at once, against two-stage normalized descent",
+    published="none",
+    sizes={
+        "quick": {"seeds": 10, "vocabulary": 10, "steps": 5000, "learning_rate": 2.0},
+        "small": {"seeds": 20, "vocabulary": 20, "steps": 20_000, "learning_rate": 2.0},
+        "paper": {"seeds": 20, "vocabulary": 20, "steps": 100_000, "learning_rate": 2.0},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

@@ -1,0 +1,134 @@
+"""How fast attention turns to its limit, against the bounds as printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.next_token.figures.training import LOOKS
+from attractor.papers.next_token.runs import STARTS, corpora, log_spaced, train_from_both_starts
+from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots.bands import band
+from attractor.plots.roles import look
+from attractor.plots.style import PAGE
+
+_FROM = 1000
+"""The step from which slopes are fitted."""
+
+
+def _compute(request: Request) -> xr.Dataset:
+    settings = request.settings
+    drawn = corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"])
+    data = train_from_both_starts(
+        request,
+        drawn,
+        "rates",
+        steps=(900, settings["steps"]),
+        record=log_spaced(settings["steps"], 80),
+    )
+    late = data.sel(step=slice(_FROM, None))
+    logs = xr.apply_ufunc(np.log, late["distance"])
+    rate = 0.05 / settings["vocabulary"] ** 0.5 / data["solution_norm"]
+    found = {"slope": _slope(logs.assign_coords(step=np.log(late["step"].values)))}
+    for name in ("log_other_attention", "log_excess_loss"):
+        found[f"{name}_rate"] = -_slope(late[name].where(np.isfinite(late[name]))) / rate
+    samples = [len(corpus.positions) for corpus in drawn]
+    longest = max(int(corpus.lengths.max()) - 1 for corpus in drawn)
+    attributes = {"samples": float(np.mean(samples)), "longest": longest, **settings}
+    return data.assign(found).assign_attrs(attributes)
+
+
+def _slope(values: xr.DataArray) -> xr.DataArray:
+    """The least-squares slope along the steps, of every corpus from every start."""
+    return values.polyfit("step", 1)["polyfit_coefficients"].sel(degree=1, drop=True)
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    return [
+        at_least("smallest slope of log(1 - cos) against log t", data["slope"].min(), -2.2),
+        at_most("largest slope of log(1 - cos) against log t", data["slope"].max(), -1.8),
+        at_most("attention on other tokens: largest |rate / (step size / norm of W*) - 1|",
+                np.abs(data["log_other_attention_rate"] - 1).max(), 0.02),
+        at_most("loss above its floor: largest |rate / (step size / norm of W*) - 1|",
+                np.abs(data["log_excess_loss_rate"] - 1).max(), 0.02),
+        at_least("step until which the printed bound on the cosine is vacuous, in runs",
+                 _vacuous_until(data) / float(data["step"].max()), 1.0),
+    ]  # fmt: skip
+
+
+def _bound(data: xr.Dataset, step: np.ndarray) -> np.ndarray:
+    """The printed bound on ``1 - cos``: ``54 N L^4 |W*|^4 log(t)^2 / (t eta)``."""
+    norm = float(data["solution_norm"].mean())
+    factor = 54 * data.attrs["samples"] * data.attrs["longest"] ** 4 * norm**4
+    return factor * np.log(step) ** 2 / step / (0.05 / data.attrs["vocabulary"] ** 0.5)
+
+
+def _vacuous_until(data: xr.Dataset) -> float:
+    step = np.geomspace(10, 1e30, 4000)
+    return float(step[np.flatnonzero(_bound(data, step) > 2).max()])
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.5))
+    left, middle, right = figure.subplots(1, 3)
+    left.set(xscale="log", yscale="log")
+    for start in STARTS:
+        drawn = data["distance"].sel(start=start)
+        band(left, drawn, "step", label=f"{start} start", look=LOOKS[start])
+    step = data["step"].values
+    late = step[step >= 100]
+    anchor = float(data["distance"].sel(start="Gaussian").isel(step=-1).median())
+    left.plot(late, anchor * (late / late[-1]) ** -2.0 / 6, label="$t^{-2}$", **look("predicted"))
+    envelope = np.log(late) ** 2 / late
+    left.plot(late, envelope / envelope[0] * 0.8, label="$\\log^2 t / t$", **look("fitted"))
+    left.set(xlabel="step of stage 2", ylabel=r"$1 - \cos(W_{kq}, W_{kq}^*)$")
+    left.legend(loc="lower left")
+    shown = int(min(step[-1], 20_000))
+    titles = (
+        (middle, "log_other_attention", "log of attention on other tokens"),
+        (right, "log_excess_loss", "log of loss above its floor"),
+    )
+    for axes, name, label in titles:
+        for start in STARTS:
+            band(axes, data[name].sel(start=start), "step", look=LOOKS[start])
+        pace = 0.05 / data.attrs["vocabulary"] ** 0.5 / float(data["solution_norm"].mean())
+        ends = np.array([0.0, shown])
+        first = float(data[name].sel(start="zero").isel(step=0).median())
+        axes.plot(ends, first - pace * ends, label=r"slope $-\eta / \|W^*\|$", **look("predicted"))
+        axes.set(xlim=(0, shown), xlabel="step of stage 2", ylabel=label)
+        axes.set_ylim(first - 1.1 * pace * shown, 2)
+        axes.legend(loc="upper right")
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    low, high = float(data["slope"].min()), float(data["slope"].max())
+    return (
+        f"Rates of the second stage on {data.sizes['instance']} random realizable corpora of "
+        f"{data.attrs['vocabulary']} tokens, {int(data['step'].max()):,} steps. Left: 1 - cos "
+        f"falls like t^-2 (slopes {low:.3f} to {high:.3f}); the theorem promises log(t)^2 / t, "
+        "drawn here without its constant, with which it says nothing before step "
+        f"{_vacuous_until(data):.0e}. Middle and right: attention on tokens that do not explain "
+        "the label, and the loss above what it is with all attention on those that do, fall "
+        "exponentially, at the step size over the norm of the solution."
+    )
+
+
+RATES = PaperFigure(
+    name="next-token/rates",
+    paper=NEXT_TOKEN,
+    statement="convergence of the second stage: direction, attention and loss",
+    summary="how fast attention turns to its limit, against the bounds as printed",
+    published="none",
+    sizes={
+        "quick": {"seeds": 5, "vocabulary": 20, "steps": 10_000},
+        "small": {"seeds": 5, "vocabulary": 20, "steps": 30_000},
+        "paper": {"seeds": 5, "vocabulary": 20, "steps": 100_000},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

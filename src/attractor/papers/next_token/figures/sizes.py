@@ -1,0 +1,149 @@
+"""How long attention takes to choose, for vocabularies and sentences of several sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.next_token.two_stage import train_two_stages
+from attractor.next_token.two_stage_measures import measure_two_stages
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.next_token.runs import corpora
+from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots.roles import look, ordered_looks
+from attractor.plots.style import PAGE
+from attractor.training import normalized_gradient_descent
+
+_CHOSEN = 0.99
+"""Attention on the optimal token that counts as a choice."""
+_RATE = 0.2
+"""Step size of both stages, to be divided by the root of the dimension."""
+
+
+def _compute(request: Request) -> xr.Dataset:
+    settings = request.settings
+    vocabularies = [
+        (size, _measured(request, f"vocabulary {size}", size, (1, 2)))
+        for size in settings["vocabularies"]
+    ]
+    lengths = [
+        (length, _measured(request, f"length {length}", 20, (length - 1,)))
+        for length in settings["lengths"]
+    ]
+    return xr.Dataset(
+        {
+            f"{quantity}_by_{name}": (
+                (name, "instance"), np.stack([found[quantity] for _, found in swept])
+            )
+            for name, swept in (("vocabulary", vocabularies), ("length", lengths))
+            for quantity in ("solution_norm", "steps_to_choose")
+        },
+        {
+            "vocabulary": [size for size, _ in vocabularies],
+            "length": [length for length, _ in lengths],
+        },
+    )  # fmt: skip
+
+
+def _measured(
+    request: Request, name: str, vocabulary: int, non_optimal: tuple[int, ...]
+) -> dict[str, np.ndarray]:
+    """Norm of the solution, and time in units of ``|W*| / eta`` until attention has chosen."""
+    steps = request.settings["steps"]
+    drawn = corpora(request.seeds, request.seed, vocabulary=vocabulary, non_optimal=non_optimal)
+    request.uses(name, **{f"tokens_{i}": c.tokens for i, c in enumerate(drawn)})
+    step = normalized_gradient_descent(_RATE / vocabulary**0.5)
+    run = train_two_stages(
+        drawn,
+        steps=(900, steps),
+        optimizers=(step, step),
+        record=np.arange(0, steps + 1, max(steps // 150, 1)),
+        checkpoint=request.checkpoint(name.replace(" ", "-")),
+        progress=request.progress,
+    )
+    measured = measure_two_stages(run)
+    chosen = (measured["least_optimal_attention"] >= _CHOSEN).values
+    first = measured["step"].values[chosen.argmax(-1)].astype(float)
+    return {
+        "solution_norm": measured["solution_norm"].values,
+        "steps_to_choose": np.where(chosen.any(-1), first, np.nan),
+    }
+
+
+def _ratios(data: xr.Dataset, name: str) -> xr.DataArray:
+    """Steps times step size over the norm of the solution: distances between tokens' scores."""
+    size = data["vocabulary"] if name == "vocabulary" else 20
+    return data[f"steps_to_choose_by_{name}"] * _RATE / size**0.5 / data[f"solution_norm_by_{name}"]
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    by_size, by_length = _ratios(data, "vocabulary"), _ratios(data, "length")
+    every = np.concatenate([by_size.values.ravel(), by_length.values.ravel()])
+    return [
+        at_most("corpora whose attention has not chosen in the end", np.isnan(every).sum(), 0),
+        at_most("score gap at which attention has chosen: largest over smallest",
+                every.max() / every.min(), 2.0),
+        at_least("norm of the solution: largest over smallest mean",
+                 data["solution_norm_by_length"].mean("instance").max()
+                 / data["solution_norm_by_vocabulary"].mean("instance").min(), 1.5),
+    ]  # fmt: skip
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.7))
+    titles = {"vocabulary": "tokens in the vocabulary", "length": "longest context"}
+    for axes, (name, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+        values = data[name].values
+        for value, one in zip(values, ordered_looks(len(values)), strict=True):
+            place = {name: value}
+            size = float(value) if name == "vocabulary" else 20.0
+            axes.plot(
+                data[f"solution_norm_by_{name}"].sel(place),
+                data[f"steps_to_choose_by_{name}"].sel(place) * _RATE / size**0.5,
+                linestyle="none",
+                markersize=3.5,
+                alpha=0.8,
+                label=f"{value}",
+                **one,
+            )
+        ends = np.array([0.0, float(data[f"solution_norm_by_{name}"].max()) * 1.08])
+        gap = float(_ratios(data, name).median())
+        axes.plot(ends, gap * ends, label=rf"${gap:.1f}\,\|W^*\|$", **look("fitted"))
+        axes.set(xlim=(0, None), ylim=(0, None), xlabel=r"norm of the solution $\|W^*_{kq}\|$")
+        axes.set_ylabel(rf"$t\,\eta$ until attention is {_CHOSEN:g}")
+        axes.legend(title=title, loc="upper left")
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    ratios = [_ratios(data, name) for name in ("vocabulary", "length")]
+    low = min(float(ratio.min()) for ratio in ratios)
+    high = max(float(ratio.max()) for ratio in ratios)
+    return (
+        "How far normalized descent travels until every sentence has "
+        f"{_CHOSEN:.0%} of its attention on the token that explains its label, against the norm "
+        f"of the margin solution: {data.sizes['instance']} corpora of each size. Steps times step "
+        f"size are {low:.1f} to {high:.1f} norms of the solution, whatever the vocabulary, and a "
+        "little more for long contexts, whose many tokens a larger score gap has to outweigh; the "
+        "bounds as printed grow with the fourth power of the length."
+    )
+
+
+SIZES = PaperFigure(
+    name="next-token/sizes",
+    paper=NEXT_TOKEN,
+    statement="convergence of the second stage: dependence on the sizes of the data",
+    summary="how long attention takes to choose, for corpora of several sizes",
+    published="none",
+    sizes={
+        "quick": {"seeds": 10, "vocabularies": (10, 20), "lengths": (2, 6), "steps": 1200},
+        "small": {"seeds": 20, "vocabularies": (10, 20, 40), "lengths": (2, 4, 8), "steps": 1500},
+        "paper": {"seeds": 25, "vocabularies": (10, 20, 40, 80), "lengths": (2, 3, 4, 6, 8, 12),
+                  "steps": 3000},
+    },
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)  # fmt: skip

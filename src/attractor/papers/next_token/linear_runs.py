@@ -1,0 +1,114 @@
+"""Training of linear decoders that the figures on them are drawn from, and its four panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from attractor.margin import Solution, solve
+from attractor.next_token.linear import Contexts, decoder_problem, measure_linear, train_linear
+from attractor.papers.figure import Request
+from attractor.plots.bands import band
+from attractor.plots.roles import DASH_DOTTED, DASHED, SOLID
+from attractor.plots.style import COLORS
+from attractor.training import adam, gradient_descent, normalized_gradient_descent
+
+OPTIMIZERS = {
+    "gradient descent": gradient_descent(0.5),
+    "normalized": normalized_gradient_descent(0.01),
+    "Adam": adam(0.01, 0.9, 0.99, 1e-8),
+}
+"""The published optimizers and learning rates."""
+LOOKS: dict[str, dict[str, Any]] = {
+    "gradient descent": {"color": COLORS["orange"], "linestyle": DASHED},
+    "normalized": {"color": COLORS["blue"], "linestyle": SOLID},
+    "Adam": {"color": COLORS["green"], "linestyle": DASH_DOTTED},
+}
+_RECORDS = 60
+
+
+def solved(contexts: Contexts) -> Solution:
+    """The max-margin solutions of data sets."""
+    return solve(decoder_problem(contexts))
+
+
+def trained(
+    request: Request,
+    contexts: Contexts,
+    solution: Solution,
+    optimizers: Sequence[str],
+    **training: Any,
+) -> xr.Dataset:
+    """Trains by several optimizers and holds decoders against both limits.
+
+    Args:
+        request: What is asked for, with ``steps`` among its settings.
+        contexts: The data sets.
+        solution: Their max-margin solutions.
+        optimizers: Names of optimizers.
+        **training: Further arguments of ``train_linear``.
+
+    Returns:
+        As ``measure_linear``, with a dimension ``optimizer``.
+    """
+    steps = request.settings["steps"]
+    recorded = np.rint(np.geomspace(1, steps, _RECORDS)).astype(np.int64)
+    runs = []
+    for name in optimizers:
+        run = train_linear(
+            contexts,
+            OPTIMIZERS[name],
+            steps=steps,
+            record=np.unique(recorded),
+            seed=request.seed,
+            checkpoint=request.checkpoint(name.replace(" ", "-")),
+            progress=request.progress,
+            **training,
+        )
+        runs.append(measure_linear(run, solution))
+    joined = xr.concat(runs, xr.IndexVariable("optimizer", list(optimizers)))
+    assert isinstance(joined, xr.Dataset)
+    return joined
+
+
+def panels(axes: Sequence[Axes], data: xr.Dataset) -> None:
+    """Draws loss above the entropy, norm, direction and finite part against the step.
+
+    The first and the third have labels for a legend.
+
+    Args:
+        axes: Four of them.
+        data: What ``trained`` gives.
+    """
+    loss, norm, direction, finite = axes
+    for one in axes:
+        one.set(xscale="log", xlabel="step")
+    for one in (loss, finite):
+        one.set_yscale("log")
+    direction.axhline(1, linewidth=0.6, color=COLORS["gray"])
+    for name in data["optimizer"].values:
+        curves = data.sel(optimizer=name)
+        band(loss, curves["excess_loss"], "step", label=str(name), look=LOOKS[name])
+        band(norm, curves["norm"], "step", look=LOOKS[name])
+        band(finite, curves["relative_finite_error"], "step", look=LOOKS[name])
+        band(direction, curves["correlation_without_finite_part"], "step", look=LOOKS[name])
+        faint: Any = LOOKS[name] | {"linewidth": 0.8, "alpha": 0.7}
+        center = curves["correlation"].median(("instance", "seed"))
+        direction.plot(curves["step"], center, **faint)
+    gray: Any = {"color": COLORS["gray"], "linestyle": SOLID}
+    direction.plot([], [], label="cosine of $W - W^*$", **gray)
+    direction.plot([], [], label="cosine of $W$", linewidth=0.8, alpha=0.7, **gray)
+    norm.set_ylim(0, None)
+    loss.set_title("loss above the entropy")
+    norm.set_title(r"norm $\|W\|$")
+    direction.set_title(r"cosine with $W_{mm}$")
+    finite.set_title(r"$\|P_F W - W^*\| \; / \; \|W^*\|$")
+
+
+def last(data: xr.Dataset, name: str, optimizer: str) -> xr.DataArray:
+    """A measurement at the last step, of every trial."""
+    return data[name].sel(optimizer=optimizer).isel(step=-1)

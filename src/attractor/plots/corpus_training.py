@@ -1,0 +1,86 @@
+"""Training on a corpus, held against the directions predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attractor.plots.roles import look
+from attractor.plots.style import PAGE
+
+_SHOWN = 1e-17
+"""Smaller distances are rounding, and have no place on the axis."""
+
+
+def two_stage_figure(data: xr.Dataset) -> Figure:
+    """Both layers on their way to their directions, their losses, and the attention kept.
+
+    Args:
+        data: What ``measure_two_stages`` returns; its first instance is drawn.
+    """
+    one = data.isel(instance=0)
+    figure = Figure(figsize=(PAGE, 2.3))
+    distance, loss, attention = figure.subplots(1, 3)
+    stages = (("feed_forward_", "feed_forward_step"), ("", "step"))
+    for (prefix, along), role in zip(stages, ("feed_forward", "attention"), strict=True):
+        steps = one[along].values
+        style: Any = look(role)
+        _curve(distance, steps, one[f"{prefix}distance"].values, **style)
+        _curve(loss, steps, one[f"{prefix}loss"].values, label=_LABELS[role], **style)
+    least = one["least_optimal_attention"].values
+    attention.plot(one["step"].values, least, **look("attention"))
+    attention.set_xscale("symlog", linthresh=1)
+    attention.set_ylim(-0.03, 1.05)
+    distance.set_title("1 \N{MINUS SIGN} cosine to the solution")
+    loss.set_title("loss")
+    attention.set_title("attention on optimal\ntokens, least of all samples")
+    for axes in (distance, loss, attention):
+        axes.set_xlabel("iteration of the stage")
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
+
+
+def limits_figure(data: xr.Dataset) -> Figure:
+    """Attention on its way to a direction and to a finite part, and the loss to its floor.
+
+    Args:
+        data: What ``measure_limits`` returns; its first trial is drawn.
+    """
+    one = data.isel(instance=0, seed=0)
+    along = next(name for name in ("step", "radius") if name in one.dims)
+    steps = one[along].values
+    figure = Figure(figsize=(PAGE, 2.3))
+    distance, finite, loss = figure.subplots(1, 3)
+    _curve(distance, steps, 1 - one["correlation"].values, label="whole matrix",
+           **look("as_published"))  # fmt: skip
+    _curve(distance, steps, 1 - one["correlation_outside"].values, label="without cyclic part",
+           **look("attention"))  # fmt: skip
+    distance.set_title("1 \N{MINUS SIGN} cosine to the direction")
+    distance.legend()
+    finite.plot(steps, one["cyclic_norm"].values, label="its norm", **look("as_published"))
+    finite.plot(
+        steps, one["finite_distance"].values, label="distance from the\npredicted finite part",
+        **look("attention"),
+    )  # fmt: skip
+    finite.set_xscale("symlog", linthresh=1)
+    finite.set_ylim(bottom=0)
+    finite.set_title("part in the cyclic subspace")
+    finite.legend()
+    _curve(loss, steps, np.exp(one["log_excess"].values), **look("attention"))
+    loss.set_title("loss above its floor")
+    for axes in (distance, finite, loss):
+        axes.set_xlabel("iteration")
+    return figure
+
+
+_LABELS = {"feed_forward": "feed-forward layer (first stage)", "attention": "attention (second)"}
+
+
+def _curve(axes: Axes, steps: np.ndarray, values: np.ndarray, **style: Any) -> None:
+    """A curve on logarithmic axes; values too small for them are left out."""
+    shown = (steps > 0) & (values > _SHOWN)
+    axes.loglog(steps[shown], values[shown], **style)

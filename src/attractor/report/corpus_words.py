@@ -1,0 +1,186 @@
+"""What was found in a corpus, in plain words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attractor.errors import Status
+from attractor.next_token import CorpusStructure
+from attractor.next_token.assumptions import REALIZABILITY
+from attractor.next_token.conflicting_part import ConflictingPart
+from attractor.next_token.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
+from attractor.next_token.realizable_part import RealizablePart
+from attractor.report.page import Table
+from attractor.report.words import NEAR_RATIO, REACHED_RATIO, near_one
+
+GLOSSARY = Table(
+    ("word", "meaning"),
+    (
+        (
+            "sample",
+            "A context with the token that follows it, its label. The last token of the context "
+            "is the query: attention compares the others by it.",
+        ),
+        ("collocation", "Which token follows a token that is the whole context."),
+        (
+            "explained label",
+            "A label that the collocation gives to some token of the context. Attention has to "
+            "find that token, and the feed-forward layer says what follows it.",
+        ),
+        (
+            "order under a query",
+            "The token that explains the label comes before all other tokens of the context. A "
+            "token is optimal if it comes before some and after none, non-optimal if it comes "
+            "after some and before none, confused if both, and non-comparable if neither.",
+        ),
+        (
+            "realizable",
+            "Every token of a context has a collocation, no two the same; every label is "
+            "explained; and the orders have neither cycles nor confused tokens. Then both layers "
+            "are predicted to turn to the solutions of two margin problems.",
+        ),
+        (
+            "strongly connected component",
+            "Tokens that come before one another, directly or through others. No matrix can order "
+            "them, and training is predicted to find a finite mixture of them.",
+        ),
+    ),
+    words=True,
+)
+
+
+def contexts_sentence(structure: CorpusStructure) -> str:
+    """Says what a sample is."""
+    corpus = structure.corpus
+    length = corpus.context_length
+    what = (
+        "every token of a sentence but the first, as a label"
+        if corpus.every_prefix
+        else "every label given"
+    )
+    before = "all" if length is None else "the last one" if length == 1 else f"the last {length}"
+    return f"A sample is {what}, with {before} of the tokens before it as its context."
+
+
+def realizability_sentences(structure: CorpusStructure) -> list[str]:
+    """Says whether a corpus is realizable, and if not, what is in the way."""
+    if structure.realizable:
+        others = [
+            check.name
+            for check in structure.assumptions
+            if not check.met and check.name not in REALIZABILITY
+        ]
+        if not others:
+            return ["The corpus is realizable, and meets every other assumption of the theory."]
+        return [f"The corpus is realizable. Not met of the other assumptions: {', '.join(others)}."]
+    sentences = ["The corpus is not realizable: no attention layer can be right on all of it."]
+    for check in structure.assumptions:
+        if check.met or check.name not in REALIZABILITY:
+            continue
+        example = f" For example: {check.examples[0]}." if check.examples else ""
+        sentences.append(
+            f"Not met: {check.name}. {check.found[:1].upper()}{check.found[1:]}; "
+            f"{percent(check.share)} of the samples are in its way.{example}"
+        )
+    return sentences
+
+
+def conflicting_sentences(part: ConflictingPart) -> list[str]:
+    """Says what the theory of conflicting labels has to say, where the other has nothing."""
+    preferred = (
+        "the token that explains the label" if part.explained else "the label, a token of theirs"
+    )
+    sentences = [
+        "What covers it is the theory of graphs with cycles (Mechanics of Next Token Prediction "
+        f"with Self-Attention, arXiv 2403.08081), for {percent(part.share)} of the samples: those "
+        f"that prefer {preferred}."
+    ]
+    if not len(part.graphs.edges):
+        return [*sentences, "They state no relations, so that attention has nothing to choose."]
+    cyclic = int(part.graphs.cyclic.sum())
+    if not cyclic:
+        return [
+            *sentences,
+            f"Of their {len(part.graphs.edges):,} relations none lies on a cycle: training is "
+            "predicted to turn to a direction, with no finite part.",
+        ]
+    sentences.append(
+        f"{percent(part.cyclic_share)} of their {len(part.graphs.edges):,} relations lie on "
+        f"cycles: {len(part.components):,} strongly connected components of 2 to "
+        f"{int(part.components.max()):,} tokens, and a cyclic subspace of dimension "
+        f"{part.dimension:,} if embeddings are linearly independent. Training is predicted to turn "
+        "to a direction that prefers components to one another, and to stay finite within them."
+    )
+    return sentences
+
+
+def part_sentence(part: RealizablePart) -> str:
+    """Says how much of a corpus a realizable part is, and what was removed."""
+    removed = ", ".join(
+        f"{percent(share)} for {name}" for name, share in part.removed.items() if share
+    )
+    return (
+        f"The largest realizable part found has {percent(part.share)} of the samples, "
+        f"{part.corpus.vocabulary_size:,} tokens"
+        + (f"; removed one after another: {removed}." if removed else ".")
+    )
+
+
+def training_sentences(trained: TrainedCorpus) -> list[str]:
+    """Says where training went."""
+    found = trained.summary
+    every = (
+        "all of them"
+        if found["share"] > 1 - 1e-12
+        else f"the most frequent, {percent(found['share'])} by weight"
+    )
+    amount = f"{found['samples']:,} different samples ({every})"
+    if trained.kind == TWO_STAGES:
+        return [
+            f"Trained in two stages of {found['steps']:,} steps on {amount}.",
+            *(_direction(name, found[name]) for name in ("feed_forward", "attention")),
+            "In every sample the tokens that explain the label end with an attention of "
+            f"{near_one(found['least_optimal_attention'])} or more.",
+        ]
+    assert trained.kind == CONFLICTING
+    outside = {"status": found["status"], "correlation": found["correlation_outside"]}
+    return [
+        f"Trained on conflicting labels, {found['steps']:,} steps of length "
+        f"{found['step_length']:g} on {amount}.",
+        f"{_direction('attention', outside)} The part in the cyclic subspace is left out there.",
+        f"In the cyclic subspace, of dimension {found['cyclic_dimension']:,}, the matrix is "
+        f"{_short(found['finite_distance'])} away from the finite part predicted, whose norm is "
+        f"{_short(found['finite_norm'])}; steps of constant length keep it off by about half of "
+        "one. The loss cannot go below {_short(found['loss_floor'])}. "
+        f"Attention gives {percent(found['mass'])} to the components of the preferred tokens.",
+    ]
+
+
+def percent(share: float | None) -> str:
+    """A share in percent, with three digits."""
+    return "-" if share is None else f"{100 * share:.3g} %"
+
+
+def _direction(layer: str, found: dict[str, Any]) -> str:
+    name = layer.replace("_", "-")
+    name = "Attention" if name == "attention" else f"The {name} layer"
+    correlation = found["correlation"]
+    if found["status"] != str(Status.OPTIMAL):
+        return (
+            f"{name} has no direction to turn to: with these embeddings the margin problem is "
+            f"{found['status']}."
+        )
+    if correlation is None:
+        return f"{name} has not moved, or has no direction to turn to."
+    got = (
+        "points where it is predicted to"
+        if correlation >= REACHED_RATIO
+        else "is on its way to where it is predicted to point"
+        if correlation >= NEAR_RATIO
+        else "does not point where it is predicted to yet"
+    )
+    return f"{name} {got}: its correlation with the solution is {near_one(correlation)}."
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from attractor.errors import InvalidInputError
+from attractor.next_token.linear import (
+    compatibility,
+    planar_contexts,
+    random_contexts,
+    separability,
+)
+
+
+def test_random_contexts_are_as_described():
+    contexts = random_contexts(20)
+    assert contexts.embeddings.shape == (20, 50, 60)
+    assert (contexts.support.sum(-1) == 6).all() and contexts.classes == 10
+    assert np.mean(contexts.entropy) == pytest.approx(1.45, abs=0.02)
+    assert contexts.embeddings.std() == pytest.approx(1, abs=0.01)
+    assert contexts.support.mean((0, 1)) == pytest.approx(0.6, abs=0.06)
+
+
+def test_instances_do_not_depend_on_how_many_there_are():
+    many, few = random_contexts(3, seed=4), random_contexts(2, seed=4)
+    np.testing.assert_array_equal(many.embeddings[:2], few.embeddings)
+    np.testing.assert_array_equal(many.probabilities[:2], few.probabilities)
+    assert (many.embeddings[0] != many.embeddings[1]).all()
+    assert (random_contexts(seed=5).embeddings != random_contexts(seed=4).embeddings).all()
+
+
+def test_planar_contexts_are_separable_and_say_how_many_were_not():
+    """One token follows one context, the others two each, and two tokens the same two."""
+    rejected = []
+    for seed in range(6):
+        contexts, misses = planar_contexts(seed=seed)
+        rejected.append(misses)
+        assert contexts.dimension == 2 and (contexts.support.sum(-1) == 3).all()
+        assert sorted(contexts.support.sum(0)) == [1, 2, 2, 2, 2]
+        patterns = {tuple(pattern) for pattern in contexts.support.T}
+        assert len(patterns) == 4
+        assert separability(contexts).separable and compatibility(contexts).compatible
+    assert sum(rejected) > 0
+    again = planar_contexts(seed=5)
+    np.testing.assert_array_equal(again.contexts.embeddings, contexts.embeddings)
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ("instances", {"instances": 0}),
+        ("contexts", {"contexts": 0}),
+        ("dimension", {"dimension": 1.5}),
+        ("classes", {"classes": 1}),
+        ("support", {"support": 11}),
+        ("seed", {"seed": -1}),
+    ],
+)
+def test_bad_arguments_are_named(argument, change):
+    with pytest.raises(InvalidInputError, match=f"^{argument}: "):
+        random_contexts(**change)

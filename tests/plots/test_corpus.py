@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from attractor import plots
+from attractor.errors import InvalidInputError
+from attractor.next_token import Collocation, Corpus, corpus_structure
+from attractor.plots.collocation import chains
+from attractor.plots.layers import layout
+from attractor.plots.orders import largest, layers_of
+
+SENTENCES = ["SVOP", "VOP", "OPP", "PSV"]
+
+
+@pytest.fixture
+def structure():
+    return corpus_structure(Corpus.from_sentences(SENTENCES))
+
+
+@pytest.fixture
+def cyclic():
+    """Under q: c before the component {a, b}, which comes before d; d and q before none."""
+    contexts = ["cabq", "abq", "abdq", "bq"]
+    corpus = Corpus.from_samples(contexts, "caba", "abcdq")
+    return corpus_structure(corpus).priorities
+
+
+def words(axes):
+    return {text.get_text(): np.array(text.get_position()) for text in axes.texts}
+
+
+def overlaps(axes):
+    boxes = [patch.get_extents() for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+    return any(
+        boxes[i].shrunk(0.98, 0.98).overlaps(boxes[j]) for i in range(len(boxes)) for j in range(i)
+    )
+
+
+def test_optimal_tokens_stand_above_those_they_come_before(structure, tmp_path):
+    with plots.style():
+        figure = plots.orders_figure(structure.orders)
+        plots.save_figure(figure, tmp_path, "orders")
+    names = structure.corpus.vocabulary
+    assert len(figure.axes) == 4
+    for axes in figure.axes:
+        place = words(axes)
+        relations = structure.orders.of(int(axes.get_label()))
+        for before, after in relations:
+            assert place[names[before]][1] > place[names[after]][1]
+        arrows = [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
+        assert len(arrows) == len(relations)
+        assert not overlaps(axes)
+    assert (tmp_path / "orders.png").stat().st_size > 5000
+
+
+def test_a_component_shares_a_layer_and_its_arrows_stand_out(cyclic):
+    q = cyclic.vocabulary.index("q")
+    layers = layers_of(cyclic, q)
+    assert [{cyclic.vocabulary[token] for token in layer} for layer in layers.tokens] == [
+        {"c"}, {"a", "b"}, {"d", "q"},
+    ]  # fmt: skip
+    with plots.style():
+        (axes,) = plots.priority_figure(cyclic, [q]).axes
+    colors = [
+        to_hex(patch.get_edgecolor())
+        for patch in axes.patches
+        if isinstance(patch, FancyArrowPatch)
+    ]
+    orange = plots.ROLES["cyclic"].color.lower()
+    assert colors.count(orange) == int(cyclic.cyclic.sum()) == 2
+    assert len(colors) == len(cyclic.edges)
+
+
+def test_queries_with_cycles_come_first():
+    corpus = Corpus.from_samples(
+        ["abq", "abq", "abcder", "zs"], "abaz", "abcdeqrsz"
+    )  # fmt: skip
+    graphs = corpus_structure(corpus).priorities
+    assert [graphs.vocabulary[query] for query in largest(graphs)] == ["q", "r", "s"]
+    with pytest.raises(InvalidInputError, match="queries"):
+        plots.priority_figure(graphs, [])
+
+
+def test_layers_of_many_long_words_say_how_many_are_left_out(tmp_path):
+    words_ = [f"extraordinarily-long-{number}" for number in range(30)]
+    corpus = Corpus.from_samples([[*words_, "best", "query"]], ["best"])
+    with plots.style():
+        figure = plots.priority_figure(corpus_structure(corpus).priorities)
+        plots.save_figure(figure, tmp_path, "many")
+    (axes,) = figure.axes
+    texts = [text.get_text() for text in axes.texts]
+    shown = sum(text.startswith("extra") for text in texts) + ("query" in texts)
+    assert f"+{31 - shown} more" in texts and shown >= 2
+    assert max(map(len, texts)) <= 14
+    assert not overlaps(axes)
+    wide = axes.get_xlim()[1]
+    assert all(
+        0 <= patch.get_x() and patch.get_x() + patch.get_width() <= wide
+        for patch in axes.patches
+        if isinstance(patch, FancyBboxPatch)
+    )
+
+
+def test_words_of_any_kind_are_drawn_as_they_are(tmp_path):
+    odd = ["$x$", "a_b", "\N{GREEK SMALL LETTER ALPHA}", "$", "%", "<b>"]
+    structure = corpus_structure(Corpus.from_sentences([[*odd, odd[0]]], context_length=2))
+    with plots.style():
+        figure = plots.priority_figure(structure.priorities)
+        plots.save_figure(figure, tmp_path, "odd")
+        plots.save_figure(plots.collocation_figure(structure.collocation), tmp_path, "chains")
+    drawn = {text.get_text() for axes in figure.axes for text in axes.texts}
+    assert drawn <= set(odd) and len(drawn) > 3
+
+
+def test_layers_lie_an_equal_way_apart():
+    placed = layout([[], [], []], 2.0)
+    assert placed.boxes == [[], [], []] and placed.height > 1
+
+
+@pytest.mark.parametrize(
+    ("followers", "expected"),
+    [
+        ([1, 2, 0, 3], [([0, 1, 2], 0, True), ([3], 3, True)]),
+        ([1, 2, -1, 2], [([0, 1, 2], None, False), ([3], 2, False)]),
+        ([1, 2, 1, -1], [([0, 1, 2], 1, False)]),
+        ([-1, -1], []),
+    ],
+)
+def test_chains_hold_every_token_once(followers, expected):
+    names = tuple("abcd"[: len(followers)])
+    found = chains(Collocation(np.array(followers), np.zeros(0, int), names))
+    assert [tuple(chain) for chain in found] == expected
+
+
+def test_random_collocations_are_drawn_without_overlap(rng):
+    for size in (1, 12, 200):
+        found = Collocation(
+            rng.integers(-1, size, size), np.zeros(0, int), tuple(f"w{i}" for i in range(size))
+        )
+        own = [token for chain in chains(found) for token in chain.tokens]
+        assert len(own) == len(set(own)) >= (found.next_token >= 0).sum()
+        if not len(own):
+            continue
+        with plots.style():
+            (axes,) = plots.collocation_figure(found, width=plots.COLUMN).axes
+        assert not overlaps(axes)
+        if size == 200:
+            assert any("more tokens" in text.get_text() for text in axes.texts)
+
+
+def test_the_map_of_classes_has_a_cell_for_every_token(structure):
+    with plots.style():
+        figure = plots.class_map_figure(structure.orders)
+    (axes,) = figure.axes
+    (image,) = axes.images
+    assert image.get_array().shape == (4, 4)
+    colors = plots.ROLES
+    names = structure.corpus.vocabulary
+    for query, token, role in (("S", "S", "optimal"), ("O", "V", "non_optimal"),
+                               ("V", "P", "non_comparable")):  # fmt: skip
+        value = image.get_array()[names.index(query), names.index(token)]
+        assert to_hex(image.cmap(image.norm(value))) == colors[role].color.lower()
+
+
+def test_bars_are_as_long_as_the_shares(cyclic):
+    corpus = Corpus.from_sentences([["a", "b", "c"], ["a", "c", "b"]])
+    checks = corpus_structure(corpus).assumptions
+    with plots.style():
+        (axes,) = plots.assumptions_figure(checks).axes
+    assert [bar.get_width() for bar in axes.patches] == [check.share for check in checks]
+    said = [text.get_text() for text in axes.texts]
+    assert [word == "met" for word in said] == [check.met for check in checks]
