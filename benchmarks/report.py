@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attractor.storage import atomic_file
 from benchmarks import (
+    corpus_structure,
     exact_gradient,
     frobenius_methods,
     geometries,
@@ -34,6 +35,7 @@ def main() -> None:
         optimizers,
         paper_suites,
         next_token_training,
+        corpus_structure,
         throughput,
         geometries,
         large_problems,

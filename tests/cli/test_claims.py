@@ -54,6 +54,47 @@ def test_a_counterexample_is_a_file_that_check_reads(run_json, elsewhere, tmp_pa
     assert "did not reach the predicted tokens" in " ".join(result.stderr.split())
 
 
+def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_path, monkeypatch):
+    import attractor.papers.registry as registry
+    from attractor.papers.next_token.data import missing_relations
+
+    name = "next-token/closed-form"
+    few = {each: registry.get_claim(each) for each in (CLAIM, name)}
+    monkeypatch.setattr(registry, "all_claims", lambda paper=None: few)
+    missing_relations().save(tmp_path / "corpus.npz")
+    found, result = run_json("claims", "--data", "corpus.npz", "--out", "report")
+    assert result.exit_code == 0, result.stderr
+    assert list(found["claims"]) == [name] and found["left_out"] == [CLAIM]
+    assert found["claims"][name]["outcome"] == "fails"
+    (table,) = found["hypotheses"]
+    assert not table["hypotheses"]["complete orders"]["met"]
+    words = " ".join(result.stderr.split())
+    assert "1 claims, which speak of no corpus" in words
+    assert "`attractor corpus` reads it" in words
+    file = tmp_path / "report" / found["claims"][name]["counterexample"]["file"]
+    read, result = run_json("corpus", file, "--out", "structure")
+    assert result.exit_code == 0, result.stderr
+    assert read["exit_code"] == 0
+    again, _ = run_json("reproduce", "report/claims.json", "--data", "corpus.npz")
+    assert again["same"] and again["changed"] == []
+
+
+def test_text_will_do_for_a_corpus(run_json, tmp_path):
+    (tmp_path / "corpus.txt").write_text("S V O P\nV O P\nO P P\nP S V\n")
+    found, result = run_json("claims", "next-token/closed-form", "--data", "corpus.txt")
+    assert result.exit_code == 0, result.stderr
+    assert found["claims"]["next-token/closed-form"]["outcome"] == "holds"
+    (tmp_path / "other.txt").write_text("a b a\nb a a\na a b\n")
+    found, result = run_json("claims", "next-token/closed-form", "--data", "other.txt")
+    assert found["claims"]["next-token/closed-form"]["outcome"] == "assumption not met"
+
+
+def test_a_claim_is_not_checked_on_another_kind_of_file(run_json, elsewhere):
+    found, result = run_json("claims", "next-token/closed-form", "--data", elsewhere)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert found["error"]["argument"] == "data" and "corpus" in found["error"]["message"]
+
+
 def test_says_which_hypotheses_a_file_meets(run_json, elsewhere, monkeypatch):
     import attractor.papers.registry as registry
 

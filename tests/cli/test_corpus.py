@@ -63,7 +63,7 @@ def test_trains_both_layers_to_where_they_are_predicted(run_json, realizable, tm
 def test_a_report_comes_out_the_same(run_json, realizable):
     run_json("corpus", realizable, "--context", 2, "--out", "report")
     _, result = run_json("reproduce", "report/summary.json")
-    assert result.exit_code == ExitCode.BAD_INPUT and "made from a corpus" in result.stderr
+    assert result.exit_code == ExitCode.BAD_INPUT and "error: data:" in result.stderr
     again, result = run_json("reproduce", "report/orders.svg", "--data", realizable)
     assert result.exit_code == 0, result.stderr
     assert again["same"] and again["name"] == "corpus" and not again["changed"]

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -171,3 +172,49 @@ def test_bars_are_as_long_as_the_shares(cyclic):
     assert [bar.get_width() for bar in axes.patches] == [check.share for check in checks]
     said = [text.get_text() for text in axes.texts]
     assert [word == "met" for word in said] == [check.met for check in checks]
+
+
+def test_curves_leave_out_what_has_no_place_on_their_axes():
+    steps = np.array([0, 1, 10, 100])
+    falling = np.array([[0.5, 0.1, 1e-3, 0.0]])
+    along, late = ("instance", "step"), ("instance", "feed_forward_step")
+    data = xr.Dataset(
+        {
+            "distance": (along, falling),
+            "loss": (along, falling),
+            "least_optimal_attention": (along, 1 - falling),
+            "feed_forward_distance": (late, np.zeros((1, 4))),
+            "feed_forward_loss": (late, falling),
+        },
+        {"step": steps, "feed_forward_step": steps},
+    )
+    with plots.style():
+        figure = plots.two_stage_figure(data)
+    distance, _, attention = figure.axes
+    exact, curve = distance.lines
+    assert not len(exact.get_xdata()) and curve.get_xdata().tolist() == [1, 10]
+    assert attention.lines[0].get_ydata().tolist() == (1 - falling[0]).tolist()
+    assert len(figure.legends[0].get_texts()) == 2
+
+
+def test_limits_show_the_floor_and_the_finite_part():
+    steps = np.array([0, 1, 10, 100])
+    falling = np.array([0.5, 0.1, 1e-3, 1e-4])
+    names = {
+        "correlation": 1 - falling,
+        "correlation_outside": 1 - falling**2,
+        "cyclic_norm": 1 - falling,
+        "finite_distance": falling,
+        "log_excess": np.log(falling),
+    }
+    dims = ("instance", "seed", "step")
+    data = xr.Dataset(
+        {name: (dims, values[None, None]) for name, values in names.items()}, {"step": steps}
+    )
+    with plots.style():
+        figure = plots.limits_figure(data)
+    whole, outside = figure.axes[0].lines
+    np.testing.assert_allclose(whole.get_ydata(), falling[1:])
+    np.testing.assert_allclose(outside.get_ydata(), falling[1:] ** 2)
+    assert figure.axes[1].get_ylim()[1] > 1.2  # room for the legend above the curves
+    np.testing.assert_allclose(figure.axes[2].lines[0].get_ydata(), falling[1:])

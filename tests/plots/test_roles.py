@@ -16,6 +16,8 @@ TOGETHER = [
     ("measured", "predicted"),
     ("measured", "fitted"),
     ("logistic", "exponential", "linear"),
+    ("optimal", "confused", "non_optimal", "non_comparable"),
+    ("feed_forward", "attention"),
     ("l_1.1", "l_1.75", "l_2", "l_3"),
     ("l_1", "l_1.5", "l_2", "l_4", "l_inf"),
 ]

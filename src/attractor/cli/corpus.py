@@ -12,6 +12,7 @@ from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
 from attractor.files import CORPUS_LAYOUT, LoadedCorpus, load_corpus
 from attractor.next_token import Corpus
+from attractor.next_token.linear_view import linear_view
 from attractor.next_token.realizable_part import RealizablePart, realizable_part
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
 from attractor.storage import check_replaceable
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
 STEPS = 900
 """Steps of each stage, as published."""
-LARGEST_FOR_PART = 1_000_000
-"""Samples of the largest corpus in which a realizable part is looked for."""
+LARGEST = 1_000_000
+"""Samples of the largest corpus in which more than its structure is looked for."""
+CONTEXT_DIMENSION = 16
+"""Dimension of the vectors of contexts, where none is given with --embedding."""
 
 _WIDTH = max(map(len, CORPUS_LAYOUT))
 _SHAPES = max(len(shape) for shape, _ in CORPUS_LAYOUT.values())
@@ -92,6 +95,9 @@ def corpus(
         if not structure.realizable:
             report.conflicting = conflicting_part(whole, structure.collocation)
             report.part = _part(whole, report.notices)
+        if len(whole.positions) <= LARGEST:
+            dimension = embedding and parse_embedding(embedding)
+            report.linear = linear_view(whole, dimension or CONTEXT_DIMENSION, seed)
         if train:
             _train(report, steps, current)
         current.say(*report.findings(), *report.notices)
@@ -125,7 +131,7 @@ def _embeddings(loaded: LoadedCorpus, name: str | None, seed: int) -> Vocabulary
 def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
     """A realizable part, or a notice that says why none was looked for."""
     try:
-        if len(whole.positions) > LARGEST_FOR_PART:
+        if len(whole.positions) > LARGEST:
             raise InvalidInputError(
                 "corpus", f"it has {len(whole.positions):,} samples", "Give a part of it"
             )

@@ -71,7 +71,7 @@ class CorpusCase(DataSet):
         """What a case holds, by name, for hashing."""
         corpus = self.corpus
         found = {
-            "tokens": corpus.tokens,
+            "corpus": corpus.tokens,
             "starts": corpus.starts,
             "counts": corpus.counts,
             "vocabulary": np.array(corpus.vocabulary, dtype=np.str_),

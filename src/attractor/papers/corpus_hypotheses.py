@@ -11,6 +11,8 @@ from attractor.papers.corpus_case import CorpusCase
 
 
 def _realizable(case: CorpusCase) -> Check:
+    if case.corpus.vocabulary_size < 2:
+        return Check(False, "the vocabulary has a single token")
     for check in case.structure.assumptions:
         if check.name in REALIZABILITY and not check.met:
             return Check(False, f"{check.name}: {check.found}")

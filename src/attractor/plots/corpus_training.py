@@ -67,9 +67,9 @@ def limits_figure(data: xr.Dataset) -> Figure:
         **look("attention"),
     )  # fmt: skip
     finite.set_xscale("symlog", linthresh=1)
-    finite.set_ylim(bottom=0)
+    finite.set_ylim(0, 1.5 * finite.get_ylim()[1])
     finite.set_title("part in the cyclic subspace")
-    finite.legend()
+    finite.legend(loc="upper center")
     _curve(loss, steps, np.exp(one["log_excess"].values), **look("attention"))
     loss.set_title("loss above its floor")
     for axes in (distance, finite, loss):

@@ -14,14 +14,18 @@ from attractor import plots
 from attractor.next_token import CorpusStructure
 from attractor.next_token.conflicting_part import ConflictingPart
 from attractor.next_token.corpus_training import TWO_STAGES, TrainedCorpus
+from attractor.next_token.linear_view import LinearView
 from attractor.next_token.realizable_part import RealizablePart
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.plots.corpus import MOST_TOKENS
 from attractor.provenance import Provenance, embed_all
 from attractor.report.corpus_words import (
     GLOSSARY,
+    collocation_sentence,
     conflicting_sentences,
     contexts_sentence,
+    linear_sentences,
+    orders_sentence,
     part_sentence,
     percent,
     realizability_sentences,
@@ -76,6 +80,7 @@ class CorpusReport:
         notices: What else there is to tell, in a sentence each.
         conflicting: The part with conflicting labels, of a corpus that is not realizable.
         part: A realizable part of it, or None.
+        linear: The corpus as a linear decoder sees it, or None.
         trained: What was trained.
     """
 
@@ -84,6 +89,7 @@ class CorpusReport:
     notices: list[str] = dataclasses.field(default_factory=list)
     conflicting: ConflictingPart | None = None
     part: RealizablePart | None = None
+    linear: LinearView | None = None
     trained: list[TrainedCorpus] = dataclasses.field(default_factory=list)
 
     def findings(self) -> list[str]:
@@ -94,6 +100,8 @@ class CorpusReport:
             found += conflicting_sentences(self.conflicting)
         if self.part is not None:
             found.append(part_sentence(self.part))
+        if self.linear is not None:
+            found += linear_sentences(self.linear)
         for trained in self.trained:
             found += training_sentences(trained)
         return found
@@ -117,6 +125,8 @@ class CorpusReport:
                 "vocabulary": self.part.corpus.vocabulary_size,
                 "removed": self.part.removed,
             }
+        if self.linear is not None:
+            found["linear"] = self.linear.summary()
         if self.trained:
             found["training"] = [trained.summary for trained in self.trained]
         return found
@@ -190,11 +200,13 @@ def _structure(structure: CorpusStructure, suffix: str, folder: Path) -> list[Se
     if (found.next_token >= 0).any():
         figure = dataclasses.replace(COLLOCATION, name=f"{COLLOCATION.name}{suffix}")
         plots.save_figure(plots.collocation_figure(found), folder, figure.name)
-        sections.append(Section(f"The collocation{of}", [f"{found!r}."], figure=figure))
+        sections.append(
+            Section(f"The collocation{of}", [collocation_sentence(structure)], figure=figure)
+        )
     if len(orders.edges):
         figure = dataclasses.replace(ORDERS, name=f"{ORDERS.name}{suffix}")
         plots.save_figure(plots.orders_figure(orders), folder, figure.name)
-        sections.append(Section(f"The orders{of}", [f"{orders!r}."], figure=figure))
+        sections.append(Section(f"The orders{of}", [orders_sentence(structure)], figure=figure))
         if orders.size <= MOST_TOKENS:
             figure = dataclasses.replace(CLASSES, name=f"{CLASSES.name}{suffix}")
             plots.save_figure(plots.class_map_figure(orders), folder, figure.name)

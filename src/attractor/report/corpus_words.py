@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from attractor.errors import Status
 from attractor.next_token import CorpusStructure
 from attractor.next_token.assumptions import REALIZABILITY
 from attractor.next_token.conflicting_part import ConflictingPart
 from attractor.next_token.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
+from attractor.next_token.linear_view import LinearView
 from attractor.next_token.realizable_part import RealizablePart
 from attractor.report.page import Table
 from attractor.report.words import NEAR_RATIO, REACHED_RATIO, near_one
@@ -73,7 +76,7 @@ def realizability_sentences(structure: CorpusStructure) -> list[str]:
         if not others:
             return ["The corpus is realizable, and meets every other assumption of the theory."]
         return [f"The corpus is realizable. Not met of the other assumptions: {', '.join(others)}."]
-    sentences = ["The corpus is not realizable: no attention layer can be right on all of it."]
+    sentences = ["The corpus is not realizable: what theory says of both layers does not cover it."]
     for check in structure.assumptions:
         if check.met or check.name not in REALIZABILITY:
             continue
@@ -87,13 +90,15 @@ def realizability_sentences(structure: CorpusStructure) -> list[str]:
 
 def conflicting_sentences(part: ConflictingPart) -> list[str]:
     """Says what the theory of conflicting labels has to say, where the other has nothing."""
-    preferred = (
-        "the token that explains the label" if part.explained else "the label, a token of theirs"
+    which = (
+        "those whose context holds the token that explains the label"
+        if part.explained
+        else "those whose label is a token of their own context"
     )
     sentences = [
         "What covers it is the theory of graphs with cycles (Mechanics of Next Token Prediction "
-        f"with Self-Attention, arXiv 2403.08081), for {percent(part.share)} of the samples: those "
-        f"that prefer {preferred}."
+        f"with Self-Attention, arXiv 2403.08081), for {percent(part.share)} of the samples: "
+        f"{which}, which is the token they prefer."
     ]
     if not len(part.graphs.edges):
         return [*sentences, "They state no relations, so that attention has nothing to choose."]
@@ -112,6 +117,46 @@ def conflicting_sentences(part: ConflictingPart) -> list[str]:
         "to a direction that prefers components to one another, and to stay finite within them."
     )
     return sentences
+
+
+def collocation_sentence(structure: CorpusStructure) -> str:
+    """Says which tokens have a collocation."""
+    found = structure.collocation
+    parts = [
+        f"{int((found.next_token >= 0).sum()):,} of {len(found.next_token):,} tokens have one",
+        f"{len(found.conflicts):,} stand alone with several labels",
+        f"{len(found.missing):,} never stand alone",
+        f"{len(found.shared):,} follow more than one token",
+    ]
+    return f"{'; '.join(parts)}."
+
+
+def orders_sentence(structure: CorpusStructure) -> str:
+    """Says how much is ordered, and counts tokens of every class over all queries."""
+    orders = structure.orders
+    queries = len(np.unique(orders.edges[:, 0]))
+    return (
+        f"{len(orders.edges):,} relations under {queries:,} queries, {int(orders.cyclic.sum()):,} "
+        f"of them on cycles; over all queries {len(orders.optimal):,} optimal, "
+        f"{len(orders.confused):,} confused and {len(orders.non_optimal):,} non-optimal tokens."
+    )
+
+
+def linear_sentences(view: LinearView) -> list[str]:
+    """Says what a linear decoder on vectors of whole contexts can do."""
+    kind = "unit" if view.contexts <= view.dimension else "random"
+    separable = {True: "separable", False: "not separable", None: "perhaps separable, or not"}
+    return [
+        f"Of {view.contexts:,} different contexts those with {percent(view.certain)} of the "
+        f"samples are always followed by the same token. On average over samples the number of "
+        f"different tokens that follow is {view.followers:.4g}. The entropy of the next token is "
+        f"{view.entropy:.4g}; no cross-entropy can go below it.",
+        f"For a linear decoder on {kind} vectors of {view.dimension:,} dimensions, one for each "
+        f"context, the {view.taken:,} most frequent contexts ({percent(view.share)} of the "
+        f"samples) are {separable[view.separable]}, and their log-odds are "
+        f"{'' if view.compatible else 'not '}compatible (Implicit Optimization Bias of Next-token "
+        "Prediction in Linear Models, arXiv 2402.18551).",
+    ]
 
 
 def part_sentence(part: RealizablePart) -> str:
@@ -144,20 +189,27 @@ def training_sentences(trained: TrainedCorpus) -> list[str]:
         ]
     assert trained.kind == CONFLICTING
     outside = {"status": found["status"], "correlation": found["correlation_outside"]}
-    return [
+    sentences = [
         f"Trained on conflicting labels, {found['steps']:,} steps of length "
         f"{found['step_length']:g} on {amount}.",
         f"{_direction('attention', outside)} The part in the cyclic subspace is left out there.",
+    ]
+    if found["status"] != str(Status.OPTIMAL):
+        return [*sentences, "Without a direction no finite part is predicted either."]
+    return [
+        *sentences,
         f"In the cyclic subspace, of dimension {found['cyclic_dimension']:,}, the matrix is "
         f"{_short(found['finite_distance'])} away from the finite part predicted, whose norm is "
         f"{_short(found['finite_norm'])}; steps of constant length keep it off by about half of "
-        "one. The loss cannot go below {_short(found['loss_floor'])}. "
+        f"one. The loss cannot go below {_short(found['loss_floor'])}. "
         f"Attention gives {percent(found['mass'])} to the components of the preferred tokens.",
     ]
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with three digits."""
+    """A share in percent, with three digits; one that is not quite all of it says so."""
+    if share is not None and 0.9995 <= share < 1 - 1e-12:
+        return "over 99.9 %"
     return "-" if share is None else f"{100 * share:.3g} %"
 
 

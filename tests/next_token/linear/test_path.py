@@ -107,3 +107,14 @@ def test_incompatible_contexts_tend_to_the_least_loss_within_supports():
 def test_bad_arguments_are_named(argument, given, options):
     with pytest.raises(InvalidInputError, match=f"^{argument}: "):
         linear_regularization_path(given, **options)
+
+
+def test_a_path_that_is_lost_says_so():
+    """Beyond the finite part, of norm 30, lambda falls to e^-100000 within a radius of two."""
+    contexts = Contexts([[200.0, 0], [0, 0.02]], [[1, 0], [0.3, 0.7]])
+    path = linear_regularization_path(contexts, radii=[1, 10, 1e3])
+    optimality = path.data["optimality"].squeeze().to_numpy()
+    assert (optimality[:2] < 1e-8).all() and optimality[2] == np.inf
+    lost = np.isnan(path.data["W"].squeeze()).all(("row", "column"))
+    np.testing.assert_array_equal(lost, [False, False, True])
+    assert "1 unconverged" in repr(path)

@@ -123,7 +123,8 @@ class Contexts:
     def entropy(self) -> Float[np.ndarray, "*instances"]:
         """``H = - sum_j pi_j sum_z p_jz log p_jz``: the infimum the loss cannot go below."""
         logs = np.log(np.where(self.support, self.probabilities, 1.0))
-        return np.asarray(-(self.frequencies * (self.probabilities * logs).sum(-1)).sum(-1)) + 0.0
+        entropy = -(self.frequencies * (self.probabilities * logs).sum(-1)).sum(-1)
+        return np.asarray(entropy + 0.0)  # no negative zero
 
     @property
     def instances(self) -> int | None:

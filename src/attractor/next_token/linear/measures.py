@@ -100,7 +100,7 @@ def _matrices(
     return array.reshape(-1, *one)
 
 
-def _cosine(W: Float[np.ndarray, "*batch V d"], other: Float[np.ndarray, "*batch V d"]) -> Any:
+def _cosine(W: Float[np.ndarray, "*batch V d"], other: Float[np.ndarray, "*all V d"]) -> Any:
     lengths = np.linalg.norm(W, axis=(-1, -2)) * np.linalg.norm(other, axis=(-1, -2))
     product = (W * other).sum((-1, -2))
     return product / np.where(lengths > 0, lengths, np.nan)

@@ -26,10 +26,12 @@ _FACTOR = 2.0
 """Largest ratio of a radius to the one before, on the way to those asked for."""
 _SMALL = 0.1
 """Range of logits below which the loss is all but linear."""
-_STEPS = 60
+_STEPS = 400
 _HALVINGS = 6
-_SETTLED = 1e-11
-"""Length of a Newton step, relative to the radius, below which none is taken any more."""
+_NEAR = 1e-2
+"""Range of logits of a Newton step below which the next one is far shorter, but for rounding."""
+_ARRIVED = 1e-5
+"""Relative length of a Newton step that is left below which the next radius can be tried."""
 _DESCRIPTIONS = {
     "log_multiplier": "logarithm of the multiplier of the ball: minus the gradient over W",
     "optimality": "relative length of the Newton step that is left",
@@ -81,6 +83,8 @@ def linear_regularization_path(
         over B of the Newton step that is left, which tells of F, too, and the relative change of
         log lambda that goes with it. In F the gradient is a difference of probabilities of
         ordinary size, whose rounding exceeds small lambda. ``steps_taken`` counts Newton steps.
+        Where embeddings differ in length by orders of magnitude, Newton's method may lose the
+        path: everything is NaN from there on, and ``optimality`` infinite.
 
     Raises:
         InvalidInputError: If an argument cannot be used, a data set is not separable, or a decoder
@@ -144,11 +148,13 @@ def _follow(coordinates: PathCoordinates, radii: Float[np.ndarray, "radius"]) ->
     before, last = zero, _correct(coordinates, start, radius)
     for target in radii:
         steps = 0
-        while last.radius < target:
+        while last.radius < target and last.optimality <= _ARRIVED:
             radius = min(_FACTOR * last.radius, float(target))
             point = _reach(coordinates, before, last, radius, _HALVINGS)
             steps += point.steps
             before, last = last, point
+        if last.optimality > _ARRIVED:  # lost, and with it all that lies beyond
+            last = last._replace(a=np.nan * a, b=np.nan * b, optimality=np.inf)
         yield last._replace(steps=steps)
 
 
@@ -157,11 +163,14 @@ def _reach(
 ) -> _Point:
     """The minimizer at a radius, by way of one between where Newton's method fails."""
     point = _correct(coordinates, _predict(before, last, radius), radius)
-    if point.optimality <= np.sqrt(_SETTLED) or not halvings:
+    if point.optimality <= _ARRIVED or not halvings:
         return point
     middle = _reach(coordinates, before, last, np.sqrt(last.radius * radius), halvings - 1)
+    steps = point.steps + middle.steps
+    if middle.optimality > _ARRIVED:
+        return middle._replace(steps=steps)
     found = _reach(coordinates, last, middle, radius, halvings - 1)
-    return found._replace(steps=point.steps + middle.steps + found.steps)
+    return found._replace(steps=steps + found.steps)
 
 
 def _predict(before: _Point, last: _Point, radius: float) -> _Point:
@@ -173,15 +182,15 @@ def _predict(before: _Point, last: _Point, radius: float) -> _Point:
     return _Point(radius, a, b, last.log_multiplier + share * rise, np.inf, np.inf, 0)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of points too far off, which are given up
 def _correct(coordinates: PathCoordinates, start: _Point, radius: float) -> _Point:
     """Newton's method for a point and the multiplier that puts it on the sphere."""
     a, b, log_multiplier = start.a, start.b, start.log_multiplier
     best = start._replace(radius=radius)
     for step in range(_STEPS):
         try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = coordinates.step(a, b, log_multiplier)
-        except (np.linalg.LinAlgError, ValueError):  # too far away for numbers to hold it
+            found = coordinates.step(a, b, log_multiplier)
+        except (np.linalg.LinAlgError, ValueError):
             return best._replace(steps=step)
         whole = coordinates.finite + a
         growth = float(whole @ found.moved_inside + b @ found.moved_outside)
@@ -193,10 +202,12 @@ def _correct(coordinates: PathCoordinates, start: _Point, radius: float) -> _Poi
         to_b = found.outside + change * found.moved_outside
         moved = float(np.hypot(np.linalg.norm(to_a), np.linalg.norm(to_b))) / radius
         left = max(moved, abs(change) / max(1.0, abs(log_multiplier)))
-        if left <= _SETTLED and left > best.optimality / 2:
+        if not np.isfinite(left):
+            return best._replace(steps=step)
+        reach = max(coordinates.logit_range(to_a, to_b), abs(change))
+        if reach < _NEAR and left > best.optimality / 2:
             return best._replace(steps=step)  # rounding is all that still moves it
         best = _Point(radius, a, b, log_multiplier, left, found.residual / radius, step)
-        reach = max(coordinates.logit_range(to_a, to_b), abs(change))
         share = np.log1p(reach) / reach if reach > 0 else 1.0
         a, b, log_multiplier = a + share * to_a, b + share * to_b, log_multiplier + share * change
     return best._replace(steps=_STEPS)

@@ -99,9 +99,7 @@ def _numbers(contexts: Contexts) -> Int[np.ndarray, "*instances m V"]:
     return np.broadcast_to(np.arange(contexts.classes), contexts.probabilities.shape)
 
 
-def _others(
-    contexts: Contexts, array: Bool[np.ndarray, "..."] | Float[np.ndarray, "..."]
-) -> np.ndarray:
+def _others(contexts: Contexts, array: np.ndarray) -> np.ndarray:
     """Entries of all tokens but the anchor of each context, ``(*instances, m, V - 1)``."""
     kept = _numbers(contexts) != anchors(contexts)[..., None]
     return array[kept].reshape(*array.shape[:-1], array.shape[-1] - 1)

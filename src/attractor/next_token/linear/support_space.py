@@ -82,7 +82,7 @@ def support_space(contexts: Contexts) -> SupportSpace:
     place = 0 if contexts.instances is None else np.s_[:]
     return SupportSpace(
         np.stack(bases)[place],
-        np.array([len(basis) for basis, *_ in found])[place],
+        np.asarray(np.array([len(basis) for basis, *_ in found])[place]),
         np.stack([solution for _, solution, _ in found])[place],
         np.stack([residuals for *_, residuals in found])[place],
     )

@@ -30,7 +30,8 @@ class BallPath:
         log_multiplier: Logarithm of the multiplier m in ``grad L(W) + m W = 0``; minus infinity
             where the minimizer lies inside the ball.
         optimality: The Frank-Wolfe gap ``<grad, W> + R ||grad||``, which bounds what is left to
-            gain since the loss is convex, relative to ``R ||grad||``.
+            gain since the loss is convex, relative to ``R ||grad||``. Where it is not small, the
+            search failed: finite parts of norm 10^6, of tokens that hardly differ, can do that.
         iterations: Newton steps to each minimizer.
     """
 
@@ -121,5 +122,8 @@ def _at_radius(penalized: Penalized, point: Point, radius: float) -> Point:
             wanted = (above + below) / 2
         if wanted == point.log_multiplier:
             break
-        point = penalized.minimize(penalized.moved(point, tangent, wanted))
+        there = penalized.moved(point, tangent, wanted)
+        if there is None:
+            break
+        point = penalized.minimize(there)
     return point

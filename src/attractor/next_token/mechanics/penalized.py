@@ -19,6 +19,8 @@ from attractor.next_token.mechanics.limits import (
 
 _STEPS = 200
 _ROUNDINGS = 64
+_SHORTEST = 1e-12
+_HALVINGS = 40
 _SETTLED = 1e-14
 """Residual, relative to the norm, that is rounding."""
 
@@ -96,7 +98,7 @@ class Penalized:
         split = self._split
         local = self._local(point)
         for _ in range(_STEPS):
-            move = -np.linalg.solve(local.jacobian, local.gradient)
+            move = -_solved(local.jacobian, local.gradient)
             unscaled = move * self._units(point)
             fall = -(local.gradient @ unscaled)
             noise = _ROUNDINGS * np.finfo(float).eps * (1 + abs(local.value))
@@ -109,9 +111,11 @@ class Penalized:
                     iterations=point.iterations + 1,
                 )
                 further = self._local(there)
-                if further.value <= local.value - 1e-4 * share * fall + noise or share < 1e-12:
+                if further.value <= local.value - 1e-4 * share * fall + noise:
                     break
                 share /= 2
+                if share < _SHORTEST:
+                    return point
             # Values say nothing near the minimum: there the slope decides, and ends the search.
             if fall <= noise and np.linalg.norm(further.gradient) >= 0.5 * residual:
                 break
@@ -123,16 +127,38 @@ class Penalized:
     def tangent(self, point: Point) -> tuple[Float[np.ndarray, "k"], float]:
         """How a minimizer, and the logarithm of its norm, move with that of the multiplier."""
         coordinates = self._coordinates(point)
-        move = -np.linalg.solve(self._local(point).jacobian, coordinates)
+        move = -_solved(self._local(point).jacobian, coordinates)
         slope = (coordinates @ (move * self._units(point))) / (coordinates @ coordinates)
         return move, float(slope)
 
-    def moved(self, point: Point, tangent: Float[np.ndarray, "k"], log_multiplier: float) -> Point:
-        """About the minimizer at another multiplier."""
-        change = log_multiplier - point.log_multiplier
-        outside = point.outside + change * tangent[: self._split]
-        shift = point.shift + change * (tangent[self._split :] - point.shift)
-        return point._replace(outside=outside, shift=shift, log_multiplier=log_multiplier)
+    def moved(
+        self, point: Point, tangent: Float[np.ndarray, "k"], log_multiplier: float
+    ) -> Point | None:
+        """About the minimizer at another multiplier, or at one between where that is too far.
+
+        None where no step at all can be computed.
+
+        In the cyclic subspace either the matrix or its shift in units of m is taken to go straight
+        on: the one far from the finite part, the other near it.
+        """
+        change, split = log_multiplier - point.log_multiplier, self._split
+        for _ in range(_HALVINGS):
+            there = point._replace(
+                outside=point.outside + change * tangent[:split],
+                log_multiplier=point.log_multiplier + change,
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                shifts = (
+                    point.shift + change * (tangent[split:] - point.shift),
+                    (point.shift + change * tangent[split:]) * np.exp(-change),
+                )
+                found = [there._replace(shift=shift) for shift in shifts]
+                slopes = [np.linalg.norm(self._local(one).gradient) for one in found]
+            best = int(np.argmin(np.where(np.isfinite(slopes), slopes, np.inf)))
+            if np.isfinite(slopes[best]):
+                return found[best]
+            change /= 2
+        return None
 
     def matrix(self, point: Point) -> Float[np.ndarray, "d d"]:
         """The matrix that coordinates stand for."""
@@ -221,6 +247,14 @@ class Penalized:
         units = np.ones(len(self._basis))
         units[self._split :] = np.exp(point.log_multiplier)
         return units
+
+
+def _solved(matrix: Float[np.ndarray, "k k"], right: Float[np.ndarray, "k"]) -> np.ndarray:
+    """The solution of a linear system, the shortest one where rounding leaves several."""
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(matrix, right)[0]
 
 
 def _expm1_over(m: float, x: np.ndarray) -> np.ndarray:

@@ -22,8 +22,8 @@ _STEP = 1 / 16
 """Length of a step, in norms of the max-margin solution; proofs ask for less than 1/e and 1/2."""
 _GAP = 10
 """How far apart the first stage puts the logits."""
-_OUTGROWN = 240
-"""How far it puts them from a random start, which it has to outgrow."""
+_OUTGROWN = (240, 8)
+"""How far it puts them from a random start, which it has to outgrow: at least, and per token."""
 _BEYOND = 1.25
 """Length of the second stage, in units of the time from which ``settled_after`` on."""
 _LONGEST = 20_000
@@ -105,7 +105,9 @@ def first_stage(case: CorpusCase, seed: int, *, random: bool = False) -> LinearT
         random: Whether to start at random, wherever the case says, and to go far from there.
     """
     scale = RANDOM_SCALE if random else case.initial_scales[0]
-    steps = int((_OUTGROWN if random else _GAP) / _STEP)
+    least, each = _OUTGROWN
+    gap = max(least, each * case.corpus.vocabulary_size) if random else _GAP
+    steps = int(gap / _STEP)
 
     def compute() -> LinearTrajectory:
         known, labels = with_collocation(case)

@@ -5,7 +5,12 @@ ORDER = (
     "feed_forward_gradient",
     "feed_forward_logits",
     "attention_gradient",
+    "optimal_attention",
     "attention_descent",
     "attention_path",
+    "attention_loss",
     "closed_form",
+    "generalization",
+    "conflicting_labels",
+    "linear_decoders",
 )

@@ -152,13 +152,13 @@ ATTENTION_DIRECTION_RATE = Claim(
     conclusion=Conclusion(
         "distance of the exponent of 1 - cos in t from -2",
         lambda case, seed: _off_exponent(case, seed, -2.0),
-        bound=0.3,
+        bound=0.1,
         reason="what is not along W* stays, while the norm grows; lower orders of 1/t",
     ),
     control=Conclusion(
         "distance of the exponent from -1, that of the published bound",
         lambda case, seed: _off_exponent(case, seed, -1.0),
-        bound=0.3,
+        bound=0.1,
         reason="as for -2",
     ),
     data=_data,

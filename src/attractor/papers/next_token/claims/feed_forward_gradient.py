@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.corpus_case import CorpusCase
@@ -32,9 +32,8 @@ def feed_forward_gradients(
     """
     known, labels = with_collocation(case)
     logits = np.einsum("xd,svd->sxv", case.table[known], W)
-    found = np.exp(logits - logsumexp(logits, axis=-1, keepdims=True))
     is_label = labels[:, None] == np.arange(case.corpus.vocabulary_size)
-    found = np.where(is_label, 0.0, found)
+    found = np.where(is_label, 0.0, softmax(logits, axis=-1))
     found = np.where(is_label, -found.sum(-1, keepdims=True), found)
     return np.einsum("sxv,xd->svd", found, case.table[known])
 

@@ -150,13 +150,13 @@ FEED_FORWARD_DIRECTION = Claim(
     conclusion=Conclusion(
         "distance of the exponent of 1 - cos in t from -2",
         lambda case, seed: _off_exponent(case, seed, -2.0),
-        bound=0.2,
+        bound=0.1,
         reason="what the start left behind stays, while the norm grows; lower orders of 1/t",
     ),
     control=Conclusion(
         "distance of the exponent from -1, that of the published bound",
         lambda case, seed: _off_exponent(case, seed, -1.0),
-        bound=0.2,
+        bound=0.1,
         reason="as for -2",
     ),
     data=_data,

@@ -7,4 +7,8 @@ ORDER = (
     "assumptions",
     "optimizers",
     "sizes",
+    "mechanics_global",
+    "mechanics_local",
+    "linear_two_dimensional",
+    "linear_overparameterized",
 )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from attractor.next_token.orders import partial_orders
 from attractor.next_token.two_stage import TwoStageTrajectory, train_two_stages
-from attractor.next_token.unseen import Unseen, UnseenKind, draw_unseen, log_predictions
+from attractor.next_token.unseen import UnseenKind, draw_unseen, log_predictions
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
@@ -34,7 +34,7 @@ def _compute(request: Request) -> xr.Dataset:
     run = train_two_stages(
         drawn,
         steps=(900, settings["steps"]),
-        record=np.union1d(log_spaced(settings["steps"], 30), settings["shown"]),
+        record=np.union1d(log_spaced(settings["steps"], 20), settings["shown"]),
         checkpoint=request.checkpoint("generalization"),
         progress=request.progress,
     )
@@ -75,19 +75,16 @@ def _of_corpus(
     if not len(unseen.contexts):
         none = np.full(len(run.attention.steps), np.nan)
         return none, none, none
-    rows = [_at_step(run, instance, unseen, W) for W in run.attention.data["W"].values[instance, 0]]
-    accuracy, probability, gap = (np.array(part) for part in zip(*rows, strict=True))
-    return accuracy, probability, gap
-
-
-def _at_step(
-    run: TwoStageTrajectory, instance: int, unseen: Unseen, W: np.ndarray
-) -> tuple[float, float, float]:
-    logs = log_predictions(unseen.contexts, run.embeddings, run.feed_forward.W()[instance, 0], W)
+    logs = np.stack(
+        [
+            log_predictions(unseen.contexts, run.embeddings, run.feed_forward.W()[instance, 0], W)
+            for W in run.attention.data["W"].values[instance, 0]
+        ]
+    )
     right = logs.argmax(-1) == unseen.predicted
-    own = np.take_along_axis(logs, np.maximum(unseen.predicted, 0)[:, None], axis=1)
-    top = np.sort(logs, axis=-1)
-    return float(right.mean()), float(np.exp(own).mean()), float((top[:, -1] - top[:, -2]).max())
+    own = logs[:, np.arange(len(unseen.predicted)), np.maximum(unseen.predicted, 0)]
+    top = np.partition(logs, -2, axis=-1)
+    return right.mean(-1), np.exp(own).mean(-1), (top[..., -1] - top[..., -2]).max(-1)
 
 
 def _readings(data: xr.Dataset) -> list[Reading]:

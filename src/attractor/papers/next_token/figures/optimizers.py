@@ -155,7 +155,7 @@ OPTIMIZERS = PaperFigure(
     summary="plain descent, and both layers at once, against two-stage normalized descent",
     published="none",
     sizes={
-        "quick": {"seeds": 10, "vocabulary": 10, "steps": 5000, "learning_rate": 2.0},
+        "quick": {"seeds": 10, "vocabulary": 10, "steps": 3000, "learning_rate": 2.0},
         "small": {"seeds": 20, "vocabulary": 20, "steps": 20_000, "learning_rate": 2.0},
         "paper": {"seeds": 20, "vocabulary": 20, "steps": 100_000, "learning_rate": 2.0},
     },

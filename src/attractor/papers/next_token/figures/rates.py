@@ -123,7 +123,7 @@ RATES = PaperFigure(
     summary="how fast attention turns to its limit, against the bounds as printed",
     published="none",
     sizes={
-        "quick": {"seeds": 5, "vocabulary": 20, "steps": 10_000},
+        "quick": {"seeds": 5, "vocabulary": 20, "steps": 5000},
         "small": {"seeds": 5, "vocabulary": 20, "steps": 30_000},
         "paper": {"seeds": 5, "vocabulary": 20, "steps": 100_000},
     },

@@ -1,0 +1,94 @@
+"""A corpus as a linear decoder on fixed vectors of its contexts sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attractor.next_token.corpus import Corpus
+from attractor.next_token.embeddings import gaussian, one_hot
+from attractor.next_token.linear import Contexts, compatibility, separability
+from attractor.next_token.samples import distinct_samples
+
+_LARGEST_PROGRAM = 2 * 10**5
+"""Nonzeros of the linear program that decides: a few seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearView:
+    """Soft labels of the distinct contexts of a corpus, and whether a linear decoder has them.
+
+    Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
+    2402.18551): soft labels, compatible and separable data.
+
+    Attributes:
+        contexts: Number of distinct contexts.
+        entropy: The entropy of the next token given the context, in nats: what no cross-entropy
+            can go below.
+        certain: The share of samples whose context is always followed by the same token.
+        followers: How many different tokens follow a context, averaged over samples.
+        dimension: Of the vectors of contexts: unit vectors where there are as many dimensions as
+            contexts, else random ones of unit length.
+        taken: How many contexts, the most frequent, the two answers are about.
+        share: Their share of the samples.
+        separable: Whether a matrix ties the tokens that follow each context and puts all others
+            below them; None where it was not settled.
+        compatible: Whether a matrix has the log-odds of the tokens that follow each context.
+    """
+
+    contexts: int
+    entropy: float
+    certain: float
+    followers: float
+    dimension: int
+    taken: int
+    share: float
+    separable: bool | None
+    compatible: bool
+
+    def summary(self) -> dict[str, Any]:
+        """The view as plain values of JSON."""
+        return dict(vars(self))
+
+
+def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
+    """Looks at the distinct contexts of a corpus, each with a vector of its own.
+
+    Args:
+        corpus: The corpus.
+        dimension: Of the vectors.
+        seed: Names the random ones.
+    """
+    samples, size = distinct_samples(corpus), corpus.vocabulary_size
+    rows, which = np.unique(samples.contexts, axis=0, return_inverse=True)
+    which = which.ravel()
+    frequencies = np.bincount(which, samples.frequencies)
+    followers = np.bincount(which)  # a distinct sample is a context with one of its labels
+    own = samples.frequencies / frequencies[which]
+    entropy = float((samples.frequencies * np.log(1 / own)).sum())
+
+    width = min(dimension, len(rows))
+    most = max(1, _LARGEST_PROGRAM // (2 * width * max(size - 1, 1)))
+    ranked = np.argsort(-frequencies, kind="stable")[:most]
+    place = np.full(len(rows), -1)
+    place[ranked] = np.arange(len(ranked))
+    known = place[which] >= 0
+    probabilities = np.zeros((len(ranked), size))
+    probabilities[place[which[known]], samples.labels[known]] = own[known]
+    vectors = one_hot(len(rows)) if len(rows) <= dimension else gaussian(len(rows), width, seed)
+    chosen = Contexts(vectors[ranked], probabilities, frequencies[ranked])
+    answer = separability(chosen)
+    settled = bool(answer.separable) or bool(answer.inseparable)
+    return LinearView(
+        contexts=len(rows),
+        entropy=entropy,
+        certain=float(frequencies[followers == 1].sum()),
+        followers=float(followers @ frequencies),
+        dimension=width,
+        taken=len(ranked),
+        share=float(frequencies[ranked].sum()),
+        separable=bool(answer.separable) if settled else None,
+        compatible=bool(compatibility(chosen).compatible),
+    )

@@ -1,0 +1,114 @@
+"""The loss of the second stage: the bound on it, and how fast it nears its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
+from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.training import (
+    attention_solution,
+    feed_forward_solution,
+    longest_context,
+    measured,
+    plan,
+    slope,
+)
+from attractor.papers.paper import NEXT_TOKEN
+
+
+def _data(seed: int) -> Sequence[CorpusCase]:
+    return [grammar(), random_orders(seed), rolled_out(seed)]
+
+
+def _excess(case: CorpusCase, seed: int) -> Measurement:
+    """The largest logarithm of the loss over the published bound."""
+    found, chosen = measured(case, seed), plan(case)
+    size, longest = case.corpus.vocabulary_size, longest_context(case)
+    gap = chosen.steps[0] * chosen.rates[0] / (4 * float(feed_forward_solution(case).value) ** 2)
+    rate = chosen.rates[1] / (4 * longest * float(attention_solution(case).value) ** 2)
+    late = longest * np.exp(-rate * found["step"].to_numpy())
+    bound = np.log(size) - gap * (1 - 2 * late / (late + 1))
+    excess = np.log(found["loss"].to_numpy()) - bound
+    return Measurement(float(excess.max()), len(excess))
+
+
+def _above_floor(case: CorpusCase, seed: int) -> Measurement:
+    """The logarithm of the last loss over half the loss of all attention on optimal tokens."""
+    chosen, size = plan(case), case.corpus.vocabulary_size
+    gap = chosen.steps[0] * chosen.rates[0] / float(feed_forward_solution(case).value)
+    floor = np.log1p((size - 1) * np.exp(-gap))
+    last = float(measured(case, seed)["loss"][-1])
+    return Measurement(float(np.log(2 * last / floor)), 1, {"floor": float(floor), "loss": last})
+
+
+ATTENTION_LOSS = Claim(
+    name="next-token/attention-loss",
+    paper=NEXT_TOKEN,
+    statement="convergence of the loss",
+    summary="the loss is at most V exp(-T C0 (1 - 2L/(L + exp(C1 t)))), C0 = eta0/(4 |W_ov*|^2)",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest logarithm of the loss over its bound",
+        _excess,
+        bound=0.0,
+        reason="the bound itself",
+    ),
+    control=Conclusion(
+        "logarithm of the last loss over half of what stage one leaves, as if attention could "
+        "bring it to zero",
+        _above_floor,
+        bound=0.0,
+        reason="as for the bound",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="published for T and t beyond all practical sizes; it holds at every step",
+    takes=DataKind.CORPUS,
+)
+
+
+def _off_rate(case: CorpusCase, seed: int, rate: float) -> Measurement:
+    found = measured(case, seed)
+    fitted = -slope(found["log_excess_loss"].to_numpy(), found["step"].to_numpy())
+    true = _true_rate(case)
+    return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / true})
+
+
+def _true_rate(case: CorpusCase) -> float:
+    return plan(case).rates[1] / float(attention_solution(case).value)
+
+
+def _published_rate(case: CorpusCase) -> float:
+    return _true_rate(case) / (4 * longest_context(case) * float(attention_solution(case).value))
+
+
+EXCESS_LOSS_RATE = Claim(
+    name="next-token/excess-loss-rate",
+    paper=NEXT_TOKEN,
+    statement="linear convergence of the loss",
+    summary="the loss above that of all attention on optimal tokens falls like exp(-t eta/|W*|)",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "relative distance of the rate of the excess loss from eta/|W*|",
+        lambda case, seed: _off_rate(case, seed, _true_rate(case)),
+        bound=0.02,
+        reason="margins grow by eta/|W*| a step once W goes along W*",
+    ),
+    control=Conclusion(
+        "its relative distance from eta/(4 L |W*|^2), the rate that is published",
+        lambda case, seed: _off_rate(case, seed, _published_rate(case)),
+        bound=0.02,
+        reason="as for the true rate",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="the published excess is over V exp(-T C0), an upper bound of the floor; that over the "
+    "floor itself, log(1 + (V - 1) exp(-gap)), is measured here",
+    takes=DataKind.CORPUS,
+)

@@ -1,0 +1,226 @@
+"""Attention trained on labels among the tokens of their contexts, which may conflict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from attractor.next_token import Corpus
+from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
+from attractor.next_token.mechanics.ball_path import BallPath, ball_path
+from attractor.next_token.mechanics.convexity import ChordTest, chord_test
+from attractor.next_token.two_stage_measures import direction_distance
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.conflicting_data import (
+    CONFLICTS,
+    LABELS_PRESENT,
+    NO_CONFLICTS,
+    PRIORITIES,
+    SEPARABLE,
+    SOME_ORDER,
+    limits,
+    random_labels,
+)
+from attractor.papers.next_token.data import grammar
+from attractor.papers.paper import MECHANICS
+from attractor.training import normalized_gradient_descent, train
+
+_STEP = 0.05
+_REACH = 40
+"""How far training goes, in norms of the solution of the graphs' margin problem."""
+_LONGEST = 40_000
+_RADII = np.geomspace(1, 1000, 7)
+
+_BROKEN: dict[str, Any] = {
+    "labels in contexts": grammar,
+    "some order": lambda: _made_of([[0, 0], [1]], [0, 1]),
+    "separable": lambda: _made_of([[1, 0, 2]], [0], [[2.0], [1.0], [3.0]]),
+    "strict priorities": lambda: _made_of([[0, 1], [0, 1]], [0, 1]),
+    "conflicts": lambda: random_labels(0, cyclic=False),
+    "no conflicts": lambda: random_labels(0, cyclic=True),
+}
+
+
+def _made_of(contexts: list[list[int]], labels: list[int], table: Any = None) -> CorpusCase:
+    corpus = Corpus.from_samples(contexts, labels)
+    return CorpusCase(corpus, None if table is None else np.array(table))
+
+
+def _violations(case: CorpusCase, found: ChordTest) -> Measurement:
+    details = {"chords strictly above": int(found.strict.sum())}
+    return Measurement(float(found.violations.sum()), found.heights.size, details)
+
+
+def _of_label_mass(case: CorpusCase, seed: int) -> Measurement:
+    return _violations(case, chord_test(*label_mass_tokens(case.corpus, case.table), seed=seed))
+
+
+def _of_logits(case: CorpusCase, seed: int) -> Measurement:
+    tokens, head = vocabulary_tokens(case.corpus, case.table)
+    return _violations(case, chord_test(tokens, head, "cross_entropy", seed=seed))
+
+
+LABEL_MASS_CONVEX = Claim(
+    name="next-token/label-mass-loss-is-convex",
+    paper=MECHANICS,
+    statement="convexity of the training loss",
+    summary="the log-loss of the attention on the label is convex in the attention matrix",
+    assumptions=(LABELS_PRESENT, SOME_ORDER),
+    conclusion=Conclusion(
+        "number of random chords that the loss rises above",
+        _of_label_mass,
+        bound=0.0,
+        reason="rounding is allowed for",
+    ),
+    control=Conclusion(
+        "number of them for the cross-entropy of logits that the embeddings give",
+        _of_logits,
+        bound=0.0,
+        reason="as for the attention on the label; that loss is not convex",
+    ),
+    data=lambda seed: [
+        *(random_labels(number, cyclic=True) for number in range(seed, seed + 3)),
+        *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
+    ],
+    broken={name: _BROKEN[name] for name in ("labels in contexts", "some order")},
+    takes=DataKind.CORPUS,
+)
+
+
+def _path(case: CorpusCase) -> BallPath:
+    return case.once(
+        "path", lambda: ball_path(limits(case), _RADII * float(limits(case).direction.value))
+    )
+
+
+def _end_of_path(case: CorpusCase, seed: int) -> Measurement:
+    path, solution = _path(case), limits(case).direction.W
+    details = {"distance from the finite part": float(np.exp(path.log_distance[-1]))}
+    return Measurement(float(direction_distance(path.W[-1], solution)), 1, details)
+
+
+def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
+    return Measurement(float(direction_distance(_path(case).W[-1], _path(case).W[0])))
+
+
+_ORDERED = (LABELS_PRESENT, SEPARABLE, PRIORITIES)
+LABEL_MASS_PATH = Claim(
+    name="next-token/regularization-path-of-label-mass",
+    paper=MECHANICS,
+    statement="regularization path of the training loss",
+    summary="minimizers over growing balls turn to the solution of the priority graphs",
+    assumptions=_ORDERED,
+    conclusion=Conclusion(
+        "1 - cos of the minimizer and the solution, at 1000 norms of the solution",
+        _end_of_path,
+        bound=1e-4,
+        reason="the angle falls like one over the radius",
+    ),
+    control=Conclusion(
+        "1 - cos of the minimizers at 1000 norms and at one, as if the direction were that of "
+        "the beginning",
+        _start_of_path,
+        bound=1e-4,
+        reason="as for the solution",
+    ),
+    data=lambda seed: [
+        *(random_labels(number, cyclic=True) for number in range(seed, seed + 5)),
+        *(random_labels(number, cyclic=False) for number in range(seed, seed + 5)),
+    ],
+    broken={each.name: _BROKEN[each.name] for each in _ORDERED},
+    takes=DataKind.CORPUS,
+)
+
+
+def _descent(case: CorpusCase, seed: int) -> xr.Dataset:
+    """Measures of normalized gradient descent from zero, in the end."""
+
+    def compute() -> xr.Dataset:
+        tokens, head = label_mass_tokens(case.corpus, case.table)
+        size = tokens.key_dimension
+        steps = min(int(_REACH * float(limits(case).direction.value) / _STEP), _LONGEST)
+        run = train(
+            tokens,
+            head,
+            normalized_gradient_descent(_STEP),
+            steps=steps,
+            loss="negative_log",
+            initial=np.zeros((size, size)),
+            record=[steps],
+            weights="all",
+        )
+        return measure_limits(run, limits(case)).isel(instance=0, seed=0)
+
+    return case.once("descent", compute)
+
+
+def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
+    """How far the part in the cyclic subspace is from the finite part, in steps."""
+    found = float(_descent(case, seed)["cyclic_norm" if zero else "finite_distance"][-1])
+    details = {
+        "norm of the finite part": float(np.linalg.norm(limits(case).finite.W)),
+        "1 - cos beside it": float(1 - _descent(case, seed)["correlation_outside"][-1]),
+    }
+    return Measurement(found / _STEP, 1, details)
+
+
+_CYCLIC = (*_ORDERED, CONFLICTS)
+FINITE_PART = Claim(
+    name="next-token/conflicts-leave-a-finite-part",
+    paper=MECHANICS,
+    statement="global convergence of gradient descent, finite part",
+    summary="within cycles attention tends to finite scores, those of least loss on the cycles",
+    assumptions=_CYCLIC,
+    conclusion=Conclusion(
+        "distance of the part in the cyclic subspace from the finite part, in steps",
+        lambda case, seed: _off_finite_part(case, seed, zero=False),
+        bound=1.0,
+        reason="steps of constant length go to and fro about it, by half a step",
+    ),
+    control=Conclusion(
+        "its distance from zero, as if nothing were left there",
+        lambda case, seed: _off_finite_part(case, seed, zero=True),
+        bound=1.0,
+        reason="as for the finite part",
+    ),
+    data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 6)],
+    broken={each.name: _BROKEN[each.name] for each in _CYCLIC},
+    holding=lambda: random_labels(2, cyclic=True),
+    note="where odds on the cycles are even the finite part is zero, and the claim vacuous",
+    takes=DataKind.CORPUS,
+)
+
+
+def _descent_direction(case: CorpusCase, seed: int) -> Measurement:
+    found = _descent(case, seed)
+    details = {"logarithm of the loss": float(found["log_excess"][-1])}
+    return Measurement(float(1 - found["correlation"][-1]), 1, details)
+
+
+_ACYCLIC = (*_ORDERED, NO_CONFLICTS)
+NO_FINITE_PART = Claim(
+    name="next-token/no-conflicts-no-finite-part",
+    paper=MECHANICS,
+    statement="global convergence of gradient descent, labels without conflict",
+    summary="without cycles attention itself tends to the direction of the priority graphs",
+    assumptions=_ACYCLIC,
+    conclusion=Conclusion(
+        "1 - cos of attention and the solution in the end, nothing taken off",
+        _descent_direction,
+        bound=5e-3,
+        reason="the angle falls like one over the norm, which is 40 times that of the solution",
+    ),
+    control=Conclusion(
+        "1 - cos of the end and beginning of the regularization path",
+        _start_of_path,
+        bound=5e-3,
+        reason="as for the solution",
+    ),
+    data=lambda seed: [random_labels(number, cyclic=False) for number in range(seed, seed + 6)],
+    broken={each.name: _BROKEN[each.name] for each in _ACYCLIC},
+    takes=DataKind.CORPUS,
+)

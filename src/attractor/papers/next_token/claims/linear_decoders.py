@@ -1,0 +1,217 @@
+"""Linear decoders of fixed context embeddings, where several tokens follow a context."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from attractor.margin import Solution, solve
+from attractor.next_token import Corpus
+from attractor.next_token.linear import (
+    Contexts,
+    LinearTrajectory,
+    compatibility,
+    decoder_problem,
+    finite_part,
+    linear_regularization_path,
+    measure_linear,
+    separability,
+)
+from attractor.next_token.two_stage_measures import direction_distance
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.conflicting_data import (
+    FEW_CONTEXTS,
+    SPARSE,
+    embedded_contexts,
+    random_followers,
+    random_labels,
+)
+from attractor.papers.paper import LINEAR_NEXT_TOKEN
+
+_ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
+_BROKEN = {
+    "few contexts": lambda: random_followers(0, contexts=100, vocabulary=50),
+    "sparse followers": lambda: _everything_follows(),
+}
+_NOTE = "contexts of the corpus have random unit embeddings, of two dimensions more than they are"
+
+
+def _everything_follows() -> CorpusCase:
+    return CorpusCase(Corpus.from_samples([[0], [0], [1], [1]], [0, 1, 0, 1]))
+
+
+def _data(seed: int) -> list[CorpusCase]:
+    return [
+        *(random_followers(number) for number in range(seed, seed + 4)),
+        random_labels(seed, cyclic=True),
+    ]
+
+
+def _condition(case: CorpusCase, seed: int, dimension: int | None) -> Measurement:
+    """What log-odds lack of being met; infinite where supports cannot be separated."""
+    contexts = embedded_contexts(case, seed, dimension)
+    residual = float(compatibility(contexts).residual)
+    apart = bool(separability(contexts).separable)
+    details = {"separable": apart, "residual of the log-odds": residual}
+    return Measurement(residual if apart else np.inf, len(contexts.embeddings), details)
+
+
+OVERPARAMETERIZED = Claim(
+    name="next-token/more-dimensions-than-contexts",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="overparameterization makes data compatible and separable",
+    summary="embeddings of more dimensions than contexts are compatible and separable",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest residual of the log-odds, infinite where followers cannot be separated",
+        lambda case, seed: _condition(case, seed, None),
+        bound=1e-9,
+        reason="rounding",
+    ),
+    control=Conclusion(
+        "the same for embeddings of one dimension",
+        lambda case, seed: _condition(case, seed, 1),
+        bound=1e-9,
+        reason="as for many dimensions",
+    ),
+    data=_data,
+    broken=_BROKEN,
+    note=_NOTE,
+    takes=DataKind.CORPUS,
+)
+
+
+def _contexts(case: CorpusCase, seed: int) -> Contexts:
+    return case.once(("contexts", seed), lambda: embedded_contexts(case, seed))
+
+
+def _solution(case: CorpusCase, seed: int) -> Solution:
+    return case.once(("decoder", seed), lambda: solve(decoder_problem(_contexts(case, seed))))
+
+
+def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
+    """The cross-entropy above the entropy: what odds in supports miss, and what leaks."""
+    logits = contexts.embeddings @ W.T
+    inside = np.where(contexts.support, logits, -np.inf)
+    within = np.asarray(logsumexp(inside, axis=-1))
+    outside = np.asarray(logsumexp(np.where(contexts.support, -np.inf, logits), axis=-1))
+    shares = np.where(contexts.support, contexts.probabilities, 1.0)
+    odds = np.where(contexts.support, np.log(shares) - (logits - within[:, None]), 0.0)
+    missed = (contexts.probabilities * odds).sum(-1) + np.logaddexp(0, outside - within)
+    return float((contexts.frequencies * missed).sum())
+
+
+def _excess_far_out(case: CorpusCase, seed: int, *, finite: bool) -> Measurement:
+    """The excess loss of ``W* + g W_mm``, or without ``W*``, for a margin g of 30."""
+    contexts, direction = _contexts(case, seed), _solution(case, seed).W
+    part = finite_part(contexts)
+    found = [_excess(contexts, finite * part + margin * direction) for margin in (3, 30)]
+    details = {"at a margin of 3": found[0], "entropy": float(contexts.entropy)}
+    return Measurement(abs(found[-1]), 1, details)
+
+
+ENTROPY_IS_INFIMUM = Claim(
+    name="next-token/entropy-is-the-infimum",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="the cross-entropy tends to the entropy along a direction",
+    summary="along W* + g W_mm the cross-entropy tends to the entropy of what follows contexts",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "cross-entropy above the entropy at W* + 30 W_mm",
+        lambda case, seed: _excess_far_out(case, seed, finite=True),
+        bound=1e-11,
+        reason="exp(-30) for every token that does not follow, and rounding",
+    ),
+    control=Conclusion(
+        "the same at 30 W_mm, without W*",
+        lambda case, seed: _excess_far_out(case, seed, finite=False),
+        bound=1e-11,
+        reason="as with W*",
+    ),
+    data=_data,
+    broken=_BROKEN,
+    note=f"{_NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    takes=DataKind.CORPUS,
+)
+
+
+def _path(case: CorpusCase, seed: int) -> LinearTrajectory:
+    radii = np.geomspace(1, 1000, 7) * float(_solution(case, seed).value)
+    return case.once(
+        ("linear path", seed),
+        lambda: linear_regularization_path(_contexts(case, seed), radii=radii),
+    )
+
+
+def _end_of_path(case: CorpusCase, seed: int) -> Measurement:
+    run, solution = _path(case, seed), _solution(case, seed)
+    found = measure_linear(run, solution).isel(instance=0, seed=0)
+    details = {"distance of P_F W from W*": float(found["finite_error"][-1])}
+    return Measurement(float(direction_distance(run.W()[0, 0], solution.W)), 1, details)
+
+
+def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
+    run = _path(case, seed)
+    first = run.W(float(run.steps[0]))[0, 0]
+    return Measurement(float(direction_distance(run.W()[0, 0], first)))
+
+
+DECODER_DIRECTION = Claim(
+    name="next-token/regularization-path-of-decoders",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="regularization path of the cross-entropy, direction",
+    summary="minimizers over growing balls turn to the solution of the decoder's margin problem",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "1 - cos of the minimizer and W_mm, at 1000 norms of W_mm",
+        _end_of_path,
+        bound=1e-4,
+        reason="the angle falls like one over the radius",
+    ),
+    control=Conclusion(
+        "1 - cos of the minimizers at 1000 norms and at one, as if the direction were that of "
+        "the beginning",
+        _start_of_path,
+        bound=1e-4,
+        reason="as for W_mm",
+    ),
+    data=_data,
+    broken=_BROKEN,
+    note=_NOTE,
+    takes=DataKind.CORPUS,
+)
+
+
+def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
+    run = _path(case, seed)
+    found = measure_linear(run, _solution(case, seed)).isel(instance=0, seed=0)
+    part = np.linalg.norm(finite_part(_contexts(case, seed)))
+    return Measurement(float(part if zero else found["finite_error"][-1]), 1)
+
+
+DECODER_FINITE_PART = Claim(
+    name="next-token/finite-part-of-decoders",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="regularization path of the cross-entropy, finite part",
+    summary="within followers of a context the minimizers tend to the log-odds of the data",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "distance of P_F W from W* at 1000 norms of W_mm",
+        lambda case, seed: _off_finite_part(case, seed, zero=False),
+        bound=1e-8,
+        reason="rounding: it falls like the loss",
+    ),
+    control=Conclusion(
+        "its distance from zero, as if no odds were kept",
+        lambda case, seed: _off_finite_part(case, seed, zero=True),
+        bound=1e-8,
+        reason="as for W*",
+    ),
+    data=_data,
+    broken=_BROKEN,
+    note=f"{_NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    takes=DataKind.CORPUS,
+)

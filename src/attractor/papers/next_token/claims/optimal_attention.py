@@ -1,0 +1,154 @@
+"""The attention that the tokens get which explain labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import softmax
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
+from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.training import (
+    attention_solution,
+    attention_weights,
+    explains,
+    longest_context,
+    measured,
+    plan,
+    slope,
+)
+from attractor.papers.paper import NEXT_TOKEN
+
+
+def _data(seed: int) -> Sequence[CorpusCase]:
+    return [grammar(), random_orders(seed), rolled_out(seed)]
+
+
+def _attention(case: CorpusCase, seed: int) -> Float[np.ndarray, "step N T"]:
+    """Attention in every context at every record, that of the start first."""
+    samples = case.samples
+    keys = case.table[np.maximum(samples.contexts, 0)]
+    W = attention_weights(case, seed)
+    W = np.concatenate([np.zeros_like(W[:1]), W])
+    scores = np.einsum("ntd,sde,ne->snt", keys, W, case.table[samples.queries], optimize=True)
+    scores = np.where(samples.mask, scores, -np.inf)
+    return softmax(scores, axis=-1)
+
+
+def _largest_fall(case: CorpusCase, seed: int, *, optimal: bool) -> Measurement:
+    found = _attention(case, seed)
+    optimal_tokens = explains(case)
+    chosen = optimal_tokens if optimal else case.samples.mask & ~optimal_tokens
+    others = np.asarray((case.samples.mask & ~optimal_tokens).any(-1))
+    choice = others[:, None] & chosen
+    falls = -np.diff(found, axis=0)[:, choice]
+    details = {
+        "least": float(found[:, choice].min()),
+        "one over the longest context": 1 / longest_context(case),
+    }
+    return Measurement(float(falls.max(initial=-np.inf)), int(choice.sum()), details)
+
+
+OPTIMAL_ATTENTION_GROWS = Claim(
+    name="next-token/optimal-attention-grows",
+    paper=NEXT_TOKEN,
+    statement="attention on optimal tokens does not decrease",
+    summary="the attention on an optimal token never falls, and stays at least 1/L",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest fall of the attention on an optimal token between two records",
+        lambda case, seed: _largest_fall(case, seed, optimal=True),
+        bound=1e-12,
+        reason="rounding; from zero attention starts at one over the length of the context",
+    ),
+    control=Conclusion(
+        "largest fall of the attention on any other token",
+        lambda case, seed: _largest_fall(case, seed, optimal=False),
+        bound=1e-12,
+        reason="as for optimal tokens",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="where another token occurs more often than the optimal one, attention can fall at first; "
+    "its limit is the same",
+    takes=DataKind.CORPUS,
+)
+
+
+def _excess(case: CorpusCase, seed: int, rate: float) -> Measurement:
+    """The largest logarithm of ``(1 - phi) (1 + L exp(-r t)) / (L exp(-r t))``, r per step."""
+    found = measured(case, seed)
+    decay = np.log(longest_context(case)) - rate * found["step"].to_numpy()
+    bound = decay - np.logaddexp(0, decay)
+    excess = found["log_other_attention"].to_numpy() - bound
+    return Measurement(float(excess.max()), len(excess))
+
+
+def _published_rate(case: CorpusCase) -> float:
+    norm = float(attention_solution(case).value)
+    return plan(case).rates[1] / (4 * longest_context(case) * norm**2)
+
+
+def _true_rate(case: CorpusCase) -> float:
+    return plan(case).rates[1] / float(attention_solution(case).value)
+
+
+OPTIMAL_ATTENTION_BOUND = Claim(
+    name="next-token/optimal-attention-bound",
+    paper=NEXT_TOKEN,
+    statement="convergence of attention on optimal tokens",
+    summary="optimal tokens get attention of 1/(1 + L exp(-C t)) or more, C = eta/(4 L |W*|^2)",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "largest logarithm of the attention on other tokens over its bound",
+        lambda case, seed: _excess(case, seed, _published_rate(case)),
+        bound=1e-9,
+        reason="the bound itself, and rounding at its ends",
+    ),
+    control=Conclusion(
+        "the same with a quarter more than the true rate, C = 1.25 eta/|W*|",
+        lambda case, seed: _excess(case, seed, 1.25 * _true_rate(case)),
+        bound=1e-9,
+        reason="as for the bound",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="published for T and t beyond all practical sizes; it holds at every step",
+    takes=DataKind.CORPUS,
+)
+
+
+def _off_rate(case: CorpusCase, seed: int, rate: float) -> Measurement:
+    found = measured(case, seed)
+    fitted = -slope(found["log_other_attention"].to_numpy(), found["step"].to_numpy())
+    return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / _true_rate(case)})
+
+
+OPTIMAL_ATTENTION_RATE = Claim(
+    name="next-token/optimal-attention-rate",
+    paper=NEXT_TOKEN,
+    statement="convergence of attention on optimal tokens, its rate",
+    summary="the attention on other tokens falls like exp(-t eta/|W*|)",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "relative distance of the rate of their attention from eta/|W*|",
+        lambda case, seed: _off_rate(case, seed, _true_rate(case)),
+        bound=0.02,
+        reason="margins grow by eta/|W*| a step once W goes along W*",
+    ),
+    control=Conclusion(
+        "its relative distance from eta/(4 L |W*|^2), the rate that is published",
+        lambda case, seed: _off_rate(case, seed, _published_rate(case)),
+        bound=0.02,
+        reason="as for the true rate",
+    ),
+    data=_data,
+    broken=broken(ASSUMPTIONS),
+    note="published is the slower rate as an upper bound, which the true one satisfies",
+    takes=DataKind.CORPUS,
+)

@@ -1,0 +1,109 @@
+"""What the statements on next-token prediction say of single corpora."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from attractor.files import load
+from attractor.papers import Outcome, examine, get_claim
+from attractor.papers.check import check_claim
+from attractor.papers.data_files import data_sets
+from attractor.papers.next_token.data import grammar, missing_relations, outnumbered
+from attractor.papers.next_token.training import (
+    attention_solution,
+    attention_weights,
+    feed_forward_solution,
+    feed_forward_weights,
+    first_stage,
+    two_stages,
+)
+
+
+def test_the_closed_form_fails_where_relations_are_missing(tmp_path):
+    claim, case = get_claim("next-token/closed-form"), missing_relations()
+    assert examine(claim, case).outcome is Outcome.FAILS
+    # a over c, d, e: 3/4; b over q: 1/2; a over q costs nothing then. The formula: 2 * 4 / (2 + 4).
+    assert float(attention_solution(case).value) == pytest.approx(np.sqrt(5 / 4), rel=1e-9)
+    assert examine(claim, case).measured.details["norm stated"] == pytest.approx(np.sqrt(4 / 3))
+
+    result = check_claim(claim, [case])
+    smallest = result.counterexample.case
+    assert result.outcome is Outcome.FAILS
+    # one optimal token with three others, one with the query alone: nothing smaller fails
+    assert smallest.corpus.vocabulary_size == 5 and smallest.size < case.size
+    smallest.save(tmp_path / "counterexample.npz")
+    (again,) = data_sets(load(tmp_path / "counterexample.npz"), "counterexample.npz")
+    first, second = examine(claim, smallest), examine(claim, again)
+    assert second.outcome is Outcome.FAILS and first.measured == second.measured
+
+
+def test_with_complete_orders_it_says_nothing_of_them():
+    claim = get_claim("next-token/closed-form-of-complete-orders")
+    found = examine(claim, missing_relations())
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert found.reason.startswith("complete orders: 3 relations")
+
+
+def test_the_upper_bound_of_logit_gaps_fails_for_orthonormal_embeddings():
+    claim = get_claim("next-token/logit-gaps-from-above")
+    found = examine(claim, grammar())
+    assert found.outcome is Outcome.FAILS
+    # from zero the gap over the bound is 4 |W*| / 3 at every number of steps, |W*|^2 = V - 1
+    assert found.measured.value == pytest.approx(4 * np.sqrt(3) / 3, rel=1e-9)
+    assert found.measured.details["gap"] == pytest.approx(found.measured.details["T eta/|W*|"])
+    assert examine(claim, claim.example()).outcome is Outcome.HOLDS
+    below = examine(get_claim("next-token/logit-gaps-from-below"), grammar())
+    assert below.outcome is Outcome.HOLDS
+
+
+def test_outnumbered_optimal_tokens_lose_attention_at_first():
+    claim = get_claim("next-token/optimal-attention-grows")
+    name = "optimal token as frequent as any"
+    assert examine(claim, outnumbered()).reason.startswith(name)
+    without = [each for each in claim.assumptions if each.name != name]
+    found = examine(dataclasses.replace(claim, assumptions=without), outnumbered())
+    assert found.checks["zero start"].met
+    assert found.outcome is Outcome.FAILS and found.measured.value > 1e-6
+
+
+def test_from_zero_the_first_stage_is_the_closed_form():
+    case = grammar()
+    run = first_stage(case, 0)
+    W = feed_forward_weights(run)[-1]
+    # columns: one at what follows, less one over the vocabulary
+    labels = case.structure.collocation.next_token
+    expected = np.eye(4)[labels].T - 1 / 4
+    np.testing.assert_allclose(feed_forward_solution(case).W, expected, atol=1e-9)
+    np.testing.assert_allclose(W / np.linalg.norm(W), expected / np.sqrt(3), atol=1e-12)
+
+
+def predicted(case, run, sentence):
+    """Attention on the tokens of a sentence, and the logits of the next one."""
+    context = [case.corpus.vocabulary.index(word) for word in sentence]
+    W, W_ov = attention_weights(case, 0)[-1], feed_forward_weights(run.feed_forward)[-1]
+    attention = softmax(W[context, context[-1]])
+    return attention, W_ov[:, context] @ attention
+
+
+def test_the_worked_example():
+    case = grammar()
+    names = case.corpus.vocabulary
+    assert case.structure.collocation.words() == {"S": "V", "V": "O", "O": "P", "P": "S"}
+    orders = {
+        f"{names[first]} >_{names[query]} {names[second]}"
+        for query, first, second in case.structure.orders.edges
+    }
+    assert orders == {"S >_S P", "V >_V S", "O >_O S", "O >_O V", "O >_P P"}
+    run = two_stages(case, 0)
+    for sentence, explaining, follower in (("SP", "S", "V"), ("OSP", "O", "P"), ("VP", "V", "O")):
+        attention, logits = predicted(case, run, sentence)
+        assert names[int(np.argmax(logits))] == follower
+        assert attention[sentence.index(explaining)] > 0.999
+    attention, logits = predicted(case, run, "SVP")  # two tokens that no relation under P names
+    np.testing.assert_allclose(attention[:2], attention[0], rtol=1e-12)
+    assert attention[:2].sum() > 0.999
+    highest = np.sort(logits)[-2:]
+    assert highest[1] - highest[0] < 1e-9
+    assert {names[place] for place in np.argsort(logits)[-2:]} == {"V", "O"}
