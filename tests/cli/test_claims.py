@@ -69,7 +69,7 @@ def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_
     (table,) = found["hypotheses"]
     assert not table["hypotheses"]["complete orders"]["met"]
     words = " ".join(result.stderr.split())
-    assert "1 claims, which speak of no corpus" in words
+    assert "Left out: 1 claim about data that are no corpus." in words
     assert "`attractor corpus` reads it" in words
     file = tmp_path / "report" / found["claims"][name]["counterexample"]["file"]
     read, result = run_json("corpus", file, "--out", "structure")

@@ -85,11 +85,9 @@ def claims(
                 current.say(*loaded.notices)
             cases = data_sets(loaded, data.name)
             chosen, left_out = _speaking_of(cases[0].kind, chosen, data)
-        if left_out:
-            assert cases is not None
-            current.say(
-                f"Left out: {len(left_out)} claims, which speak of no {cases[0].kind.value}."
-            )
+            if left_out:
+                count = f"{len(left_out)} claim{'s' if len(left_out) > 1 else ''}"
+                current.say(f"Left out: {count} about data that are no {cases[0].kind.value}.")
         tables = [] if cases is None or names else [check_hypotheses(case) for case in cases]
         current.say(*(table.table() for table in tables))
         found = []

@@ -16,7 +16,7 @@ from attractor.next_token.vocabulary import frequent_tokens
 BLOCK = 2**20
 """Bytes read at a time, and the longest token."""
 MOST_TOKENS = 60_000_000
-"""Tokens taken from a file: what can be held and sorted in 8 GB of memory."""
+"""Tokens taken from a file: what can be held and sorted in 9 GB of memory."""
 MOST_WORDS = 2**22
 """Different tokens met in a file before it is refused; a dictionary holds them all."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.embeddings import gaussian, one_hot
+from attractor.next_token.embeddings import gaussian
 from attractor.next_token.linear import Contexts, compatibility, separability
 from attractor.next_token.samples import distinct_samples
 
@@ -31,7 +31,8 @@ class LinearView:
         followers: How many different tokens follow a context, averaged over samples.
         dimension: Of the vectors of contexts: unit vectors where there are as many dimensions as
             contexts, else random ones of unit length.
-        taken: How many contexts, the most frequent, the two answers are about.
+        taken: How many contexts, the most frequent, the two answers are about; all of them where
+            vectors are unit vectors, which separate everything.
         share: Their share of the samples.
         separable: Whether a matrix ties the tokens that follow each context and puts all others
             below them; None where it was not settled.
@@ -69,26 +70,30 @@ def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
     own = samples.frequencies / frequencies[which]
     entropy = float((samples.frequencies * np.log(1 / own)).sum())
 
-    width = min(dimension, len(rows))
-    most = max(1, _LARGEST_PROGRAM // (2 * width * max(size - 1, 1)))
-    ranked = np.argsort(-frequencies, kind="stable")[:most]
-    place = np.full(len(rows), -1)
-    place[ranked] = np.arange(len(ranked))
-    known = place[which] >= 0
-    probabilities = np.zeros((len(ranked), size))
-    probabilities[place[which[known]], samples.labels[known]] = own[known]
-    vectors = one_hot(len(rows)) if len(rows) <= dimension else gaussian(len(rows), width, seed)
-    chosen = Contexts(vectors[ranked], probabilities, frequencies[ranked])
-    answer = separability(chosen)
-    settled = bool(answer.separable) or bool(answer.inseparable)
+    if len(rows) <= dimension:  # unit vectors: a column of the decoder for each context
+        taken, separable, compatible = np.arange(len(rows)), True, True
+    else:
+        most = max(1, _LARGEST_PROGRAM // (2 * dimension * max(size - 1, 1)))
+        taken = np.argsort(-frequencies, kind="stable")[:most]
+        place = np.full(len(rows), -1)
+        place[taken] = np.arange(len(taken))
+        known = place[which] >= 0
+        probabilities = np.zeros((len(taken), size))
+        probabilities[place[which[known]], samples.labels[known]] = own[known]
+        vectors = gaussian(len(rows), dimension, seed)[taken]
+        chosen = Contexts(vectors, probabilities, frequencies[taken])
+        answer = separability(chosen)
+        settled = bool(answer.separable) or bool(answer.inseparable)
+        separable = bool(answer.separable) if settled else None
+        compatible = bool(compatibility(chosen).compatible)
     return LinearView(
         contexts=len(rows),
         entropy=entropy,
         certain=float(frequencies[followers == 1].sum()),
         followers=float(followers @ frequencies),
-        dimension=width,
-        taken=len(ranked),
-        share=float(frequencies[ranked].sum()),
-        separable=bool(answer.separable) if settled else None,
-        compatible=bool(compatibility(chosen).compatible),
+        dimension=min(dimension, len(rows)),
+        taken=len(taken),
+        share=float(frequencies[taken].sum()),
+        separable=separable,
+        compatible=compatible,
     )

@@ -66,8 +66,7 @@ NEXT_TOKEN = Paper(
 MECHANICS = Paper(
     "mechanics",
     "Mechanics of Next Token Prediction with Self-Attention",
-    "Li, Yingcong and Huang, Yixiao and Ildiz, M. Emrullah and Rawat, Ankit Singh and "
-    "Oymak, Samet",
+    "Li, Yingcong and Huang, Yixiao and Ildiz, M. Emrullah and Rawat, Ankit Singh and Oymak, Samet",
     2024,
     "2403.08081",
 )

@@ -156,7 +156,7 @@ LINEAR_TWO_DIMENSIONAL = PaperFigure(
     summary="three contexts in the plane: embeddings, both limits of a linear decoder, training",
     published="embeddings, rows of both limits, and curves of gradient descent of one run",
     sizes={
-        "quick": {"seeds": 10, "steps": 20_000},
+        "quick": {"seeds": 10, "steps": 10_000},
         "small": {"seeds": 10, "steps": 100_000},
         "paper": {"seeds": 20, "steps": 1_000_000},
     },

@@ -254,7 +254,7 @@ MECHANICS_GLOBAL = PaperFigure(
     published="correlation, norm difference, projected correlation and softmax mass of 10 data "
     "sets against the iteration",
     sizes={
-        "quick": {"seeds": 10, "steps": 10_000, "radii": 7},
+        "quick": {"seeds": 10, "steps": 4000, "radii": 7},
         "small": {"seeds": 20, "steps": 20_000, "radii": 17},
         "paper": {"seeds": 100, "steps": 40_000, "radii": 17},
     },

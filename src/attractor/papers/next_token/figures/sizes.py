@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from attractor.next_token.corpus import Corpus
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
@@ -19,39 +20,48 @@ _CHOSEN = 0.99
 """Attention on the optimal token that counts as a choice."""
 _RATE = 0.2
 """Step size of both stages, to be divided by the root of the dimension."""
+_LENGTHS_OF = 20
+"""Size of the vocabulary in which lengths are varied."""
 
 
 def _compute(request: Request) -> xr.Dataset:
     settings = request.settings
-    vocabularies = [
-        (size, _measured(request, f"vocabulary {size}", size, (1, 2)))
-        for size in settings["vocabularies"]
-    ]
-    lengths = [
-        (length, _measured(request, f"length {length}", 20, (length - 1,)))
-        for length in settings["lengths"]
-    ]
+    drawn: dict[tuple[str, int], tuple[int, list[Corpus]]] = {}
+    for size in settings["vocabularies"]:
+        drawn["vocabulary", size] = (size, _corpora(request, size, (1, 2)))
+    for length in settings["lengths"]:
+        drawn["length", length] = (_LENGTHS_OF, _corpora(request, _LENGTHS_OF, (length - 1,)))
+    measured = {}
+    for size in sorted({size for size, _ in drawn.values()}):  # one size, one batch
+        groups = [group for group, (own, _) in drawn.items() if own == size]
+        found = _measured(request, size, [c for group in groups for c in drawn[group][1]])
+        for place, group in enumerate(groups):
+            own = slice(place * request.seeds, (place + 1) * request.seeds)
+            measured[group] = {name: values[own] for name, values in found.items()}
+    swept = {
+        "vocabulary": list(settings["vocabularies"]),
+        "length": list(settings["lengths"]),
+    }
     return xr.Dataset(
         {
             f"{quantity}_by_{name}": (
-                (name, "instance"), np.stack([found[quantity] for _, found in swept])
+                (name, "instance"),
+                np.stack([measured[name, value][quantity] for value in values]),
             )
-            for name, swept in (("vocabulary", vocabularies), ("length", lengths))
+            for name, values in swept.items()
             for quantity in ("solution_norm", "steps_to_choose")
         },
-        {
-            "vocabulary": [size for size, _ in vocabularies],
-            "length": [length for length, _ in lengths],
-        },
-    )  # fmt: skip
+        swept,
+    )
 
 
-def _measured(
-    request: Request, name: str, vocabulary: int, non_optimal: tuple[int, ...]
-) -> dict[str, np.ndarray]:
-    """Norm of the solution, and time in units of ``|W*| / eta`` until attention has chosen."""
-    steps = request.settings["steps"]
-    drawn = corpora(request.seeds, request.seed, vocabulary=vocabulary, non_optimal=non_optimal)
+def _corpora(request: Request, vocabulary: int, non_optimal: tuple[int, ...]) -> list[Corpus]:
+    return corpora(request.seeds, request.seed, vocabulary=vocabulary, non_optimal=non_optimal)
+
+
+def _measured(request: Request, vocabulary: int, drawn: list[Corpus]) -> dict[str, np.ndarray]:
+    """Norms of solutions, and the first recorded step at which attention has chosen."""
+    steps, name = request.settings["steps"], f"vocabulary-{vocabulary}"
     request.uses(name, **{f"tokens_{i}": c.tokens for i, c in enumerate(drawn)})
     step = normalized_gradient_descent(_RATE / vocabulary**0.5)
     run = train_two_stages(
@@ -59,7 +69,7 @@ def _measured(
         steps=(900, steps),
         optimizers=(step, step),
         record=np.arange(0, steps + 1, max(steps // 150, 1)),
-        checkpoint=request.checkpoint(name.replace(" ", "-")),
+        checkpoint=request.checkpoint(name),
         progress=request.progress,
     )
     measured = measure_two_stages(run)
@@ -73,7 +83,7 @@ def _measured(
 
 def _ratios(data: xr.Dataset, name: str) -> xr.DataArray:
     """Steps times step size over the norm of the solution: distances between tokens' scores."""
-    size = data["vocabulary"] if name == "vocabulary" else 20
+    size = data["vocabulary"] if name == "vocabulary" else _LENGTHS_OF
     return data[f"steps_to_choose_by_{name}"] * _RATE / size**0.5 / data[f"solution_norm_by_{name}"]
 
 
@@ -97,7 +107,7 @@ def _draw(data: xr.Dataset) -> Figure:
         values = data[name].values
         for value, one in zip(values, ordered_looks(len(values)), strict=True):
             place = {name: value}
-            size = float(value) if name == "vocabulary" else 20.0
+            size = float(value) if name == "vocabulary" else float(_LENGTHS_OF)
             axes.plot(
                 data[f"solution_norm_by_{name}"].sel(place),
                 data[f"steps_to_choose_by_{name}"].sel(place) * _RATE / size**0.5,
