@@ -45,9 +45,9 @@ def scaled_gradient(
 ) -> ScaledGradient:
     """Gradient of ``L = mean_ik loss(h(sum_t softmax(s_ik)_t v_it), y_ik)``, at any magnitude.
 
-    The mean is weighted where the rows have weights. Each row carries a scale of its own, from its softmax and from its loss; only where rows are
-    added up are they brought to the largest. Rows with a single token contribute nothing, but
-    count in the mean.
+    The mean is weighted where the rows have weights. Each row carries a scale of its own, from its
+    softmax and from its loss; only where rows are added up are they brought to the largest. Rows
+    with a single token contribute nothing, but count in the mean.
 
     Args:
         parameterization: What the attention parameters mean.
@@ -130,7 +130,7 @@ def mean_loss(
     head: Head | eqx.Module,
     rows: Rows,
 ) -> Float[Array, ""]:
-    """The training loss, the mean over all rows of one data set, weighted where they have weights."""
+    """The training loss: the mean over all rows of one data set, by their weights if any."""
     reader = as_head(head, rows.values.shape[-1])
     row, outputs = _attend(parameterization.scores(parameters, rows), rows)
     prediction = Prediction(reader(outputs), outputs, reader, row, rows)

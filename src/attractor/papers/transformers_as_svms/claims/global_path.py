@@ -62,7 +62,7 @@ _CONCLUSION = Conclusion(
     bound=1e-3,
     reason="it falls like c / R; the bound lets c be 10 norms, where 1 is usual",
 )
-_CONTROL = Conclusion(
+_CONTROL: Conclusion[Case] = Conclusion(
     "1 - margin ratio of the path in the norm of the other parameterization",
     lambda case, seed: _short_of(case, seed, wrong=True),
     bound=1e-3,
