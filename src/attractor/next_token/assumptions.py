@@ -99,8 +99,9 @@ def check_assumptions(
             not (lost | unexplained).any(),
             "every label is explained"
             if not (lost | unexplained).any()
-            else f"{int(lost.sum()):,} contexts lack the token that explains their label, and "
-            f"{int(unexplained.sum()):,} labels are explained by none",
+            else f"of {int((lost | unexplained).sum()):,} contexts {int(lost.sum()):,} lack the "
+            f"token that explains their label, and {int(unexplained.sum()):,} have a label that "
+            "no token explains",
         ),
         check(
             ORDERED,

@@ -47,7 +47,8 @@ def check_embeddings(
         raise InvalidInputError(
             "embeddings",
             f"the shape is {array.shape}",
-            f"Give ({size}, d): a vector for every token of the vocabulary",
+            f"Give ({size}, d): a vector for every token of the vocabulary"
+            + ("" if instances is None else f", or ({instances}, {size}, d)"),
         )
     if not array.any(-1).all():
         raise InvalidInputError(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.stats
 import xarray as xr
 from jaxtyping import Float, Int
 from rich.console import Console
@@ -274,5 +273,7 @@ def _intervals(
     counts: Int[np.ndarray, "outcome"], total: int, confidence: float
 ) -> Float[np.ndarray, "outcome 2"]:
     """Wilson's interval of every share."""
-    tests = [scipy.stats.binomtest(int(count), total) for count in counts]
+    from scipy.stats import binomtest  # a second to import, which every command would pay
+
+    tests = [binomtest(int(count), total) for count in counts]
     return np.array([test.proportion_ci(confidence, method="wilson") for test in tests])

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
+from scipy.special import bdtr
 from jaxtyping import Float
 
 
@@ -56,5 +56,5 @@ def smallest_sample(confidence: float) -> int:
 def _place(count: int, confidence: float) -> int:
     """The largest k whose interval is sure enough; 0 if there is none."""
     ranks = np.arange(1, count // 2 + 1)
-    enclosed = 1 - 2 * scipy.stats.binom.cdf(ranks - 1, count, 0.5)
+    enclosed = 1 - 2 * bdtr(ranks - 1, count, 0.5)
     return int((enclosed >= confidence - 1e-12).sum())

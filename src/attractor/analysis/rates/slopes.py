@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
+from scipy.special import stdtrit
 from jaxtyping import Bool, Float, Int
 
 HALF_POINTS = 3
@@ -122,6 +122,6 @@ def mean_slope(lines: Lines, units: Int[np.ndarray, "trial"], confidence: float)
         error, freedom = means.std(ddof=1) / math.sqrt(len(means)), len(means) - 1
     else:
         error, freedom = lines.error[0], lines.freedom[0]
-    reach = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * error + lines.rounding.max()
+    reach = stdtrit(freedom, (1 + confidence) / 2) * error + lines.rounding.max()
     mean = float(means.mean())
     return Slope(mean, float(mean - reach), float(mean + reach))

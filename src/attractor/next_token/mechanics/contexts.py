@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
+from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.graphs import QueryGraphs
-from attractor.precision import as_float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Contexts:
         return len(self.ids)
 
 
-def check_embeddings(corpora: Sequence[Any], embeddings: Any) -> Float[np.ndarray, "instances K d"]:
+def tables_of(corpora: Sequence[Any], embeddings: Any) -> Float[np.ndarray, "instances K d"]:
     """A table of token vectors for each corpus.
 
     Raises:
@@ -96,13 +96,6 @@ def check_embeddings(corpora: Sequence[Any], embeddings: Any) -> Float[np.ndarra
         raise InvalidInputError(
             "corpora", f"they are {corpora!r:.60}", "Give a Corpus, or a sequence of them"
         )
-    vectors = as_float64("embeddings", embeddings)
     size = max(corpus.vocabulary_size for corpus in corpora)
-    allowed = {2: (size,), 3: (len(corpora), size)}
-    if vectors.ndim not in allowed or vectors.shape[:-1] != allowed[vectors.ndim]:
-        raise InvalidInputError(
-            "embeddings",
-            f"the shape is {vectors.shape}",
-            f"Give ({size}, d), or ({len(corpora)}, {size}, d): a vector for every token",
-        )
+    vectors = check_embeddings(embeddings, size, instances=len(corpora))
     return np.broadcast_to(vectors, (len(corpora), *vectors.shape[-2:]))

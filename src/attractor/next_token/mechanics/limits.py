@@ -15,7 +15,7 @@ from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
-from attractor.next_token.mechanics.contexts import Contexts, check_embeddings
+from attractor.next_token.mechanics.contexts import Contexts, tables_of
 from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics.finite_part import FinitePart, finite_part
 from attractor.next_token.mechanics.graph_problem import graph_problem
@@ -83,7 +83,7 @@ def attention_limits(
     """
     several = not isinstance(corpora, Corpus)
     listed = list(corpora) if several else [corpora]
-    vectors = check_embeddings(listed, embeddings)
+    vectors = tables_of(listed, embeddings)
     contexts = [Contexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)]
     if not all(rows.is_label.any(1).all() for rows in contexts):
         raise InvalidInputError(

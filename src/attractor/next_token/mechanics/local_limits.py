@@ -13,7 +13,7 @@ from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
-from attractor.next_token.mechanics.contexts import check_embeddings
+from attractor.next_token.mechanics.contexts import tables_of
 from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics.graph_problem import graph_problem
 from attractor.next_token.mechanics.local_graphs import ambiguous_tokens, local_priority_graphs
@@ -98,7 +98,7 @@ def local_limits(
     """
     several = not isinstance(corpora, Corpus)
     listed = list(corpora) if several else [corpora]
-    vectors = check_embeddings(listed, embeddings)
+    vectors = tables_of(listed, embeddings)
     weights = as_float64("probabilities", probabilities)
     weights = weights if several else weights[None]
     if weights.ndim != 3 or len(weights) != len(listed):

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from attractor.attention import LinearHead, VocabularyHead
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics.contexts import Contexts, check_embeddings
+from attractor.next_token.mechanics.contexts import Contexts, tables_of
 from attractor.tokens import Tokens
 
 
@@ -86,7 +86,7 @@ def squared_miss(logits: Float[Array, "C"], label: Float[Array, ""]) -> Float[Ar
 def _rows(corpora: Any, embeddings: Any) -> tuple[list[Contexts], bool]:
     several = not isinstance(corpora, Corpus)
     listed = list(corpora) if several else [corpora]
-    vectors = check_embeddings(listed, embeddings)
+    vectors = tables_of(listed, embeddings)
     return [Contexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)], several
 
 
