@@ -3,8 +3,8 @@ from importlib.metadata import version
 
 # Linear algebra in several threads beside several workers makes them wait for one another: a sixth
 # of the suite's time on two cores. Workers inherit this before they load NumPy.
-for library in ("OPENBLAS", "OMP", "MKL"):
-    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+if os.environ.setdefault("OMP_NUM_THREADS", "1") == "1":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
