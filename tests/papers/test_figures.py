@@ -8,11 +8,23 @@ from attractor.papers.figure import SIZES
 from attractor.provenance import read_provenance
 
 FIGURES = all_figures()
+LONG = (
+    "transformers-as-svms/sequences",
+    "transformers-as-svms/margins-and-sample-size",
+    "next-token/optimizers",
+    "next-token/sizes",
+    "next-token/mechanics-global",
+    "next-token/linear-overparameterized",
+)
+"""Figures that compile for long, and whose computations other tests look at more closely."""
 
 pytestmark = pytest.mark.usefixtures("optimized")
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in FIGURES],
+)
 def test_quick_figure_shows_its_conclusion(name, tmp_path):
     figure = FIGURES[name]
     drawn = draw(figure, tmp_path)
