@@ -9,6 +9,8 @@ from attractor.provenance import read_provenance
 
 FIGURES = all_figures()
 LONG = (
+    "transformers-as-svms/local-convergence",
+    "transformers-as-svms/global-selection",
     "transformers-as-svms/sequences",
     "transformers-as-svms/margins-and-sample-size",
     "next-token/optimizers",
