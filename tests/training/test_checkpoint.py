@@ -1,6 +1,8 @@
 import dataclasses
+import errno
 import itertools
 import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -234,19 +236,19 @@ def test_two_runs_do_not_share_a_folder(tmp_path, expected):
 def test_a_failed_write_ends_the_run_and_leaves_the_last_one_in_force(
     tmp_path, expected, monkeypatch
 ):
-    real, calls = saved_run.save_file, []
+    real, calls = Path.write_bytes, []
 
-    def full(arrays, path, metadata):
+    def full(path, content):
         calls.append(path)
         if len(calls) > 4:
-            path.write_bytes(b"half")
-            raise saved_run.SafetensorError("No space left on device")
-        real(arrays, path, metadata)
+            real(path, content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, content)
 
-    monkeypatch.setattr(saved_run, "save_file", full)
-    with pytest.raises(OSError, match="No space left"):
-        run(tmp_path)
-    monkeypatch.setattr(saved_run, "save_file", real)
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="No space left"):
+            run(tmp_path)
     assert not list(tmp_path.glob(".*"))
     assert_same(run(tmp_path), expected)
 

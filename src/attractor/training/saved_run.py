@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from attractor.errors import FileFormatError
 from attractor.storage import atomic_file
@@ -177,11 +177,10 @@ class SavedRun:
 
 def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    # save_file would write to a temporary name of its own, which a killed run leaves behind.
+    content = save(arrays, metadata={"digest": _digest(arrays)})
     with atomic_file(path) as temporary:
-        try:
-            save_file(arrays, temporary, metadata={"digest": _digest(arrays)})
-        except SafetensorError as error:  # it wraps a full disk, for instance
-            raise OSError(f"{path}: {error}") from error
+        temporary.write_bytes(content)
 
 
 def _load(path: Path) -> dict[str, np.ndarray]:

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import bdtr
 from jaxtyping import Float
+from scipy.special import bdtr
 
 
 class MedianInterval(NamedTuple):

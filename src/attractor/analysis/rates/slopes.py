@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 from jaxtyping import Bool, Float, Int
+from scipy.special import stdtrit
 
 HALF_POINTS = 3
 """Points that a line needs for its slope to have an error."""
