@@ -11,7 +11,7 @@ SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
     "attention", "selection", "margin", "training", "torch", "analysis", "next_token",
-    "datasets", "files", "provenance", "plots", "papers", "report", "cli",
+    "prompt", "datasets", "files", "provenance", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 
 

@@ -193,6 +193,7 @@ _SUBMODULES = (
     "margin",
     "next_token",
     "plots",
+    "prompt",
     "report",
     "torch",
     "training",

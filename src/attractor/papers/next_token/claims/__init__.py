@@ -12,5 +12,7 @@ ORDER = (
     "closed_form",
     "generalization",
     "conflicting_labels",
+    "conflicting_descent",
     "linear_decoders",
+    "linear_descent",
 )

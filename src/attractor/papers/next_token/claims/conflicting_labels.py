@@ -35,7 +35,7 @@ _REACH = 40
 _LONGEST = 40_000
 _RADII = np.geomspace(1, 1000, 7)
 
-_BROKEN: dict[str, Any] = {
+BROKEN: dict[str, Any] = {
     "labels in contexts": grammar,
     "some order": lambda: _made_of([[0, 0], [1]], [0, 1]),
     "separable": lambda: _made_of([[1, 0, 2]], [0], [[2.0], [1.0], [3.0]]),
@@ -86,7 +86,7 @@ LABEL_MASS_CONVEX = Claim(
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 3)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
     ],
-    broken={name: _BROKEN[name] for name in ("labels in contexts", "some order")},
+    broken={name: BROKEN[name] for name in ("labels in contexts", "some order")},
     takes=DataKind.CORPUS,
 )
 
@@ -107,13 +107,13 @@ def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(direction_distance(_path(case).W[-1], _path(case).W[0])))
 
 
-_ORDERED = (LABELS_PRESENT, SEPARABLE, PRIORITIES)
+ORDERED = (LABELS_PRESENT, SEPARABLE, PRIORITIES)
 LABEL_MASS_PATH = Claim(
     name="next-token/regularization-path-of-label-mass",
     paper=MECHANICS,
     statement="regularization path of the training loss",
     summary="minimizers over growing balls turn to the solution of the priority graphs",
-    assumptions=_ORDERED,
+    assumptions=ORDERED,
     conclusion=Conclusion(
         "1 - cos of the minimizer and the solution, at 1000 norms of the solution",
         _end_of_path,
@@ -131,7 +131,7 @@ LABEL_MASS_PATH = Claim(
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 5)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 5)),
     ],
-    broken={each.name: _BROKEN[each.name] for each in _ORDERED},
+    broken={each.name: BROKEN[each.name] for each in ORDERED},
     takes=DataKind.CORPUS,
 )
 
@@ -168,13 +168,13 @@ def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
     return Measurement(found / _STEP, 1, details)
 
 
-_CYCLIC = (*_ORDERED, CONFLICTS)
+CYCLIC = (*ORDERED, CONFLICTS)
 FINITE_PART = Claim(
     name="next-token/conflicts-leave-a-finite-part",
     paper=MECHANICS,
     statement="global convergence of gradient descent, finite part",
     summary="within cycles attention tends to finite scores, those of least loss on the cycles",
-    assumptions=_CYCLIC,
+    assumptions=CYCLIC,
     conclusion=Conclusion(
         "distance of the part in the cyclic subspace from the finite part, in steps",
         lambda case, seed: _off_finite_part(case, seed, zero=False),
@@ -188,7 +188,7 @@ FINITE_PART = Claim(
         reason="as for the finite part",
     ),
     data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 6)],
-    broken={each.name: _BROKEN[each.name] for each in _CYCLIC},
+    broken={each.name: BROKEN[each.name] for each in CYCLIC},
     holding=lambda: random_labels(2, cyclic=True),
     note="where odds on the cycles are even the finite part is zero, and the claim vacuous",
     takes=DataKind.CORPUS,
@@ -201,7 +201,7 @@ def _descent_direction(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(1 - found["correlation"][-1]), 1, details)
 
 
-_ACYCLIC = (*_ORDERED, NO_CONFLICTS)
+_ACYCLIC = (*ORDERED, NO_CONFLICTS)
 NO_FINITE_PART = Claim(
     name="next-token/no-conflicts-no-finite-part",
     paper=MECHANICS,
@@ -221,6 +221,6 @@ NO_FINITE_PART = Claim(
         reason="as for the solution",
     ),
     data=lambda seed: [random_labels(number, cyclic=False) for number in range(seed, seed + 6)],
-    broken={each.name: _BROKEN[each.name] for each in _ACYCLIC},
+    broken={each.name: BROKEN[each.name] for each in _ACYCLIC},
     takes=DataKind.CORPUS,
 )

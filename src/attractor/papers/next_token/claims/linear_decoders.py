@@ -31,19 +31,20 @@ from attractor.papers.next_token.conflicting_data import (
 )
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 
-_ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
-_BROKEN = {
+ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
+BROKEN = {
     "few contexts": lambda: random_followers(0, contexts=100, vocabulary=50),
     "sparse followers": lambda: _everything_follows(),
 }
-_NOTE = "contexts of the corpus have random unit embeddings, of two dimensions more than they are"
+NOTE = "contexts of the corpus have random unit embeddings, of two dimensions more than they are"
 
 
 def _everything_follows() -> CorpusCase:
     return CorpusCase(Corpus.from_samples([[0], [0], [1], [1]], [0, 1, 0, 1]))
 
 
-def _data(seed: int) -> list[CorpusCase]:
+def decoder_data(seed: int) -> list[CorpusCase]:
+    """Corpora where several tokens follow a context, and one where labels conflict."""
     return [
         *(random_followers(number) for number in range(seed, seed + 4)),
         random_labels(seed, cyclic=True),
@@ -64,7 +65,7 @@ OVERPARAMETERIZED = Claim(
     paper=LINEAR_NEXT_TOKEN,
     statement="overparameterization makes data compatible and separable",
     summary="embeddings of more dimensions than contexts are compatible and separable",
-    assumptions=_ASSUMPTIONS,
+    assumptions=ASSUMPTIONS,
     conclusion=Conclusion(
         "largest residual of the log-odds, infinite where followers cannot be separated",
         lambda case, seed: _condition(case, seed, None),
@@ -77,19 +78,21 @@ OVERPARAMETERIZED = Claim(
         bound=1e-9,
         reason="as for many dimensions",
     ),
-    data=_data,
-    broken=_BROKEN,
-    note=_NOTE,
+    data=decoder_data,
+    broken=BROKEN,
+    note=NOTE,
     takes=DataKind.CORPUS,
 )
 
 
-def _contexts(case: CorpusCase, seed: int) -> Contexts:
+def decoder_contexts(case: CorpusCase, seed: int) -> Contexts:
+    """Contexts with random embeddings, of two dimensions more than they are."""
     return case.once(("contexts", seed), lambda: embedded_contexts(case, seed))
 
 
-def _solution(case: CorpusCase, seed: int) -> Solution:
-    return case.once(("decoder", seed), lambda: solve(decoder_problem(_contexts(case, seed))))
+def decoder_solution(case: CorpusCase, seed: int) -> Solution:
+    """The solution of the decoder's margin problem."""
+    return case.once(("decoder", seed), lambda: solve(decoder_problem(decoder_contexts(case, seed))))
 
 
 def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
@@ -106,7 +109,7 @@ def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
 
 def _excess_far_out(case: CorpusCase, seed: int, *, finite: bool) -> Measurement:
     """The excess loss of ``W* + g W_mm``, or without ``W*``, for a margin g of 30."""
-    contexts, direction = _contexts(case, seed), _solution(case, seed).W
+    contexts, direction = decoder_contexts(case, seed), decoder_solution(case, seed).W
     part = finite_part(contexts)
     found = [_excess(contexts, finite * part + margin * direction) for margin in (3, 30)]
     details = {"at a margin of 3": found[0], "entropy": float(contexts.entropy)}
@@ -118,7 +121,7 @@ ENTROPY_IS_INFIMUM = Claim(
     paper=LINEAR_NEXT_TOKEN,
     statement="the cross-entropy tends to the entropy along a direction",
     summary="along W* + g W_mm the cross-entropy tends to the entropy of what follows contexts",
-    assumptions=_ASSUMPTIONS,
+    assumptions=ASSUMPTIONS,
     conclusion=Conclusion(
         "cross-entropy above the entropy at W* + 30 W_mm",
         lambda case, seed: _excess_far_out(case, seed, finite=True),
@@ -131,23 +134,23 @@ ENTROPY_IS_INFIMUM = Claim(
         bound=1e-11,
         reason="as with W*",
     ),
-    data=_data,
-    broken=_BROKEN,
-    note=f"{_NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    data=decoder_data,
+    broken=BROKEN,
+    note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
     takes=DataKind.CORPUS,
 )
 
 
 def _path(case: CorpusCase, seed: int) -> LinearTrajectory:
-    radii = np.geomspace(1, 1000, 7) * float(_solution(case, seed).value)
+    radii = np.geomspace(1, 1000, 7) * float(decoder_solution(case, seed).value)
     return case.once(
         ("linear path", seed),
-        lambda: linear_regularization_path(_contexts(case, seed), radii=radii),
+        lambda: linear_regularization_path(decoder_contexts(case, seed), radii=radii),
     )
 
 
 def _end_of_path(case: CorpusCase, seed: int) -> Measurement:
-    run, solution = _path(case, seed), _solution(case, seed)
+    run, solution = _path(case, seed), decoder_solution(case, seed)
     found = measure_linear(run, solution).isel(instance=0, seed=0)
     details = {"distance of P_F W from W*": float(found["finite_error"][-1])}
     return Measurement(float(direction_distance(run.W()[0, 0], solution.W)), 1, details)
@@ -164,7 +167,7 @@ DECODER_DIRECTION = Claim(
     paper=LINEAR_NEXT_TOKEN,
     statement="regularization path of the cross-entropy, direction",
     summary="minimizers over growing balls turn to the solution of the decoder's margin problem",
-    assumptions=_ASSUMPTIONS,
+    assumptions=ASSUMPTIONS,
     conclusion=Conclusion(
         "1 - cos of the minimizer and W_mm, at 1000 norms of W_mm",
         _end_of_path,
@@ -178,17 +181,17 @@ DECODER_DIRECTION = Claim(
         bound=1e-4,
         reason="as for W_mm",
     ),
-    data=_data,
-    broken=_BROKEN,
-    note=_NOTE,
+    data=decoder_data,
+    broken=BROKEN,
+    note=NOTE,
     takes=DataKind.CORPUS,
 )
 
 
 def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
     run = _path(case, seed)
-    found = measure_linear(run, _solution(case, seed)).isel(instance=0, seed=0)
-    part = np.linalg.norm(finite_part(_contexts(case, seed)))
+    found = measure_linear(run, decoder_solution(case, seed)).isel(instance=0, seed=0)
+    part = np.linalg.norm(finite_part(decoder_contexts(case, seed)))
     return Measurement(float(part if zero else found["finite_error"][-1]), 1)
 
 
@@ -197,7 +200,7 @@ DECODER_FINITE_PART = Claim(
     paper=LINEAR_NEXT_TOKEN,
     statement="regularization path of the cross-entropy, finite part",
     summary="within followers of a context the minimizers tend to the log-odds of the data",
-    assumptions=_ASSUMPTIONS,
+    assumptions=ASSUMPTIONS,
     conclusion=Conclusion(
         "distance of P_F W from W* at 1000 norms of W_mm",
         lambda case, seed: _off_finite_part(case, seed, zero=False),
@@ -210,8 +213,8 @@ DECODER_FINITE_PART = Claim(
         bound=1e-8,
         reason="as for W*",
     ),
-    data=_data,
-    broken=_BROKEN,
-    note=f"{_NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    data=decoder_data,
+    broken=BROKEN,
+    note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
     takes=DataKind.CORPUS,
 )

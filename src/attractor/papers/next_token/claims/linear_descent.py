@@ -1,0 +1,122 @@
+"""Gradient descent on linear decoders of fixed context embeddings."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.next_token.linear import LinearTrajectory, finite_part, measure_linear, train_linear
+from attractor.next_token.two_stage_measures import direction_distance
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.corpus_case import CorpusCase
+from attractor.papers.data_set import DataKind
+from attractor.papers.next_token.claims.linear_decoders import (
+    ASSUMPTIONS,
+    BROKEN,
+    NOTE,
+    decoder_contexts,
+    decoder_data,
+    decoder_solution,
+)
+from attractor.papers.paper import LINEAR_NEXT_TOKEN
+from attractor.training import gradient_descent
+
+_LEARNING_RATE = 0.5
+_DECADES = (20, 2_000, 20_000)
+"""Steps at which the decoder is looked at; what the last decade adds is held against the limit."""
+
+
+def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
+    return case.once(
+        ("linear descent", seed),
+        lambda: train_linear(
+            decoder_contexts(case, seed),
+            gradient_descent(_LEARNING_RATE),
+            steps=_DECADES[-1],
+            record=_DECADES,
+            weights="all",
+        ),
+    )
+
+
+def _decoders(case: CorpusCase, seed: int) -> list[Float[np.ndarray, "V d"]]:
+    return [_run(case, seed).W(float(step))[0, 0] for step in _DECADES]
+
+
+def _last_decade(case: CorpusCase, seed: int) -> Measurement:
+    _, before, after = _decoders(case, seed)
+    solution = decoder_solution(case, seed)
+    added = (after - before) / np.log(_DECADES[-1] / _DECADES[-2])
+    details = {
+        "norm added per unit of log t, over that of W_mm": float(
+            np.linalg.norm(added) / float(solution.value)
+        ),
+        "1 - cos of W itself": float(direction_distance(after, solution.W)),
+    }
+    return Measurement(float(direction_distance(added, solution.W)), 1, details)
+
+
+def _against_beginning(case: CorpusCase, seed: int) -> Measurement:
+    first, before, after = _decoders(case, seed)
+    return Measurement(float(direction_distance(after - before, first)))
+
+
+DESCENT_DIRECTION = Claim(
+    name="next-token/descent-of-decoders",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="gradient descent on the cross-entropy, direction",
+    summary="gradient descent carries the decoder to infinity along the margin solution",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "1 - cos of W_mm and what steps 2,000 to 20,000 add to W",
+        _last_decade,
+        bound=2e-2,
+        reason="W itself, which is W_mm log t and a part that stays bounded, turns like 1/log t; "
+        "what a decade adds is free of the bounded part",
+    ),
+    control=Conclusion(
+        "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
+        _against_beginning,
+        bound=2e-2,
+        reason="as for W_mm",
+    ),
+    data=decoder_data,
+    broken=BROKEN,
+    note=NOTE,
+    takes=DataKind.CORPUS,
+)
+
+
+def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
+    if zero:
+        return Measurement(float(np.linalg.norm(finite_part(decoder_contexts(case, seed)))))
+    found = measure_linear(_run(case, seed), decoder_solution(case, seed))
+    distance = found["finite_error"].isel(instance=0, seed=0)
+    excess = float(found["excess_loss"].isel(instance=0, seed=0)[-1])
+    details = {"after 2,000 steps": float(distance[-2]), "loss above the entropy": excess}
+    return Measurement(float(distance[-1]), 1, details)
+
+
+DESCENT_FINITE_PART = Claim(
+    name="next-token/descent-keeps-odds",
+    paper=LINEAR_NEXT_TOKEN,
+    statement="gradient descent on the cross-entropy, finite part",
+    summary="gradient descent takes the odds of followers of a context to those of the data",
+    assumptions=ASSUMPTIONS,
+    conclusion=Conclusion(
+        "distance of P_F W from W* after 20,000 steps",
+        lambda case, seed: _off_finite_part(case, seed, zero=False),
+        bound=2e-2,
+        reason="it falls like the loss above the entropy, as one over the number of steps",
+    ),
+    control=Conclusion(
+        "the distance of W* from zero, as if no odds were kept",
+        lambda case, seed: _off_finite_part(case, seed, zero=True),
+        bound=2e-2,
+        reason="as for P_F W",
+    ),
+    data=decoder_data,
+    broken=BROKEN,
+    note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    takes=DataKind.CORPUS,
+)

@@ -1,0 +1,1 @@
+"""Long prompts: attention as an operator on the law of its tokens."""
