@@ -7,8 +7,6 @@ and because other tests hand over wrong types on purpose.
 import subprocess
 import sys
 
-import pytest
-
 BEGIN = """
 from beartype import BeartypeConf, beartype
 from jaxtyping import TypeCheckError, install_import_hook
@@ -36,7 +34,7 @@ head = at.LinearHead(rng.normal(size=5))
 """
 
 TRAINING = """
-for tokens, head in ((ragged, head), (causal, head), (prompt, head), (batch, heads)):
+for tokens, head in ((ragged, head), (causal, head), (batch, heads)):
     selection = at.optimal_tokens(tokens, head)
     solution = at.solve(at.MarginProblem.from_selection(tokens, selection), at.Frobenius())
     at.check_local_optimality(tokens, head, selection)
@@ -53,8 +51,7 @@ for geometry in (at.Nuclear(), at.Spectral(), at.Lp(1)):
 MARGIN = """
 contradiction = at.MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]])
 pair = at.Selection(ragged.mask & (np.arange(4) < 2), np.zeros((3, 1), dtype=bool))
-for geometry in (at.Frobenius(), at.Nuclear(), at.Spectral(), at.Schatten(1.5), at.Schatten(3),
-                 at.Lp(1), at.Lp(1.5), at.Lp(3), at.Lp(np.inf)):
+for geometry in (at.Frobenius(), at.Nuclear(), at.Schatten(1.5), at.Lp(1), at.Lp(3)):
     for tokens in (ragged, causal, prompt, batch):
         selection = at.optimal_tokens(tokens, heads if tokens is batch else head)
         problem = at.MarginProblem.from_selection(tokens, selection)
@@ -125,10 +122,9 @@ except TypeCheckError:  # so that a hook that checks nothing is noticed
 """
 
 
-@pytest.mark.parametrize("script", [TRAINING + NEXT_TOKEN, MARGIN], ids=["training", "margin"])
-def test_the_whole_path_runs_with_shapes_checked(tmp_path, script):
+def test_the_whole_path_runs_with_shapes_checked(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", BEGIN + script + END],
+        [sys.executable, "-c", BEGIN + MARGIN + TRAINING + NEXT_TOKEN + END],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -1,6 +1,5 @@
 """Killed or interrupted while it writes, ``attractor check`` leaves nothing half-written."""
 
-import json
 import os
 import signal
 import subprocess
@@ -50,7 +49,7 @@ def wait_until_it_writes(folder, process):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_half_written(file, tmp_path, sent):
+def test_nothing_half_written(run_json, file, tmp_path, sent):
     out = tmp_path / "report"
     slowly = {"program": ("-c", SLOWLY), "stderr": subprocess.DEVNULL}
     process = start("check", file, "--out", out, *QUICK, **slowly)
@@ -62,10 +61,8 @@ def test_nothing_half_written(file, tmp_path, sent):
         assert code == ExitCode.INTERRUPTED
         assert not list(tmp_path.glob(".report*"))
         return
-    again = start("check", file, "--out", out, *QUICK, "--json", stdout=subprocess.PIPE)
-    printed, _ = again.communicate(timeout=120)
-    assert again.returncode == 0
-    assert json.loads(printed)["exit_code"] == 0
+    found, again = run_json("check", file, "--out", out, *QUICK)
+    assert again.exit_code == found["exit_code"] == 0
     assert (out / "report.html").is_file()
 
 
