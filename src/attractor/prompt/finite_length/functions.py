@@ -1,0 +1,189 @@
+"""What a finite prompt of Gaussian tokens does to the output, exactly at every length.
+
+Along the direction of its scores the output is ``ghat = sum_l softmax(s g)_l g_l`` with ``g`` of
+``L`` independent standard normal entries and ``s`` the standard deviation of the scores; at
+infinite length it is ``s``. What a prompt does in any dimension is made of a few averages of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import ArrayLike, Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.prompt.finite_length.laplace import Transforms
+
+LARGEST_DEVIATION = 32.0
+LARGEST_LENGTH = 1e60
+
+
+class PromptMoments(NamedTuple):
+    """Averages over prompts, each as a function of score deviation ``s`` and length ``L``.
+
+    Attributes:
+        output_error: ``E (ghat - s)^2``.
+        mean_output: ``E ghat``.
+        output_second_moment: ``E ghat^2``.
+        sum_of_squared_weights: ``E sum_l p_l^2``.
+        error_per_variance: ``(E (ghat - s)^2 - E sum_l p_l^2) / s^2``, and its limit at ``s = 0``.
+    """
+
+    output_error: Float[np.ndarray, "*shape"]
+    mean_output: Float[np.ndarray, "*shape"]
+    output_second_moment: Float[np.ndarray, "*shape"]
+    sum_of_squared_weights: Float[np.ndarray, "*shape"]
+    error_per_variance: Float[np.ndarray, "*shape"]
+
+
+def prompt_moments(score_deviation: ArrayLike, length: ArrayLike) -> PromptMoments:
+    """Computes all averages of this module together, at the cost of one.
+
+    Args:
+        score_deviation: Standard deviations ``s`` of the scores, at most 32.
+        length: Numbers of tokens ``L >= 1``, at most 1e60; broadcasts against ``score_deviation``.
+            Between whole numbers the result interpolates.
+
+    Returns:
+        The averages, to a relative error below 1e-9.
+
+    Raises:
+        InvalidInputError: If a deviation is negative or beyond 32, or a length below 1.
+    """
+    return PromptMoments(*for_each_deviation(score_deviation, length, _moments))
+
+
+def output_error(score_deviation: ArrayLike, length: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Returns the expected squared error along the scores, ``E (ghat - s)^2``.
+
+    It is not divided by ``s^2``; at ``s = 0`` it is ``1 / L``, and at ``L = 1`` it is ``1 + s^2``.
+    Arguments, accuracy and errors are those of ``prompt_moments``.
+    """
+    return prompt_moments(score_deviation, length).output_error
+
+
+def mean_output(score_deviation: ArrayLike, length: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Returns ``E ghat``, which is ``s (1 - E sum_l p_l^2)``.
+
+    Arguments, accuracy and errors are those of ``prompt_moments``.
+    """
+    return prompt_moments(score_deviation, length).mean_output
+
+
+def output_second_moment(score_deviation: ArrayLike, length: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Returns ``E ghat^2``, computed without taking differences of large numbers.
+
+    Arguments, accuracy and errors are those of ``prompt_moments``.
+    """
+    return prompt_moments(score_deviation, length).output_second_moment
+
+
+def sum_of_squared_weights(
+    score_deviation: ArrayLike, length: ArrayLike
+) -> Float[np.ndarray, "..."]:
+    """Returns ``E sum_l p_l^2``, between ``1 / L`` and 1.
+
+    Arguments, accuracy and errors are those of ``prompt_moments``.
+    """
+    return prompt_moments(score_deviation, length).sum_of_squared_weights
+
+
+def for_each_deviation(
+    score_deviation: ArrayLike,
+    length: ArrayLike,
+    compute: Callable[[float, Float[np.ndarray, "length"]], Float[np.ndarray, "value length"]],
+) -> Float[np.ndarray, "value ..."]:
+    """Computes some values for every pair, with one call for all lengths of a deviation.
+
+    Raises:
+        InvalidInputError: If a deviation is negative or beyond 32, or a length below 1.
+    """
+    s, L = check_deviation(score_deviation), check_length(length)
+    try:
+        s, L = np.broadcast_arrays(s, L)
+    except ValueError:
+        raise InvalidInputError(
+            "length",
+            f"shape {L.shape} does not broadcast against {s.shape} of score_deviation",
+            "Give one length, or shapes that broadcast as those of NumPy arrays do",
+        ) from None
+    deviations, group = np.unique(s.ravel(), return_inverse=True)
+    lengths, place = np.unique(L.ravel(), return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    ends = np.searchsorted(group[order], np.arange(len(deviations) + 1))
+    values = None
+    for i, deviation in enumerate(deviations):
+        members = order[ends[i] : ends[i + 1]]
+        wanted, where = np.unique(place[members], return_inverse=True)
+        found = compute(float(deviation), lengths[wanted])
+        values = np.empty((len(found), s.size)) if values is None else values
+        values[:, members] = found[:, where]
+    if values is None:  # no pairs, whose values still have names
+        values = np.empty((len(compute(0.0, np.ones(1))), 0))
+    return values.reshape(len(values), *s.shape)
+
+
+def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Returns deviations as float64, all in [0, 32].
+
+    Raises:
+        InvalidInputError: If one is not.
+    """
+    s = as_float64("score_deviation", score_deviation)
+    if (s < 0).any():
+        raise InvalidInputError(
+            "score_deviation",
+            f"{s.min():.6g} is negative",
+            "Give standard deviations of the scores, sqrt(z^T U^T Gamma U z)",
+        )
+    if (s > LARGEST_DEVIATION).any():
+        raise InvalidInputError(
+            "score_deviation",
+            f"{s.max():.6g} is beyond {LARGEST_DEVIATION:g}, where one token takes all attention "
+            "at any length there is",
+            f"Give deviations of at most {LARGEST_DEVIATION:g}",
+        )
+    return s
+
+
+def check_length(length: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Returns lengths as float64, all in [1, 1e60].
+
+    Raises:
+        InvalidInputError: If one is not.
+    """
+    L = as_float64("length", length)
+    if (L < 1).any():
+        raise InvalidInputError(
+            "length", f"{L.min():.6g} is below 1", "A prompt has at least one token"
+        )
+    if (L > LARGEST_LENGTH).any():
+        raise InvalidInputError(
+            "length",
+            f"{L.max():.6g} is beyond {LARGEST_LENGTH:g}, whose powers leave floating point",
+            "Give a shorter prompt, or the limit of infinite length in its place",
+        )
+    return L
+
+
+def _moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "value length"]:
+    """The averages of ``PromptMoments``, in its order."""
+    if s == 0:
+        return np.stack([1 / L, np.zeros_like(L), 1 / L, 1 / L, 1 / L])
+    one = Transforms.of(s, L, 4, 2)
+    first, second, third, fourth = (one.moment(power) for power in (1, 2, 3, 4))
+    around_zero = one.moment(2, 2) + 2 * s * one.moment(2, 1) + s**2 * second
+
+    error = one.integral(L, 1, 2, one.moment(2, 2)) + one.integral(L, 2, 2, (s * second) ** 2)
+    pairs = one.integral(L, 2, 2, first**2)
+    squared = one.integral(L, 1, 2, around_zero)
+    squared += one.integral(L, 2, 2, (s * (first - second)) ** 2)
+    weights = one.integral(L, 1, 2, second)
+    per_variance = one.integral(L, 1, 2, second - 3 * third + fourth)
+    per_variance += one.integral(L, 2, 2, second**2)
+    values = np.stack([error, s * pairs, squared, weights, per_variance])
+    alone = np.array([1 + s**2, 0.0, 1.0, 1.0, 1.0])
+    return np.where(L == 1, alone[:, None], values)

@@ -1,0 +1,194 @@
+"""Expected squared errors of a head on a finite prompt of Gaussian tokens, without sampling."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import ArrayLike, Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.prompt.finite_length.covariance_moments import covariance_moments
+from attractor.prompt.finite_length.functions import (
+    LARGEST_DEVIATION,
+    check_length,
+    prompt_moments,
+)
+from attractor.prompt.head import Head
+from attractor.prompt.measures.gaussian import Gaussian
+
+
+class FiniteLengthError(NamedTuple):
+    """Expected squared differences between a prompt of ``L`` tokens and the infinite prompt.
+
+    Attributes:
+        output: ``E || V (m_hat - m - Gamma a) ||^2``.
+        value_gradient: ``E || J_V - J_V,infinite ||_F^2`` of the derivative of the output in ``V``.
+        score_gradient: ``E || J_U - J_U,infinite ||_F^2`` of the derivative of the output in ``U``.
+    """
+
+    output: Float[np.ndarray, "*shape"]
+    value_gradient: Float[np.ndarray, "*shape"]
+    score_gradient: Float[np.ndarray, "*shape"]
+
+
+def finite_length_error(
+    covariance: Float[ArrayLike, "d d"],
+    score_matrix: Float[ArrayLike, "d e"],
+    value_matrix: Float[ArrayLike, "v d"],
+    query: Float[ArrayLike, "*batch e"],
+    length: ArrayLike,
+) -> FiniteLengthError:
+    """Computes the three errors of a head, exactly, for Gaussian tokens of any covariance.
+
+    With ``a = U z``, ``s^2 = a^T Gamma a``, ``u = Gamma a / s``, ``G = Gamma - u u^T`` and
+    ``M = V^T V``, and averages over prompts of weights ``p`` and standard normal scores ``g``,
+
+        output          u^T M u E (ghat - s)^2 + tr(M G) E q,    q = sum p^2
+        value gradient  v (|u|^2 E (ghat - s)^2 + tr(G) E q)     for V with v rows
+        score gradient  |z|^2 E || V (C_hat - Gamma) ||_F^2, which is |z|^2 times
+            |u|^2 u^T M u E (v - 1)^2 + 2 u^T M G u (E k - E (v - 1) q)
+            + (|u|^2 tr(M G) + u^T M u tr(G)) E k
+            + tr(G M G) E q^2 + (tr(G M G) + tr(M G) tr(G)) E || diag(p) - p p^T ||_F^2
+
+    with ``v = sum p (g - ghat)^2`` and ``k = sum p^2 (g - ghat)^2``. The mean of the tokens shifts
+    both outputs alike and does not enter. Sharp form, for Gaussian tokens, of the bounds in
+    *Softmax as Linear Attention in the Large-Prompt Regime* (arXiv 2512.11784, concentration of
+    softmax attention and of its gradients).
+
+    Args:
+        covariance: ``Gamma`` of the tokens, ``(d, d)``, positive semidefinite.
+        score_matrix: ``U``, ``(d, e)``.
+        value_matrix: ``V``, ``(v, d)``.
+        query: Queries ``z``, ``(*batch, e)``.
+        length: Numbers of tokens ``L >= 1``; broadcasts against the batch of queries.
+
+    Returns:
+        The errors, of the shape to which the batch of queries and ``length`` broadcast.
+
+    Raises:
+        InvalidInputError: If shapes do not fit, an entry is not finite, the covariance is not
+            symmetric positive semidefinite, a length is below 1, or the scores of a query have a
+            standard deviation beyond 32.
+    """
+    parts, head, z = _parts(covariance, score_matrix, value_matrix, query, length)
+    mean = prompt_moments(parts.deviation, length)
+    error, q = mean.output_error, mean.sum_of_squared_weights
+    second = covariance_moments(parts.deviation, length)
+    of_covariance = (
+        parts.along * parts.seen_along * second.variance_error
+        + 2 * parts.mixed * (second.squared_deviations - second.variance_times_weights)
+        + (parts.along * parts.seen_across + parts.seen_along * parts.across)
+        * second.squared_deviations
+        + parts.seen_across_twice * second.squared_weights_squared
+        + (parts.seen_across_twice + parts.seen_across * parts.across)
+        * second.covariance_of_weights
+    )
+    return FiniteLengthError(
+        parts.seen_along * error + parts.seen_across * q,
+        head.value_matrix.shape[0] * (parts.along * error + parts.across * q),
+        (z**2).sum(-1) * of_covariance,
+    )
+
+
+def error_of_output(
+    covariance: Float[ArrayLike, "d d"],
+    score_matrix: Float[ArrayLike, "d e"],
+    value_matrix: Float[ArrayLike, "v d"],
+    query: Float[ArrayLike, "*batch e"],
+    length: ArrayLike,
+) -> Float[np.ndarray, "..."]:
+    """Returns the expected squared error of the output alone, at half the cost of all errors.
+
+    Arguments and errors are those of ``finite_length_error``.
+    """
+    parts, _, _ = _parts(covariance, score_matrix, value_matrix, query, length)
+    mean = prompt_moments(parts.deviation, length)
+    return parts.seen_along * mean.output_error + parts.seen_across * mean.sum_of_squared_weights
+
+
+class _Parts(NamedTuple):
+    """A covariance split along the scores, for each query.
+
+    Attributes:
+        deviation: ``s``.
+        along: ``|u|^2``.
+        across: ``tr G``.
+        seen_along: ``u^T M u``.
+        seen_across: ``tr(M G)``.
+        seen_across_twice: ``tr(G M G)``.
+        mixed: ``u^T M G u``.
+    """
+
+    deviation: Float[np.ndarray, "*batch"]
+    along: Float[np.ndarray, "*batch"]
+    across: Float[np.ndarray, "*batch"]
+    seen_along: Float[np.ndarray, "*batch"]
+    seen_across: Float[np.ndarray, "*batch"]
+    seen_across_twice: Float[np.ndarray, "*batch"]
+    mixed: Float[np.ndarray, "*batch"]
+
+
+def _parts(
+    covariance: Float[ArrayLike, "d d"],
+    score_matrix: Float[ArrayLike, "d e"],
+    value_matrix: Float[ArrayLike, "v d"],
+    query: Float[ArrayLike, "*batch e"],
+    length: ArrayLike,
+) -> tuple[_Parts, Head, Float[np.ndarray, "*batch e"]]:
+    """Checks the input, and splits the covariance along the scores of each query."""
+    head = Head(score_matrix, value_matrix)
+    U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
+    z = as_float64("query", query)
+    if z.ndim < 1 or z.shape[-1] != U.shape[1]:
+        raise InvalidInputError(
+            "query", f"the shape is {z.shape}", f"Give (..., {U.shape[1]}): U has that many columns"
+        )
+    lengths = check_length(length)
+    try:
+        np.broadcast_shapes(z.shape[:-1], lengths.shape)
+    except ValueError:
+        raise InvalidInputError(
+            "length",
+            f"shape {lengths.shape} does not broadcast against {z.shape[:-1]} queries",
+            "Give one length, or an array with axes of length 1 where queries have theirs",
+        ) from None
+    factor = covariance_factor(covariance, U.shape[0])
+    scores = z @ U.T @ factor
+    deviation = np.linalg.norm(scores, axis=-1)
+    if (deviation > LARGEST_DEVIATION).any():
+        raise InvalidInputError(
+            "query",
+            f"the scores of one have a standard deviation of {deviation.max():.6g}, beyond "
+            f"{LARGEST_DEVIATION:g}",
+            "Give shorter queries, or a smaller score_matrix or covariance",
+        )
+    e = scores / np.where(deviation > 0, deviation, 1)[..., None]
+
+    # In coordinates in which tokens are white: M becomes seen, and the identity becomes size.
+    seen, size = factor.T @ V.T @ V @ factor, factor.T @ factor
+    e_seen, e_size = e @ seen, e @ size
+    along, seen_along = (e_size * e).sum(-1), (e_seen * e).sum(-1)
+    both = (e_seen * e_size).sum(-1)
+    parts = _Parts(
+        deviation,
+        along,
+        np.maximum(np.trace(size) - along, 0),
+        seen_along,
+        np.maximum(np.trace(seen) - seen_along, 0),
+        np.maximum((seen * size).sum() - 2 * both + along * seen_along, 0),
+        both - along * seen_along,
+    )
+    return parts, head, z
+
+
+def covariance_factor(covariance: Float[ArrayLike, "d d"], dimension: int) -> np.ndarray:
+    """A matrix ``F`` with ``F F^T`` the covariance, symmetric and positive semidefinite.
+
+    Raises:
+        InvalidInputError: If the covariance is not that, or not of this dimension.
+    """
+    checked = np.asarray(Gaussian(np.zeros(dimension), covariance).covariance)
+    values, vectors = np.linalg.eigh(checked)
+    return vectors * np.sqrt(np.maximum(values, 0))

@@ -1,0 +1,132 @@
+"""The averages over finite prompts as smooth functions for JAX."""
+
+from __future__ import annotations
+
+from math import factorial
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import scipy.interpolate
+from jax.core import Tracer
+from jaxtyping import Array, ArrayLike, Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.prompt.finite_length.functions import (
+    LARGEST_DEVIATION,
+    check_length,
+    prompt_moments,
+)
+
+_SPACING = 1 / 16
+_BEYOND = 6
+_DEGREE = 5
+
+
+class ErrorTable(eqx.Module):
+    """Splines in the score deviation ``s`` through exact averages over prompts of some lengths.
+
+    They have four continuous derivatives and a relative error below 1e-6 for ``s >= 0`` up to
+    ``largest_deviation``. The results have the axes of the deviations and then those of
+    ``lengths``. Beyond the table they are NaN under ``jit`` and an error elsewhere.
+
+    Attributes:
+        lengths: The lengths ``L``.
+        largest_deviation: Where the table ends.
+        coefficients: Of the polynomial between two knots, by function, knot and degree.
+    """
+
+    lengths: Float[np.ndarray, "*length"]
+    largest_deviation: float = eqx.field(static=True)
+    coefficients: Float[np.ndarray, "4 knot 6 *length"]
+
+    def output_error(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        """Returns ``E (ghat - s)^2``, as the function of that name does."""
+        return jnp.exp(self._spline(0, score_deviation))
+
+    def sum_of_squared_weights(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        """Returns ``E sum_l p_l^2``, as the function of that name does."""
+        return jnp.exp(self._spline(1, score_deviation))
+
+    def output_second_moment(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        """Returns ``E ghat^2``, as the function of that name does."""
+        # The power of s beside a factor that hardly varies: no spline follows its logarithm to 0.
+        weights = self.sum_of_squared_weights(score_deviation)
+        return weights + self._beside_lengths(score_deviation) ** 2 * self._spline(
+            2, score_deviation
+        )
+
+    def mean_output(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        """Returns ``E ghat``, as the function of that name does."""
+        return self._beside_lengths(score_deviation) * self._spline(3, score_deviation)
+
+    def _beside_lengths(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        s = jnp.asarray(score_deviation)
+        return s.reshape(*s.shape, *(1,) * self.lengths.ndim)
+
+    def _spline(self, function: int, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        s = jnp.asarray(score_deviation)
+        if not isinstance(s, Tracer):
+            self._check(np.asarray(s))
+        coefficients = jnp.asarray(self.coefficients)[function]
+        inside = (s >= 0) & (s <= self.largest_deviation)
+        scaled = jnp.where(inside, s, 0) / _SPACING
+        knot = jnp.clip(jnp.floor(scaled).astype(int), 0, coefficients.shape[0] - 1)
+        local = scaled - knot
+        local = self._beside_lengths(local)
+        rows = jnp.moveaxis(coefficients, 1, 0)[:, knot]
+        value = rows[_DEGREE]
+        for degree in range(_DEGREE - 1, -1, -1):
+            value = value * local + rows[degree]
+        return jnp.where(self._beside_lengths(inside), value, jnp.nan)
+
+    def _check(self, s: np.ndarray) -> None:
+        outside = ~((s >= 0) & (s <= self.largest_deviation))
+        if outside.any():
+            raise InvalidInputError(
+                "score_deviation",
+                f"{s[outside].ravel()[0]:.6g} is not in the table, which has "
+                f"0 to {self.largest_deviation:g}",
+                "Build the table with a larger largest_deviation, or give deviations inside it",
+            )
+
+
+def error_table(lengths: ArrayLike, largest_deviation: float = 8.0) -> ErrorTable:
+    """Tabulates the averages over finite prompts of Gaussian tokens.
+
+    It takes some milliseconds for each of 16 knots per unit of ``s``, whatever the number of
+    lengths.
+
+    Args:
+        lengths: One length ``L >= 1`` or an array of them.
+        largest_deviation: The largest score deviation that will be asked for, at most 31.
+
+    Raises:
+        InvalidInputError: If a length is below 1, or ``largest_deviation`` not in (0, 31].
+    """
+    L = check_length(lengths)
+    largest = as_float64("largest_deviation", largest_deviation)
+    most = LARGEST_DEVIATION - 1
+    if largest.ndim or not 0 < largest <= most:
+        raise InvalidInputError(
+            "largest_deviation",
+            f"{largest_deviation} is not one number in (0, {most:g}]",
+            f"Give the largest standard deviation of scores, positive and at most {most:g}",
+        )
+    intervals = int(np.ceil(float(largest) / _SPACING))
+    s = _SPACING * np.arange(intervals + _BEYOND)
+    moments = prompt_moments(s.reshape(-1, *(1,) * L.ndim), L)
+    q = moments.sum_of_squared_weights
+    gain = 1 - q
+    gain[1:] = moments.mean_output[1:] / s[1:].reshape(-1, *(1,) * L.ndim)
+    squared_gain = 1 - 2 * q + moments.error_per_variance
+    smooth = np.stack([np.log(moments.output_error), np.log(q), squared_gain, gain])
+    # All four are even in s, so that the spline is that of both sides.
+    knots = np.arange(-len(s) + 1, len(s))
+    both = np.concatenate([smooth[:, :0:-1], smooth], axis=1)
+    spline = scipy.interpolate.make_interp_spline(knots, both, k=_DEGREE, axis=1)
+    start = np.arange(intervals)
+    orders = range(_DEGREE + 1)
+    coefficients = np.stack([spline(start, nu) / factorial(nu) for nu in orders], axis=2)
+    return ErrorTable(L, float(largest), coefficients)

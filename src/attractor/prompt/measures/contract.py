@@ -1,0 +1,223 @@
+"""What a measure is: the law of the tokens of a prompt."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.prompt.measures.arrays import checked, numpy_in_double, traced
+from attractor.randomness import generator
+
+
+class Tilt(NamedTuple):
+    """A measure tilted by ``exp(a^T x)``: what attention with the scores ``a^T x`` sees.
+
+    Attributes:
+        log_normalizer: ``Lambda(a) = log E exp(a^T X)``.
+        mean: The mean of the tilted measure, the gradient of ``Lambda``.
+        covariance: Its covariance, the Hessian of ``Lambda``.
+    """
+
+    log_normalizer: Float[Any, "*batch"]
+    mean: Float[Any, "*batch d"]
+    covariance: Float[Any, "*batch d d"]
+
+
+class Measure(eqx.Module):
+    """The law ``mu`` of the tokens of a prompt, a probability measure on ``R^d``.
+
+    Attention over infinitely many tokens drawn from it returns the mean of ``mu`` tilted by its
+    scores (*Softmax as Linear Attention in the Large-Prompt Regime*, arXiv 2512.11784, attention as
+    an operator on measures). Measures are JAX pytrees: methods work under ``jit``, ``grad`` and
+    ``vmap``, in the precision in force, and give NumPy float64 where everything is NumPy.
+
+    A new measure is a class with ``dimension`` and the four methods that are abstract here; one
+    whose exponential moments are infinite somewhere says so in ``_exists`` and ``_refusal``, and
+    returns NaN there.
+    """
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Number of coordinates of a token."""
+
+    @property
+    def mean(self) -> Float[Any, "*rows d"]:
+        """The mean of a token."""
+        return _tilt(self, np.zeros(self.dimension)).mean
+
+    @property
+    def covariance(self) -> Float[Any, "*rows d d"]:
+        """The covariance of a token."""
+        return _tilt(self, np.zeros(self.dimension)).covariance
+
+    def tilt(self, direction: Float[Any, "*batch d"] | Any) -> Tilt:
+        """``mu`` reweighted by ``exp(a^T x)``: normalizer, mean and covariance.
+
+        Args:
+            direction: The vector ``a`` with any leading axes; ``U z`` for a head with score matrix
+                ``U`` and a query ``z``.
+
+        Raises:
+            InvalidInputError: If the last axis is not the dimension, an entry is not finite, or
+                ``E exp(a^T X)`` is infinite. Under ``jit`` the latter gives NaN.
+        """
+        return _tilt(self, self.admissible(direction))
+
+    def log_normalizer(self, direction: Float[Any, "*batch d"] | Any) -> Float[Any, "*rows"]:
+        """``Lambda(a) = log E exp(a^T X)``; arguments and errors are those of ``tilt``."""
+        return _log_normalizer(self, self.admissible(direction))
+
+    def tilted_mean(self, direction: Float[Any, "*batch d"] | Any) -> Float[Any, "*rows d"]:
+        """``grad Lambda(a)``, the mean alone; arguments and errors are those of ``tilt``."""
+        return _tilted_mean(self, self.admissible(direction))
+
+    def covariance_product(
+        self, direction: Float[Any, "*batch d"] | Any, vector: Float[Any, "*#batch d"] | Any
+    ) -> Float[Any, "*rows d"]:
+        """The tilted covariance times a vector, ``C_a g``, without forming ``C_a``.
+
+        Arguments and errors are those of ``tilt``; leading axes of the vector broadcast.
+        """
+        vector = checked("vector", vector, ("d",), batched=True)
+        if vector.shape[-1] != self.dimension:
+            raise _wrong_axis("vector", vector.shape, self.dimension)
+        return _covariance_product(self, self.admissible(direction), vector)
+
+    def exists(self, direction: Float[Any, "*batch d"] | Any) -> Bool[Any, "*batch"]:
+        """Whether ``E exp(a^T X)`` is finite, and with it attention over infinitely many tokens."""
+        return _exists(self, self._in_shape(direction))
+
+    def sample(self, count: int, *, seed: int) -> Float[np.ndarray, "*batch count d"]:
+        """Draws tokens independently.
+
+        Args:
+            count: How many.
+            seed: Same seed, same tokens.
+
+        Raises:
+            InvalidInputError: If the count is not an integer >= 0, or the seed not one in
+                [0, 2^63).
+        """
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+            raise InvalidInputError("count", f"it is {count!r}", "Give an integer >= 0")
+        return self._draw(int(count), generator(seed, purpose="tokens of a measure"))
+
+    def with_noise(self, variance: Float[Any, ""] | Any) -> Measure:
+        """The law of ``X + N(0, t^2 I)`` for noise of variance ``t^2`` in every coordinate.
+
+        Raises:
+            InvalidInputError: If the variance is not a number >= 0.
+        """
+        from attractor.prompt.measures.convolution import Convolution
+        from attractor.prompt.measures.gaussian import Gaussian
+
+        return Convolution(self, Gaussian.isotropic(self.dimension, variance))
+
+    def pushforward(
+        self, matrix: Float[Any, "k d"] | Any, shift: Float[Any, "k"] | Any | None = None
+    ) -> Measure:
+        """The law of ``A X + b`` for a matrix ``A`` and a shift ``b``, zero if left out.
+
+        Raises:
+            InvalidInputError: If shapes do not fit, or an entry is not finite.
+        """
+        from attractor.prompt.measures.pushforward import Pushforward
+
+        return Pushforward(self, matrix, shift)
+
+    def admissible(self, direction: Float[Any, "*batch d"] | Any) -> Any:
+        """The direction, checked as ``tilt`` says."""
+        direction = self._in_shape(direction)
+        if not traced((self, direction)):
+            refusal = self._refusal(np.asarray(direction, dtype=np.float64))
+            if refusal is not None:
+                raise refusal
+        return direction
+
+    def _in_shape(self, direction: Float[Any, "*batch d"] | Any) -> Any:
+        direction = checked("direction", direction, ("d",), batched=True)
+        if direction.shape[-1] != self.dimension:
+            raise _wrong_axis("direction", direction.shape, self.dimension)
+        return direction
+
+    @abc.abstractmethod
+    def _log_normalizer(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
+        """``Lambda(a)``."""
+
+    @abc.abstractmethod
+    def _tilted_mean(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
+        """``grad Lambda(a)``, with a JAX derivative that is exact."""
+
+    @abc.abstractmethod
+    def _tilted_covariance(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d d"]:
+        """``Hess Lambda(a)``."""
+
+    @abc.abstractmethod
+    def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
+        """Independent tokens."""
+
+    def _exists(self, direction: Float[Array, "*batch d"]) -> Bool[Array, "*batch"]:
+        return jnp.ones(direction.shape[:-1], dtype=bool)
+
+    def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
+        return None
+
+    def _covariance_product(
+        self, direction: Float[Array, "*batch d"], vector: Float[Array, "*batch d"]
+    ) -> Float[Array, "*rows d"]:
+        # The covariance is the derivative of the mean, so that this is one pass through the mean.
+        return jax.jvp(self._tilted_mean, (direction,), (vector,))[1]
+
+
+def as_numpy(leaf: Any) -> Float[np.ndarray, "..."]:
+    """A leaf of a measure as NumPy float64, for drawing."""
+    return as_float64("measure", leaf)
+
+
+def _wrong_axis(argument: str, shape: tuple[int, ...], dimension: int) -> InvalidInputError:
+    return InvalidInputError(
+        argument,
+        f"the shape is {shape}",
+        f"Give (..., {dimension}): tokens have {dimension} entries",
+    )
+
+
+@numpy_in_double
+def _tilt(measure: Measure, direction: Any) -> Tilt:
+    direction = jnp.asarray(direction)
+    return Tilt(
+        measure._log_normalizer(direction),
+        measure._tilted_mean(direction),
+        measure._tilted_covariance(direction),
+    )
+
+
+@numpy_in_double
+def _log_normalizer(measure: Measure, direction: Any) -> Any:
+    return measure._log_normalizer(jnp.asarray(direction))
+
+
+@numpy_in_double
+def _tilted_mean(measure: Measure, direction: Any) -> Any:
+    return measure._tilted_mean(jnp.asarray(direction))
+
+
+@numpy_in_double
+def _covariance_product(measure: Measure, direction: Any, vector: Any) -> Any:
+    direction, vector = jnp.broadcast_arrays(jnp.asarray(direction), jnp.asarray(vector))
+    dtype = jnp.result_type(direction, vector)
+    return measure._covariance_product(direction.astype(dtype), vector.astype(dtype))
+
+
+@numpy_in_double
+def _exists(measure: Measure, direction: Any) -> Any:
+    return measure._exists(jnp.asarray(direction))

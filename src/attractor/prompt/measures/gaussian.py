@@ -1,0 +1,131 @@
+"""Gaussian tokens: attention is affine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attractor.errors import InvalidInputError
+from attractor.prompt.measures.arrays import checked, checked_dimension, checked_map, traced
+from attractor.prompt.measures.contract import Measure, as_numpy
+
+
+class Gaussian(Measure):
+    """``N(m, Gamma)``, whose tilted mean is ``m + Gamma a`` and tilted covariance ``Gamma``.
+
+    The covariance may be singular. Source: *Softmax as Linear Attention in the Large-Prompt Regime*
+    (arXiv 2512.11784), attention over Gaussian tokens is affine.
+    """
+
+    _mean: Float[Any, "d"]
+    _covariance: Float[Any, "d d"]
+
+    def __init__(self, mean: Float[Any, "d"] | Any, covariance: Float[Any, "d d"] | Any) -> None:
+        """Checks and stores the two moments.
+
+        Args:
+            mean: ``m``, ``(d,)``.
+            covariance: ``Gamma``, ``(d, d)``, symmetric and positive semidefinite.
+
+        Raises:
+            InvalidInputError: If shapes do not fit, an entry is not finite, or the covariance is
+                not symmetric or has a negative eigenvalue, beyond the rounding of its data type.
+        """
+        self._mean = checked("mean", mean, ("d",))
+        d = self._mean.shape[0]
+        matrix = checked("covariance", covariance, ("d", "d"))
+        if matrix.shape != (d, d):
+            raise InvalidInputError(
+                "covariance", f"the shape is {matrix.shape}", f"Give ({d}, {d})"
+            )
+        if not traced(matrix):
+            _check_semidefinite(np.asarray(matrix, dtype=np.float64), _rounding(covariance))
+        self._covariance = (matrix + matrix.T) / 2
+
+    @classmethod
+    def isotropic(cls, dimension: int, variance: Float[Any, ""] | Any = 1.0) -> Gaussian:
+        """``N(0, t^2 I)`` of a dimension and a variance ``t^2``.
+
+        Raises:
+            InvalidInputError: If the variance is not a number >= 0, or the dimension not an
+                integer >= 1.
+        """
+        variance = checked("variance", variance, ())
+        if not traced(variance) and variance < 0:
+            raise InvalidInputError("variance", f"it is {float(variance):g}", "Give 0 or more")
+        dimension = checked_dimension(dimension)
+        return cls(np.zeros(dimension), variance * np.eye(dimension))
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a token."""
+        return self._mean.shape[-1]
+
+    @property
+    def mean(self) -> Float[Any, "d"]:
+        """The mean of a token."""
+        return self._mean
+
+    @property
+    def covariance(self) -> Float[Any, "d d"]:
+        """The covariance of a token."""
+        return self._covariance
+
+    def with_noise(self, variance: Float[Any, ""] | Any) -> Gaussian:
+        """``N(m, Gamma + t^2 I)``; see ``Measure.with_noise``."""
+        noise = Gaussian.isotropic(self.dimension, variance)
+        return Gaussian(self._mean, self._covariance + noise.covariance)
+
+    def pushforward(
+        self, matrix: Float[Any, "k d"] | Any, shift: Float[Any, "k"] | Any | None = None
+    ) -> Gaussian:
+        """``N(A m + b, A Gamma A^T)``; see ``Measure.pushforward``."""
+        matrix, shift = checked_map(self.dimension, matrix, shift)
+        return Gaussian(matrix @ self._mean + shift, matrix @ self._covariance @ matrix.T)
+
+    def _log_normalizer(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
+        return ((self._mean + self._image(direction) / 2) * direction).sum(-1)
+
+    def _tilted_mean(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
+        return self._mean + self._image(direction)
+
+    def _tilted_covariance(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d d"]:
+        d = self.dimension
+        return jnp.broadcast_to(jnp.asarray(self._covariance), (*direction.shape[:-1], d, d))
+
+    def _image(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
+        return direction @ jnp.asarray(self._covariance)
+
+    def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count d"]:
+        values, vectors = np.linalg.eigh(as_numpy(self._covariance))
+        factor = vectors * np.sqrt(np.maximum(values, 0))
+        return as_numpy(self._mean) + random.normal(size=(count, self.dimension)) @ factor.T
+
+
+def _rounding(given: Any) -> float:
+    dtype = given.dtype if isinstance(given, np.ndarray | jax.Array) else np.dtype(np.float64)
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
+
+
+def _check_semidefinite(matrix: Float[np.ndarray, "d d"], rounding: float) -> None:
+    tolerance = 100 * rounding * len(matrix) * np.abs(matrix).max()
+    skew = np.abs(matrix - matrix.T)
+    if skew.max() > tolerance:
+        row, column = (int(i) for i in np.unravel_index(skew.argmax(), skew.shape))
+        raise InvalidInputError(
+            "covariance",
+            f"it is not symmetric: the entry at ({row}, {column}) is {matrix[row, column]:g}, "
+            f"the one at ({column}, {row}) is {matrix[column, row]:g}",
+            "Give a symmetric positive semidefinite matrix",
+        )
+    lowest = np.linalg.eigvalsh((matrix + matrix.T) / 2)[0]
+    if lowest < -tolerance:
+        raise InvalidInputError(
+            "covariance",
+            f"it has a negative eigenvalue, {lowest:g}",
+            "Give a symmetric positive semidefinite matrix",
+        )
