@@ -1,0 +1,79 @@
+"""In-context linear regression: its task, what attention can reach in it, and how it trains."""
+
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.covariances import kac_murdock_szego
+from attractor.prompt.regression.infinite_flow import (
+    BlockFlow,
+    infinite_flow,
+    linear_attention_flow,
+)
+from attractor.prompt.regression.infinite_risk import infinite_risk, limit_horizon
+from attractor.prompt.regression.initialization import balanced_initialization
+from attractor.prompt.regression.isotropic_flow import (
+    IsotropicFlow,
+    IsotropicOptimum,
+    isotropic_finite_flow,
+    isotropic_optimum,
+)
+from attractor.prompt.regression.leading_order import (
+    LeadingOrder,
+    leading_order,
+    leading_order_without_labels,
+)
+from attractor.prompt.regression.linear_attention import (
+    LinearOptimum,
+    linear_attention_optimum,
+    linear_attention_risk,
+    linear_attention_test_error,
+)
+from attractor.prompt.regression.opposite_heads import (
+    opposite_heads,
+    small_score_optimum,
+    small_score_risk,
+)
+from attractor.prompt.regression.ridge import RidgeRisk, ridge_risk
+from attractor.prompt.regression.task import RegressionTask
+from attractor.prompt.regression.train import train_in_context
+from attractor.prompt.regression.trained_limit import (
+    InitialScaleBounds,
+    TrainedLimit,
+    finite_prompt_limit,
+    initial_scale_bounds,
+    trained_limit,
+)
+from attractor.prompt.regression.trajectory import InContextTrajectory
+
+__all__ = [
+    "BlockFlow",
+    "Blocks",
+    "InContextTrajectory",
+    "InitialScaleBounds",
+    "IsotropicFlow",
+    "IsotropicOptimum",
+    "LeadingOrder",
+    "LinearOptimum",
+    "RegressionTask",
+    "RidgeRisk",
+    "TrainedLimit",
+    "balanced_initialization",
+    "finite_prompt_limit",
+    "infinite_flow",
+    "infinite_risk",
+    "initial_scale_bounds",
+    "isotropic_finite_flow",
+    "isotropic_optimum",
+    "kac_murdock_szego",
+    "leading_order",
+    "leading_order_without_labels",
+    "limit_horizon",
+    "linear_attention_flow",
+    "linear_attention_optimum",
+    "linear_attention_risk",
+    "linear_attention_test_error",
+    "opposite_heads",
+    "ridge_risk",
+    "small_score_optimum",
+    "small_score_risk",
+    "train_in_context",
+    "trained_limit",
+]

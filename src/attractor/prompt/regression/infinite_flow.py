@@ -1,0 +1,131 @@
+"""Gradient flow of a head on prompts of infinite length, and of linear attention on any."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import ArrayLike, Float
+
+from attractor.errors import InvalidInputError
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.flow import CompiledRisk, RiskFlow, follow_risk
+from attractor.prompt.regression.infinite_risk import infinite_risk_of
+from attractor.prompt.regression.initialization import balanced_initialization
+from attractor.prompt.regression.linear_attention import check_length, linear_attention_risk_of
+from attractor.prompt.regression.quadratics import Law
+from attractor.prompt.regression.task import RegressionTask
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFlow(RiskFlow):
+    """Gradient flow of all blocks of one head or several.
+
+    Attributes:
+        times: When it was recorded.
+        parameters: The blocks, each with an axis of times in front.
+        risk: ``E (prediction - w^T x_q)^2 / 2``.
+    """
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks, each with an axis of times in front."""
+        return self.parameters
+
+    @property
+    def last(self) -> Blocks:
+        """The blocks at the last time."""
+        return Blocks(*(block[-1] for block in self.parameters))
+
+    @property
+    def balance(self) -> Float[np.ndarray, "time *head"]:
+        """``||A||_F^2 + |c|^2 - |v|^2 - b^2`` of each head, which the flow keeps."""
+        return self.blocks.balance
+
+
+def infinite_flow(
+    task: RegressionTask,
+    initial: Blocks | float,
+    times: Float[ArrayLike, "time"],
+    *,
+    tolerance: float = 1e-13,
+) -> BlockFlow:
+    """Gradient flow on the exact risk of a prompt of infinite length.
+
+    All blocks move, ``(A, c, v, b)' = -grad R(A, c, v, b)``; from a start with ``c = v = 0`` these
+    stay zero, ``A' = b t S (I - b S A) S_q`` and ``b' = t tr(A^T S (I - b S A) S_q)``, where ``t``
+    is the variance of the weights.
+
+    Args:
+        task: The law of prompts and queries.
+        initial: Blocks of one head or several, or the scale of the balanced start with the
+            identity.
+        times: When to record: increasing, from 0 on.
+        tolerance: Error of a step, relative to the parameters.
+
+    Raises:
+        InvalidInputError: If the start does not fit the task, or times do not increase.
+
+    Source:
+        Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
+        (arXiv 2512.11784), training in in-context linear regression.
+    """
+    return linear_attention_flow(task, initial, times, math.inf, tolerance=tolerance)
+
+
+def linear_attention_flow(
+    task: RegressionTask,
+    initial: Blocks | float,
+    times: Float[ArrayLike, "time"],
+    length: float,
+    *,
+    tolerance: float = 1e-13,
+) -> BlockFlow:
+    """Gradient flow on the exact risk of linear attention, of any length.
+
+    Args:
+        task: The law of prompts and queries.
+        initial: Blocks of one head or several, or the scale of the balanced start with the
+            identity.
+        times: When to record: increasing, from 0 on.
+        length: Number of tokens of a prompt.
+        tolerance: Error of a step, relative to the parameters.
+
+    Raises:
+        InvalidInputError: If the start does not fit the task, the length is not positive, or times
+            do not increase.
+
+    Source:
+        Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25,
+        2024), the gradient flow of linear attention.
+    """
+    if not isinstance(initial, Blocks):
+        initial = balanced_initialization(task.covariance, initial)
+    initial.flat_heads(task.dimension)
+    if not all(np.isfinite(block).all() for block in initial):
+        raise InvalidInputError("initial", "an entry is not finite", "Give finite blocks")
+    check_length(length)
+    compiled = _compiled(task.dimension, np.shape(initial.value_label), math.isinf(length))
+    law = Law.of(task)
+    data = law if math.isinf(length) else (law, 1 / length)
+    flow = follow_risk(compiled.on(data), initial, times, tolerance)
+    return BlockFlow(**vars(flow))
+
+
+@functools.cache
+def _compiled(dimension: int, heads: tuple[int, ...], infinite: bool) -> CompiledRisk:
+    """The risk, compiled once for all tasks and lengths."""
+    d = dimension
+    example = Blocks(
+        np.zeros((*heads, d, d)), np.zeros((*heads, d)), np.zeros((*heads, d)), np.zeros(heads)
+    )
+    if infinite:
+        return CompiledRisk.of(
+            lambda blocks, law: infinite_risk_of(law, blocks.flat_heads(d)), example
+        )
+    return CompiledRisk.of(
+        lambda blocks, data: linear_attention_risk_of(data[0], blocks.flat_heads(d), data[1]),
+        example,
+    )

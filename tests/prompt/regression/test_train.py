@@ -1,0 +1,174 @@
+import math
+
+import numpy as np
+import optax
+import pytest
+
+from attractor.errors import InvalidInputError
+from attractor.prompt.regression import (
+    Blocks,
+    RegressionTask,
+    infinite_flow,
+    infinite_risk,
+    kac_murdock_szego,
+    linear_attention_optimum,
+    linear_attention_risk,
+    train_in_context,
+)
+from attractor.training.optimizers import adam
+
+TASK = RegressionTask(kac_murdock_szego(3, 0.5))
+
+
+def test_linear_attention_reaches_its_optimum():
+    run = train_in_context(
+        TASK, length=20, attention="linear", parameterization="blocks", initialization="balanced",
+        learning_rate=0.02, batch=256, steps=600, seeds=2, record=[0, 600],
+    )  # fmt: skip
+    optimum = linear_attention_optimum(TASK, 20)
+    assert (run.data["gap"].isel(step=-1) < 0.08 * optimum.risk).all()
+    assert (run.data["gap"].isel(step=0) > 0.5 * optimum.risk).all()
+    assert (run.data["product_distance"].isel(step=-1) < 0.3).all()
+    last = Blocks(*(block[0] for block in run.blocks()))
+    assert linear_attention_risk(TASK, last, 20) == pytest.approx(
+        float(run.data["risk"].isel(seed=0, step=-1)), rel=1e-12
+    )
+    assert (run.data["risk_error"] == 0).all()
+    assert not run.on_plateau.any()
+
+
+def test_small_steps_on_infinite_prompts_follow_the_flow():
+    rate, steps = 0.002, 1000
+    run = train_in_context(
+        TASK, length=math.inf, parameterization="blocks", initialization="balanced", scale=0.3,
+        half=True, learning_rate=rate, batch=512, steps=steps, record=[0, 500, 1000],
+    )  # fmt: skip
+    flow = infinite_flow(TASK, 0.3, rate * np.array([0, 500, 1000]))
+    assert run.time_of_step == rate
+    data = run.data.isel(seed=0, head=0)
+    np.testing.assert_allclose(data["value_label"], flow.blocks.value_label, rtol=0.03)
+    np.testing.assert_allclose(data["key_query"], flow.blocks.key_query, atol=0.03)
+    np.testing.assert_allclose(data["risk"], flow.risk, atol=0.05)
+    assert np.abs(data["balance"]).max() < 0.02
+
+
+def test_risk_of_softmax_is_measured_on_prompts_held_out():
+    blocks = Blocks(0.2 * np.eye(3), np.array([0.1, 0, 0]), np.array([0, 0.2, 0]), np.array(0.6))
+    settings = {"length": 12, "steps": 1, "parameterization": "all_blocks", "record": [0, 1],
+                "initialization": blocks, "learning_rate": 1e-9}  # fmt: skip
+    found = train_in_context(TASK, held_out=4096, **settings).data.isel(seed=0, step=0)
+    rng = np.random.default_rng(0)
+    count = 20_000
+    w = rng.standard_normal((count, 3))
+    x = rng.standard_normal((count, 12, 3)) @ np.linalg.cholesky(TASK.covariance).T
+    queries = rng.standard_normal((count, 3)) @ np.linalg.cholesky(TASK.covariance).T
+    y = np.einsum("pli,pi->pl", x, w)
+    g = queries @ blocks.key_query.T
+    scores = np.einsum("pli,pi->pl", x, g) + y * (queries @ blocks.label_row)[:, None]
+    p = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    outputs = x @ blocks.value_inputs + y * blocks.value_label
+    errors = ((p * outputs).sum(1) - (w * queries).sum(1)) ** 2 / 2
+    error = math.hypot(errors.std() / count**0.5, float(found["risk_error"]))
+    assert abs(errors.mean() - float(found["risk"])) < 4 * error
+    assert float(found["risk_error"]) < errors.std() / 4096**0.5  # the control variate helps
+    assert float(found["infinite_risk"]) == pytest.approx(float(infinite_risk(TASK, blocks)))
+
+
+def test_seeds_are_runs_of_their_own_and_repeat(tmp_path):
+    settings = {"length": 5, "steps": 6, "record": [0, 3, 6], "held_out": 128}
+    both = train_in_context(TASK, seeds=2, seed=4, checkpoint=tmp_path / "run", **settings)
+    again = train_in_context(TASK, seeds=2, seed=4, checkpoint=tmp_path / "run", **settings)
+    assert both.data.equals(again.data)
+    assert both.data["seed"].values.tolist() == [4, 5]
+    alone = train_in_context(TASK, seed=5, **settings)
+    np.testing.assert_array_equal(
+        both.data["key_query"].sel(seed=5), alone.data["key_query"].sel(seed=5)
+    )
+    first = both.data["key_query"].isel(step=0)
+    assert (first.sel(seed=4) != first.sel(seed=5)).all()
+    assert "5 tokens of 3 inputs" in str(both) and "5 tokens" in both._repr_html_()
+
+
+def test_a_run_cut_short_goes_on_with_the_same_numbers(tmp_path):
+    settings = {"length": math.inf, "steps": 40, "record": [0, 20, 40], "checkpoint_every": 0}
+    whole = train_in_context(TASK, **settings)
+
+    class Cut(Exception):
+        pass
+
+    from attractor.training import loop
+
+    original = loop.Measurements.write
+    seen = []
+
+    def write(self, *arguments):
+        seen.append(arguments)
+        if len(seen) == 3:
+            raise Cut
+        original(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop.Measurements, "write", write)
+        with pytest.raises(Cut):
+            train_in_context(TASK, checkpoint=tmp_path / "run", **settings)
+    resumed = train_in_context(TASK, checkpoint=tmp_path / "run", **settings)
+    assert whole.data.equals(resumed.data)
+
+
+def test_other_optimizers_and_opposite_heads():
+    settings = {"length": math.inf, "steps": 30, "record": [30], "parameterization": "blocks",
+                "initialization": "balanced"}  # fmt: skip
+    start = TASK.risk_of_zero
+    for optimizer in (adam(0.05), optax.adam(0.05)):
+        run = train_in_context(TASK, optimizer=optimizer, heads=2, **settings)
+        assert float(run.data["risk"].isel(step=-1, seed=0)) < 0.8 * start
+        b = run.data["value_label"].isel(step=-1, seed=0).to_numpy()
+        assert b[0] > 0 > b[1]
+
+
+def test_untrained_layers_stand_on_the_plateau_and_say_so():
+    run = train_in_context(TASK, length=math.inf, steps=2, record=[2])
+    assert run.on_plateau.all()
+    assert run.verdict == "on the plateau: unfinished"
+    assert run.verdict in str(run)
+
+
+def test_a_step_to_infinity_is_not_taken():
+    run = train_in_context(
+        TASK, length=math.inf, steps=50, record=[50], learning_rate=1e3, parameterization="blocks",
+        initialization="balanced",
+    )  # fmt: skip
+    assert np.isfinite(run.data["key_query"]).all()
+    assert run.verdict == "diverged"
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "others"),
+    [
+        ("length", 0, {}),
+        ("length", 2.5, {}),
+        ("length", math.nan, {}),
+        ("length", True, {}),
+        ("length", 10**10, {}),
+        ("steps", 0, {}),
+        ("heads", 0, {}),
+        ("batch", 0, {}),
+        ("attention", "relu", {}),
+        ("parameterization", "U", {}),
+        ("initialization", "zero", {}),
+        ("scale", 0.1, {}),
+        ("scale", -1.0, {"initialization": "balanced"}),
+        ("draw", "moments", {}),
+        ("draw", "projections", {"heads": 2}),
+        ("draw", "projections", {"attention": "linear"}),
+        ("dtype", "float16", {}),
+        ("optimizer", "adam", {}),
+        ("learning_rate", -1.0, {}),
+        ("record", [9], {}),
+        ("initialization", Blocks(np.eye(3), np.zeros(3), np.zeros(3), np.ones(())), {"heads": 2}),
+    ],
+)
+def test_what_cannot_be_used_is_named(argument, value, others):
+    with pytest.raises(InvalidInputError) as error:
+        train_in_context(TASK, **({"length": 4, "steps": 2} | others | {argument: value}))
+    assert error.value.argument == argument
