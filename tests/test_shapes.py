@@ -114,6 +114,30 @@ if len(unseen.contexts):
     nt.log_predictions(unseen.contexts, np.eye(6), W_ov, W_kq)
 """
 
+PROMPT = """
+from attractor import prompt as pr
+
+U, V, z, x = (rng.normal(size=size) for size in ((3, 2), (4, 3), (5, 2), (6, 3)))
+layer, gaussian = pr.Head(U, V), pr.Gaussian.isotropic(3)
+for law in (gaussian, pr.Mixture(np.ones(2), [gaussian, pr.Sphere(3, 1.0)]),
+            pr.Empirical(x, np.ones(6), np.arange(6) < 4),
+            pr.Product([pr.Rademacher(1), pr.Uniform(1.0, 2)]), pr.StudentT(5.0, 3)):
+    law.mean, law.covariance, law.sample(3, seed=0), repr(law), law.exists(np.zeros(3))
+    law.with_noise(0.3).pushforward(V, np.ones(4)).mean
+    if not isinstance(law, pr.StudentT):
+        pr.output(law, layer, z), pr.output_jacobian(law, layer, z)
+        pr.head_gradients(law, layer, z, rng.normal(size=(5, 4)))
+        law.covariance_product(np.zeros(3), np.ones(3)), law.tilt(np.zeros((2, 5, 3)))
+pr.push_gaussian(gaussian, layer, pr.Gaussian.isotropic(2))
+pr.finite_length_error(np.eye(3), U, V, z, 16)
+pr.averaged_output_error(np.array([0.5, 0.3]), 64)
+pr.error_table(np.array([16, 64]), 2.0).output_error(np.array([0.5, 1.0]))
+pr.monte_carlo_error(gaussian, layer, z / 5, 64, prompts=5, seed=0)
+task = pr.regression.RegressionTask.official(as_run=True)
+pr.regression.trained_limit(task)
+pr.regression.linear_attention_optimum(task, 10)
+"""
+
 END = """
 try:
     at.solve(3)
@@ -124,7 +148,7 @@ except TypeCheckError:  # so that a hook that checks nothing is noticed
 
 def test_the_whole_path_runs_with_shapes_checked(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", BEGIN + MARGIN + TRAINING + NEXT_TOKEN + END],
+        [sys.executable, "-c", BEGIN + MARGIN + TRAINING + NEXT_TOKEN + PROMPT + END],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -1,1 +1,73 @@
 """Long prompts: attention as an operator on the law of its tokens."""
+
+from attractor.prompt import finite_length, measures, regression
+from attractor.prompt.finite_length import (
+    averaged_output_error,
+    effective_sample_size,
+    error_exponent,
+    error_table,
+    finite_length_error,
+    freezing_length,
+    monte_carlo_error,
+    output_error,
+)
+from attractor.prompt.head import Head
+from attractor.prompt.measures import (
+    Convolution,
+    Empirical,
+    Gaussian,
+    Laplace,
+    Measure,
+    Mixture,
+    Product,
+    Pushforward,
+    Rademacher,
+    Sphere,
+    StudentT,
+    Tilt,
+    Uniform,
+)
+from attractor.prompt.operator import (
+    factor_gradients,
+    head_gradients,
+    output,
+    output_jacobian,
+    push_gaussian,
+    score_derivative,
+    value_derivative,
+)
+
+__all__ = [
+    "Convolution",
+    "Empirical",
+    "Gaussian",
+    "Head",
+    "Laplace",
+    "Measure",
+    "Mixture",
+    "Product",
+    "Pushforward",
+    "Rademacher",
+    "Sphere",
+    "StudentT",
+    "Tilt",
+    "Uniform",
+    "averaged_output_error",
+    "effective_sample_size",
+    "error_exponent",
+    "error_table",
+    "factor_gradients",
+    "finite_length",
+    "finite_length_error",
+    "freezing_length",
+    "head_gradients",
+    "measures",
+    "monte_carlo_error",
+    "output",
+    "output_error",
+    "output_jacobian",
+    "push_gaussian",
+    "regression",
+    "score_derivative",
+    "value_derivative",
+]

@@ -79,7 +79,7 @@ class ErrorTable(eqx.Module):
         value = rows[_DEGREE]
         for degree in range(_DEGREE - 1, -1, -1):
             value = value * local + rows[degree]
-        return jnp.where(self._beside_lengths(inside), value, jnp.nan)
+        return value + self._beside_lengths(jnp.where(inside, 0.0, jnp.nan))
 
     def _check(self, s: np.ndarray) -> None:
         outside = ~((s >= 0) & (s <= self.largest_deviation))

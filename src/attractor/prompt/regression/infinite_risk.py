@@ -73,4 +73,4 @@ def limit_horizon(task: RegressionTask, blocks: Blocks) -> Float[np.ndarray, "*h
     blocks.flat_heads(task.dimension)
     left = np.linalg.cholesky(task.covariance)
     scores = left.T @ np.asarray(blocks.key_query, dtype=np.float64) @ task.query_factor
-    return np.linalg.norm(scores, ord=2, axis=(-2, -1))
+    return np.asarray(np.linalg.norm(scores, ord=2, axis=(-2, -1)))
