@@ -16,7 +16,9 @@ from attractor.cli import (
     demo,
     example,
     figures,
+    in_context,
     matrix,
+    prompt_length,
     reproduce,
     solve,
     train,
@@ -34,11 +36,13 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command(help=check.HELP)(check.check)
 app.command(help=corpus.HELP)(corpus.corpus)
+app.command("prompt-length", help=prompt_length.HELP)(prompt_length.prompt_length)
 app.command(help=solve.HELP)(solve.solve)
 app.command(help=train.HELP)(train.train)
 app.command(help=verify.HELP)(verify.verify)
 app.command(help=matrix.HELP)(matrix.matrix)
 app.command(help=basins.HELP)(basins.basins)
+app.command(name="in-context", help=in_context.HELP)(in_context.in_context)
 app.command(help=claims.HELP)(claims.claims)
 app.command(help=figures.HELP)(figures.figures)
 app.command(help=reproduce.HELP)(reproduce.reproduce)

@@ -11,9 +11,10 @@ from attractor.attention import LinearHead
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.datasets.docstrings import docstring_sentences
+from attractor.datasets.random_head import random_head
 from attractor.datasets.unit_tokens import unit_tokens
 from attractor.errors import InvalidInputError
-from attractor.files import LAYOUT, save_corpus, save_tokens
+from attractor.files import HEAD_LAYOUT, LAYOUT, load_head, save_corpus, save_head, save_tokens
 from attractor.files.layout import SUFFIXES
 from attractor.next_token import Corpus
 from attractor.storage import atomic_file
@@ -21,6 +22,9 @@ from attractor.tokens import Tokens
 
 SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 """A realizable corpus: subject, verb, object and period, as in arXiv 2409.17335."""
+
+SAMPLED_TOKENS = 10_000
+"""How many tokens a head file of samples holds."""
 
 app = typer.Typer(help="Write an example file.", no_args_is_help=True)
 
@@ -93,3 +97,31 @@ def corpus(
         current.say(f"Wrote {file.absolute()}", f"It holds {len(sentences):,} sentences.")
         options = " --vocabulary 50 --context 3" if docstrings else ""
         current.say(f"Next: attractor corpus {file}{options} --train")
+
+
+@app.command()
+def head(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A .npz or .safetensors file.")],
+    samples: Annotated[
+        bool,
+        typer.Option("--samples", help="Tokens sampled from a sphere, in place of Gaussian ones."),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder that PATH is counted from.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a valid head file: a random attention head in R^8, with its tokens and queries."""
+    with session("example head", as_json=as_json, quiet=quiet) as current:
+        file = path if out is None else out / path
+        save_head(file, *random_head(samples=SAMPLED_TOKENS if samples else None, seed=seed))
+        loaded = load_head(file)
+        current.result(file=str(file.absolute()), seed=seed)
+        current.say(f"Wrote {file.absolute()}", f"It holds {loaded!r}:")
+        laws = ("tokens", "queries") if samples else ("mean", "covariance", "query_covariance")
+        for name, (shape, meaning) in HEAD_LAYOUT.items():
+            if name.startswith(("W_", "divide")) or name in laws:
+                current.say(f"  {name:<29} {shape:<6} {meaning}")
+        current.say(f"Next: attractor prompt-length {file} --error 0.1 --out report/")

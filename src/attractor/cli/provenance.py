@@ -8,12 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import typer
 
 from attractor.errors import FileFormatError
-from attractor.files import LoadedCorpus, LoadedTokens
-from attractor.papers.paper import MAX_MARGIN, MECHANICS, NEXT_TOKEN, TRANSFORMERS_AS_SVMS
+from attractor.files import LoadedCorpus, LoadedHead, LoadedTokens
+from attractor.papers.paper import (
+    LARGE_PROMPT,
+    MAX_MARGIN,
+    MECHANICS,
+    NEXT_TOKEN,
+    TRANSFORMERS_AS_SVMS,
+)
 from attractor.papers.reproduction import Reproduction
 from attractor.provenance import Provenance, data_hash, differences, read_provenance
 from attractor.training import Trajectory
@@ -86,6 +93,29 @@ def corpus_provenance(
     )
 
 
+def head_provenance(arguments: Mapping[str, Any], loaded: LoadedHead) -> Provenance:
+    """Where the report of an attention head comes from.
+
+    Args:
+        arguments: What the command was called with, but for the file.
+        loaded: What the file held.
+    """
+    arrays = {
+        f"{name}_{number}": leaf
+        for name, part in (("head", loaded.head), ("tokens", loaded.tokens),
+                           ("queries", loaded.queries))
+        for number, leaf in enumerate(jax.tree.leaves(part))
+    }  # fmt: skip
+    return Provenance.record(
+        "report",
+        "prompt-length",
+        arguments={**arguments, "data": True},
+        data=data_hash(None, **arrays),
+        seeds=[arguments["seed"]],
+        bibtex=[LARGE_PROMPT.bibtex("attention over Gaussian tokens is affine")],
+    )
+
+
 def _parameterization(source: LoadedTokens | Trajectory) -> str:
     if isinstance(source, Trajectory):
         return str(source.settings["parameterization"])
@@ -98,19 +128,30 @@ def reproduce_report(file: Path, provenance: Provenance, data: Path | None) -> R
     Args:
         file: A file of the report.
         provenance: Where it comes from.
-        data: The file that the command takes: tokens, a corpus or a run.
+        data: The file that the command takes: tokens, a corpus, a head or a run.
 
     Raises:
         FileFormatError: If the summary of the report is not beside the file, or is damaged.
     """
-    from attractor.cli import basins, check, corpus, demo, matrix, verify
+    from attractor.cli import (
+        basins,
+        check,
+        corpus,
+        demo,
+        in_context,
+        matrix,
+        prompt_length,
+        verify,
+    )
 
     commands: dict[str, Any] = {
         "basins": basins.basins,
         "check": check.check,
         "corpus": corpus.corpus,
         "demo": demo.demo,
+        "in-context": in_context.in_context,
         "matrix": matrix.matrix,
+        "prompt-length": prompt_length.prompt_length,
         "verify": verify.verify,
     }
     if provenance.name not in commands:

@@ -1,4 +1,4 @@
-"""Reading files of token sequences and corpora."""
+"""Reading files of token sequences, corpora, heads and regression tasks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,30 @@ from attractor.files.corpus_arrays import interpret_corpus, with_vocabulary
 from attractor.files.corpus_layout import CORPUS_TEXTS, MARKS
 from attractor.files.corpus_loaded import LoadedCorpus
 from attractor.files.corpus_text import read_text
+from attractor.files.head_arrays import interpret_head
+from attractor.files.head_layout import HEAD_MARKS
+from attractor.files.head_loaded import LoadedHead
 from attractor.files.interpretation import interpret
 from attractor.files.layout import SUFFIXES, TEXTS
 from attractor.files.loaded import LoadedTokens
+from attractor.files.regression_arrays import interpret_regression
+from attractor.files.regression_layout import REGRESSION_MARKS
+from attractor.files.regression_loaded import LoadedRegression
 from attractor.next_token.vocabulary import with_context_length
 
+Loaded = LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression
+"""What a file may hold."""
 
-def load(path: str | os.PathLike[str]) -> LoadedTokens | LoadedCorpus:
-    """Reads a file of token sequences or a corpus.
 
-    A ``.npz`` or ``.safetensors`` file is one of token sequences, of the layout in ``LAYOUT``, or
-    a corpus if it has ``sentences`` or ``contexts``, of the layout in ``CORPUS_LAYOUT``. Anything
-    else is text in UTF-8, one sentence a line. Nothing in a file is ever unpickled or imported.
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """Reads a file of token sequences, a corpus, a head or a regression task.
+
+    A ``.npz`` or ``.safetensors`` file is one of token sequences, of the layout in ``LAYOUT``; or
+    a corpus if it has ``sentences`` or ``contexts``, of the layout in ``CORPUS_LAYOUT``; or a head
+    with the laws of its tokens and queries if it has ``W_Q``, ``W_K`` or ``W_V``, of the layout in
+    ``HEAD_LAYOUT``; or else a task of in-context regression if it has ``covariance`` or
+    ``weight_variance``, of the layout in ``REGRESSION_LAYOUT``. Anything else is text in UTF-8, one
+    sentence a line. Nothing in a file is ever unpickled or imported.
 
     Raises:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
@@ -40,6 +52,10 @@ def load(path: str | os.PathLike[str]) -> LoadedTokens | LoadedCorpus:
     arrays, texts = _read_arrays(file)
     if any(mark in arrays for mark in MARKS):
         return interpret_corpus(arrays, texts, file.name)
+    if any(mark in arrays for mark in HEAD_MARKS):
+        return interpret_head(arrays, file.name)
+    if any(mark in arrays for mark in REGRESSION_MARKS):
+        return interpret_regression(arrays, file.name)
     return interpret(arrays, texts, file.name)
 
 
@@ -47,7 +63,7 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
     """Reads a file of token sequences, as ``load`` does.
 
     Raises:
-        InvalidInputError: As ``load``, or if the file is a corpus.
+        InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
     file = _existing(
@@ -61,11 +77,10 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
             "`attractor corpus` takes text",
         )
     loaded = load(file)
-    if isinstance(loaded, LoadedCorpus):
+    if not isinstance(loaded, LoadedTokens):
+        held, command = _other_kind(loaded)
         raise InvalidInputError(
-            "file",
-            f"{file.name} is a corpus",
-            "Give token sequences, or run `attractor corpus` on it",
+            "file", f"{file.name} is {held}", f"Give token sequences, or run `{command}` on it"
         )
     return loaded
 
@@ -85,7 +100,7 @@ def load_corpus(
         vocabulary: How many of the most frequent tokens keep their names; the others become one.
 
     Raises:
-        InvalidInputError: As ``load``, or if the file is one of token sequences.
+        InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
         FileFormatError: As ``load``.
     """
     file = _existing(
@@ -94,11 +109,12 @@ def load_corpus(
     if file.suffix not in SUFFIXES:
         return read_text(file, context_length=context_length, vocabulary=vocabulary)
     loaded = load(file)
-    if isinstance(loaded, LoadedTokens):
+    if not isinstance(loaded, LoadedCorpus):
+        held, command = _other_kind(loaded)
         raise InvalidInputError(
             "file",
-            f"{file.name} has neither sentences nor contexts: it holds token sequences",
-            "Give a corpus, or run `attractor check` on it",
+            f"{file.name} has neither sentences nor contexts: it holds {held}",
+            f"Give a corpus, or run `{command}` on it",
         )
     if vocabulary is not None:
         loaded = with_vocabulary(loaded, vocabulary)
@@ -106,6 +122,44 @@ def load_corpus(
         corpus = with_context_length(loaded.corpus, context_length)
         loaded = dataclasses.replace(loaded, corpus=corpus)
     return loaded
+
+
+def load_head(path: str | os.PathLike[str]) -> LoadedHead:
+    """Reads an attention head with the laws of its tokens and queries, as ``load`` does.
+
+    Raises:
+        InvalidInputError: As ``load``, or if the file holds something else.
+        FileFormatError: As ``load``.
+    """
+    file = _existing(
+        path, "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
+    )
+    if file.suffix not in SUFFIXES:
+        raise InvalidInputError(
+            "file",
+            f"{file.name} ends in neither .npz nor .safetensors",
+            "Save the arrays with numpy.savez or safetensors.numpy.save_file",
+        )
+    loaded = load(file)
+    if not isinstance(loaded, LoadedHead):
+        held, command = _other_kind(loaded)
+        raise InvalidInputError(
+            "file",
+            f"{file.name} has none of {', '.join(HEAD_MARKS)}: it holds {held}",
+            f"Give an attention head, or run `{command}` on it",
+        )
+    return loaded
+
+
+def _other_kind(loaded: Loaded) -> tuple[str, str]:
+    """What a file holds in words, and the command for it."""
+    if isinstance(loaded, LoadedRegression):
+        return "a task of in-context regression", "attractor claims --data"
+    if isinstance(loaded, LoadedHead):
+        return "an attention head", "attractor prompt-length"
+    if isinstance(loaded, LoadedCorpus):
+        return "a corpus", "attractor corpus"
+    return "token sequences", "attractor check"
 
 
 def _existing(path: str | os.PathLike[str], remedy: str) -> Path:

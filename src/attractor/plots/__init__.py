@@ -51,6 +51,7 @@ from attractor.plots.geometries import (
     margin_ratio_matrix,
     solution_map,
 )
+from attractor.plots.in_context import experiment_figure, lengths_figure
 from attractor.plots.orders import orders_figure, priority_figure
 from attractor.plots.pairs import beside, panel_letters, shared_legend
 from attractor.plots.patches import image_with_patches, patch_frequency
@@ -63,6 +64,11 @@ from attractor.plots.plane import (
     ray,
     separating_line,
     trajectory,
+)
+from attractor.plots.prompt_length import (
+    error_by_length_figure,
+    prompt_phase_figure,
+    score_deviation_figure,
 )
 from attractor.plots.rates import plot_rate, rates_figure
 from attractor.plots.roles import ROLES, SEQUENCES, look, ordered_looks, role_of
@@ -97,6 +103,8 @@ __all__ = [
     "correlation_shortfall",
     "direction_figure",
     "end_labels",
+    "error_by_length_figure",
+    "experiment_figure",
     "fraction_bars",
     "fraction_curve",
     "frame",
@@ -104,6 +112,7 @@ __all__ = [
     "geometries_figure",
     "geometry_label",
     "image_with_patches",
+    "lengths_figure",
     "limits_figure",
     "log_radius",
     "look",
@@ -122,12 +131,14 @@ __all__ = [
     "plane_tokens",
     "plot_rate",
     "priority_figure",
+    "prompt_phase_figure",
     "rates_figure",
     "ratio_curves",
     "ratio_curves_figure",
     "ray",
     "role_of",
     "save_figure",
+    "score_deviation_figure",
     "selected_probability",
     "selection_colors",
     "sensitivity_figure",

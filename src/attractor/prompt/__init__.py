@@ -1,6 +1,6 @@
 """Long prompts: attention as an operator on the law of its tokens."""
 
-from attractor.prompt import finite_length, measures, regression
+from attractor.prompt import finite_length, length, measures, regression
 from attractor.prompt.finite_length import (
     averaged_output_error,
     effective_sample_size,
@@ -12,6 +12,14 @@ from attractor.prompt.finite_length import (
     output_error,
 )
 from attractor.prompt.head import Head
+from attractor.prompt.length import (
+    AffineLimit,
+    PromptLength,
+    non_gaussian_defect,
+    prompt_length,
+    replacement_error,
+    required_length,
+)
 from attractor.prompt.measures import (
     Convolution,
     Empirical,
@@ -28,6 +36,8 @@ from attractor.prompt.measures import (
     Uniform,
 )
 from attractor.prompt.operator import (
+    FactorGradients,
+    HeadGradients,
     factor_gradients,
     head_gradients,
     output,
@@ -38,14 +48,18 @@ from attractor.prompt.operator import (
 )
 
 __all__ = [
+    "AffineLimit",
     "Convolution",
     "Empirical",
+    "FactorGradients",
     "Gaussian",
     "Head",
+    "HeadGradients",
     "Laplace",
     "Measure",
     "Mixture",
     "Product",
+    "PromptLength",
     "Pushforward",
     "Rademacher",
     "Sphere",
@@ -61,13 +75,18 @@ __all__ = [
     "finite_length_error",
     "freezing_length",
     "head_gradients",
+    "length",
     "measures",
     "monte_carlo_error",
+    "non_gaussian_defect",
     "output",
     "output_error",
     "output_jacobian",
+    "prompt_length",
     "push_gaussian",
     "regression",
+    "replacement_error",
+    "required_length",
     "score_derivative",
     "value_derivative",
 ]

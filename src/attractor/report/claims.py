@@ -96,7 +96,7 @@ def _overview(results: ClaimResults) -> Table:
 def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:
     claim = result.claim
     paragraphs = [
-        f"{claim.paper.title} (arXiv {claim.paper.arxiv}): {claim.statement}. {claim.summary}.",
+        f"{claim.paper.citation}: {claim.statement}. {claim.summary}.",
         "Assumptions: " + " ".join(each.statement for each in claim.assumptions),
         f"Measured: {claim.conclusion.quantity}, {claim.conclusion.sense} "
         f"{claim.conclusion.bound:g} expected: {claim.conclusion.reason}.",

@@ -37,7 +37,7 @@ def _section(drawn: DrawnFigure, folder: Path) -> Section:
         for reading in drawn.readings
     ]
     words = [
-        f"{figure.paper.title} (arXiv {figure.paper.arxiv}), {figure.statement}.",
+        f"{figure.paper.citation}, {figure.statement}.",
         f"The published figure: {figure.published}.",
     ]
     table = Table(("what the data show", "value", "expected", "agrees"), rows)

@@ -76,7 +76,8 @@ def run(
         one_trial = jax.tree.map(lambda leaf: leaf[0], gather(np.zeros(1, dtype=np.int64)))
     if stop is not None:
         check_condition(objective, stop, *one_trial)
-    plan = Plan(objective, stop, gather, recorded, block_size(*one_trial))
+    size = min(objective.largest_block, block_size(*one_trial))
+    plan = Plan(objective, stop, gather, recorded, size)
     blocks = [np.arange(i, min(i + plan.size, trials)) for i in range(0, trials, plan.size)]
     measurements = Measurements(trials, len(recorded), last_only)
     with contextlib.ExitStack() as stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,13 @@ Condition = Callable[[dict[str, Array]], Array]
 
 
 class Objective(abc.ABC):
-    """What is trained. It is hashable, and equal objectives share one compiled step."""
+    """What is trained. It is hashable, and equal objectives share one compiled step.
+
+    Attributes:
+        largest_block: The most trials that one compiled step moves together.
+    """
+
+    largest_block: ClassVar[int] = 25
 
     @abc.abstractmethod
     def step(self, state: PyTree, data: PyTree) -> tuple[PyTree, Array]:

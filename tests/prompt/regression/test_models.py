@@ -61,5 +61,7 @@ def test_gradient_pulls_back_to_every_parameter():
             direction = rng.standard_normal(array.shape)
             moved = [inner(parameters | {name: array + h * direction}) for h in (1e-5, -1e-5)]
             difference = float(moved[0] - moved[1]) / 2e-5
-            assert np.sum(np.asarray(found[name]) * direction) == pytest.approx(difference, abs=1e-8)
+            assert np.sum(np.asarray(found[name]) * direction) == pytest.approx(
+                difference, abs=1e-8
+            )
     assert jax.tree.structure(found) == jax.tree.structure(parameters)

@@ -41,7 +41,7 @@ def test_rows_and_table_say_where_runs_ended(runs):
     assert (short["length"], infinite["length"]) == (8, "inf")
     assert short["mean_squared_error"] == pytest.approx(2 * short["risk"] + 0.1)
     assert short["gap"] == pytest.approx(short["risk"] - linear_attention_optimum(TASK, 8).risk)
-    assert infinite["verdict"] == "still falling"
+    assert infinite["verdict"] == "still falling: unfinished"
     assert len(runs.table().splitlines()) == 3
     assert "still falling" in str(runs)
 

@@ -10,6 +10,7 @@ from attractor.prompt.regression import (
     RegressionTask,
     infinite_flow,
     infinite_risk,
+    isotropic_finite_flow,
     kac_murdock_szego,
     linear_attention_optimum,
     linear_attention_risk,
@@ -20,10 +21,11 @@ from attractor.training.optimizers import adam
 TASK = RegressionTask(kac_murdock_szego(3, 0.5))
 
 
+@pytest.mark.slow
 def test_linear_attention_reaches_its_optimum():
     run = train_in_context(
         TASK, length=20, attention="linear", parameterization="blocks", initialization="balanced",
-        learning_rate=0.02, batch=256, steps=600, seeds=2, record=[0, 600],
+        learning_rate=0.02, batch=256, steps=600, record=[0, 600],
     )  # fmt: skip
     optimum = linear_attention_optimum(TASK, 20)
     assert (run.data["gap"].isel(step=-1) < 0.08 * optimum.risk).all()
@@ -50,6 +52,23 @@ def test_small_steps_on_infinite_prompts_follow_the_flow():
     np.testing.assert_allclose(data["key_query"], flow.blocks.key_query, atol=0.03)
     np.testing.assert_allclose(data["risk"], flow.risk, atol=0.05)
     assert np.abs(data["balance"]).max() < 0.02
+
+
+@pytest.mark.slow
+def test_small_steps_on_finite_prompts_follow_the_exact_finite_flow():
+    rate, steps = 0.005, np.array([0, 200, 400])
+    flow = isotropic_finite_flow(5, 64, 0.2, rate * steps)
+    run = train_in_context(
+        RegressionTask(np.eye(5)), length=64, parameterization="blocks", initialization="balanced",
+        scale=0.2, half=True, learning_rate=rate, batch=512, steps=400, record=steps,
+    )  # fmt: skip
+    data = run.data.isel(seed=0, head=0)
+    np.testing.assert_allclose(data["value_label"], flow.b, rtol=0.03)
+    a = np.trace(data["key_query"].to_numpy(), axis1=1, axis2=2) / 5
+    np.testing.assert_allclose(a, flow.a, rtol=0.03)
+    np.testing.assert_array_less(np.abs(data["risk"] - flow.risk), 4 * data["risk_error"] + 0.01)
+    off_diagonal = data["key_query"] - a[:, None, None] * np.eye(5)
+    assert np.abs(off_diagonal).max() < 0.05
 
 
 def test_risk_of_softmax_is_measured_on_prompts_held_out():
@@ -115,6 +134,7 @@ def test_a_run_cut_short_goes_on_with_the_same_numbers(tmp_path):
     assert whole.data.equals(resumed.data)
 
 
+@pytest.mark.slow
 def test_other_optimizers_and_opposite_heads():
     settings = {"length": math.inf, "steps": 30, "record": [30], "parameterization": "blocks",
                 "initialization": "balanced"}  # fmt: skip

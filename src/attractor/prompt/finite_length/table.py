@@ -53,9 +53,12 @@ class ErrorTable(eqx.Module):
         """Returns ``E ghat^2``, as the function of that name does."""
         # The power of s beside a factor that hardly varies: no spline follows its logarithm to 0.
         weights = self.sum_of_squared_weights(score_deviation)
-        return weights + self._beside_lengths(score_deviation) ** 2 * self._spline(
-            2, score_deviation
-        )
+        squares = self._beside_lengths(score_deviation) ** 2
+        return weights + squares * self.excess_per_variance(score_deviation)
+
+    def excess_per_variance(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        """Returns ``(E ghat^2 - E sum_l p_l^2) / s^2``, and its limit at ``s = 0``."""
+        return self._spline(2, score_deviation)
 
     def mean_output(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
         """Returns ``E ghat``, as the function of that name does."""

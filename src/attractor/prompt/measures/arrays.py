@@ -127,7 +127,9 @@ def numpy_in_double(function: _Function) -> _Function:
     def dispatched(*arguments: Any) -> Any:
         if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(arguments)):
             return function(*arguments)
+        # Copies: JAX remembers an array that a compiled function has closed over, by its
+        # identity, in the precision of that time, and would be given it in another one here.
         with double_precision():
-            return jax.tree.map(np.asarray, compiled(*arguments))
+            return jax.tree.map(np.asarray, compiled(*jax.tree.map(np.array, arguments)))
 
     return dispatched  # pyright: ignore[reportReturnType]

@@ -32,6 +32,13 @@ from attractor.prompt.regression.opposite_heads import (
     small_score_risk,
 )
 from attractor.prompt.regression.ridge import RidgeRisk, ridge_risk
+from attractor.prompt.regression.runs import (
+    InContextRuns,
+    official_experiment,
+    train_at_lengths,
+)
+from attractor.prompt.regression.softmax_optimum import SoftmaxOptimum, softmax_optimum
+from attractor.prompt.regression.softmax_risk import SoftmaxRisk, softmax_risk
 from attractor.prompt.regression.task import RegressionTask
 from attractor.prompt.regression.train import train_in_context
 from attractor.prompt.regression.trained_limit import (
@@ -46,6 +53,7 @@ from attractor.prompt.regression.trajectory import InContextTrajectory
 __all__ = [
     "BlockFlow",
     "Blocks",
+    "InContextRuns",
     "InContextTrajectory",
     "InitialScaleBounds",
     "IsotropicFlow",
@@ -54,6 +62,8 @@ __all__ = [
     "LinearOptimum",
     "RegressionTask",
     "RidgeRisk",
+    "SoftmaxOptimum",
+    "SoftmaxRisk",
     "TrainedLimit",
     "balanced_initialization",
     "finite_prompt_limit",
@@ -70,10 +80,14 @@ __all__ = [
     "linear_attention_optimum",
     "linear_attention_risk",
     "linear_attention_test_error",
+    "official_experiment",
     "opposite_heads",
     "ridge_risk",
     "small_score_optimum",
     "small_score_risk",
+    "softmax_optimum",
+    "softmax_risk",
+    "train_at_lengths",
     "train_in_context",
     "trained_limit",
 ]

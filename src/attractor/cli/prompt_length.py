@@ -1,0 +1,97 @@
+"""``attractor prompt-length``: how long a prompt must be for a head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attractor.cli.options import Json, OptionalReport, Quiet, Seed
+from attractor.cli.session import session
+from attractor.errors import InvalidInputError
+from attractor.files import HEAD_LAYOUT, load_head
+from attractor.storage import check_replaceable
+
+ERROR = 0.1
+"""The relative error asked for where none is given."""
+QUERIES = 1000
+"""How many queries are drawn where the file has no samples of them."""
+
+_WIDTH = max(map(len, HEAD_LAYOUT))
+_SHAPES = max(len(shape) for shape, _ in HEAD_LAYOUT.values())
+HELP = (
+    "Say how long a prompt must be for an attention head to act as over infinitely many tokens, "
+    "where over Gaussian tokens it is affine, and how far it is from affine however long the "
+    "prompt is.\n\n"
+    "FILE is a .npz or .safetensors file with these arrays:\n\n\b\n"
+    + "\n".join(
+        f"{name:<{_WIDTH}}  {shape:<{_SHAPES}}  {what}"
+        for name, (shape, what) in HEAD_LAYOUT.items()
+    )
+    + "\n\n`attractor example head head.npz` writes such a file. Exit codes: 0 done, whatever was "
+    "found; 2 bad input; 130 interrupted."
+)
+
+
+def prompt_length(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An attention head, .npz or .safetensors.")
+    ],
+    error: Annotated[
+        float, typer.Option(help="The relative root-mean-square error to find lengths for.")
+    ] = ERROR,
+    length: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            help="A length to tell the error of; may be given several times. "
+            "Default: 100, 1,000, 10,000 and 100,000.",
+        ),
+    ] = None,
+    queries: Annotated[
+        int, typer.Option(min=1, help="Queries to draw, where the file has no samples of them.")
+    ] = QUERIES,
+    out: OptionalReport = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reads a head, finds how long its prompts must be, and reports."""
+    with session("prompt-length", as_json=as_json, quiet=quiet) as current:
+        from attractor.prompt.length.how_long import ERRORS, LENGTHS
+        from attractor.prompt.length.how_long import prompt_length as find
+        from attractor.prompt.length.summary import summary
+        from attractor.prompt.length.words import sentences
+
+        if not error > 0:
+            raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
+        if out is not None:
+            from attractor.report.write import MARKER
+
+            check_replaceable(out, MARKER)
+        loaded = load_head(file)
+        found = find(
+            loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
+            lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
+        )  # fmt: skip
+        current.say_lines(repr(found).splitlines())
+        current.say(*sentences(found, error))
+        if out is None:
+            current.result(**summary(found, error))
+            return
+        from attractor.cli.provenance import head_provenance
+        from attractor.report.prompt_length import write_prompt_length_report
+        from attractor.report.write import MARKER
+
+        arguments = {"error": error, "length": length, "queries": queries, "seed": seed}
+        told = write_prompt_length_report(
+            out,
+            found,
+            error,
+            source=f"{file.name}: {loaded!r}",
+            provenance=head_provenance(arguments, loaded),
+        )
+        page = (out / MARKER).absolute()
+        current.result(report=str(page), **told)
+        current.say(f"Report: {page}")

@@ -1,0 +1,107 @@
+"""How long a prompt must be for a head to act as its affine limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import ArrayLike, Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.prompt.finite_length.functions import LARGEST_DEVIATION, check_length
+from attractor.prompt.head import Head
+from attractor.prompt.length.curves import LARGEST_LENGTH, ErrorCurves
+from attractor.prompt.length.defect import non_gaussian_defect
+from attractor.prompt.length.moments import gaussian_of, sample_points
+from attractor.prompt.length.required import check_errors
+from attractor.prompt.length.result import PromptLength
+from attractor.prompt.length.scales import Scales
+from attractor.prompt.measures.contract import Measure
+from attractor.prompt.measures.empirical import Empirical
+
+ERRORS = (0.3, 0.1, 0.03)
+"""Errors that lengths are given for."""
+LENGTHS = (100, 1_000, 10_000, 100_000)
+"""Lengths that errors are given for."""
+QUERIES = 1000
+"""How many queries are drawn from a law."""
+
+
+def prompt_length(
+    head: Head,
+    tokens: Measure | Float[ArrayLike, "n d"],
+    queries: Measure | Float[ArrayLike, "m e"] | None = None,
+    *,
+    errors: ArrayLike | Sequence[float] = ERRORS,
+    lengths: ArrayLike | Sequence[float] = LENGTHS,
+    drawn_queries: int = QUERIES,
+    seed: int = 0,
+) -> PromptLength:
+    """Finds how long a prompt must be, for each query, from what the head and the tokens are.
+
+    The relative error of the output on ``L`` independent Gaussian tokens is an exact function of
+    ``L`` and of the standard deviation ``s`` of the query's scores; the length for a wanted error
+    is its root. What tokens add that are not Gaussian is measured beside it.
+
+    Args:
+        head: The head.
+        tokens: The law of the tokens, such as ``Gaussian(mean, covariance)``, or samples of it.
+        queries: The law of the queries, or samples; None for that of the tokens.
+        errors: Relative root-mean-square errors to find lengths for.
+        lengths: Lengths to tell the errors of.
+        drawn_queries: How many queries to draw from a law that is not one of samples.
+        seed: Names the queries drawn, and the halves of sampled tokens.
+
+    Raises:
+        InvalidInputError: If shapes do not fit, samples are too few or have weights, an error is
+            not above 0, a length not in [1, 1e12], or attention over infinitely many tokens does
+            not exist for a query.
+    """
+    if not isinstance(head, Head):
+        raise InvalidInputError("head", f"it is a {type(head).__name__}", "Give a prompt.Head")
+    law = _law("tokens", tokens)
+    query_law = law if queries is None else _law("queries", queries)
+    moments, query_moments = gaussian_of("tokens", law), gaussian_of("queries", query_law)
+    drawn = _drawn(query_law, drawn_queries, seed)
+    wanted = -np.sort(-np.unique(check_errors(np.asarray(errors)).ravel()))
+    asked = np.unique(check_length(np.asarray(lengths)).ravel())
+    if (asked > LARGEST_LENGTH).any():
+        raise InvalidInputError(
+            "lengths", f"{asked.max():.6g} is beyond {LARGEST_LENGTH:g}", "Give shorter ones"
+        )
+    scales = Scales.of(head, moments, drawn, np.asarray(query_moments.covariance))
+    defect = non_gaussian_defect(head, law, drawn, seed=seed)
+
+    small = scales.deviation <= LARGEST_DEVIATION
+    curves = ErrorCurves.of(scales.deviation[small])
+    s, A, B, output = (column[small] for column in scales[:4])
+    required, for_output = np.full((2, len(drawn), len(wanted)), np.inf)
+    for place, error in enumerate(wanted):
+        required[small, place] = curves.length_for(
+            np.ones_like(s), np.zeros_like(s), (s * error) ** 2
+        )
+        for_output[small, place] = curves.length_for(A, B, (output * error) ** 2)
+    return PromptLength(
+        head, law, drawn, scales, wanted, required, for_output, asked, defect, curves
+    )
+
+
+def _law(argument: str, given: Any) -> Measure:
+    if isinstance(given, Measure):
+        return given
+    points = as_float64(argument, given)
+    if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
+        raise InvalidInputError(
+            argument, f"the shape is {points.shape}", "Give a Measure, or two samples at least"
+        )
+    return Empirical(points)
+
+
+def _drawn(law: Measure, count: int, seed: int) -> Float[np.ndarray, "query e"]:
+    if isinstance(law, Empirical):
+        return sample_points("queries", law)
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise InvalidInputError("drawn_queries", f"it is {count!r}", "Give an integer >= 1")
+    return np.asarray(law.sample(int(count), seed=seed))

@@ -1,0 +1,82 @@
+"""What was found, as plain values of JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.prompt.length.result import PromptLength
+from attractor.prompt.length.words import (
+    QUANTILES,
+    judgment,
+    quantiles,
+    sentences,
+    tokens_in_words,
+)
+
+
+def summary(found: PromptLength, error: float) -> dict[str, Any]:
+    """The numbers of a result; those that are infinite, beyond 1e12 tokens, are None.
+
+    Args:
+        found: The result.
+        error: The error that sentences are about, one of its errors.
+    """
+    defect, known = found.defect, found.defect.resolved
+    return {
+        "tokens": tokens_in_words(found),
+        "queries": len(found.queries),
+        "horizon": found.horizon,
+        "exponent": found.exponent,
+        "score_deviation": _shares(found.score_deviation),
+        "freezing_length": _shares(found.freezing_length),
+        "required": [_required(found, place) for place in range(len(found.errors))],
+        "at": [_at(found, place) for place in range(len(found.lengths))],
+        "non_gaussian_defect": {
+            "along": _middle(defect.along[known]),
+            "along_standard_error": _middle(defect.along_standard_error[known]),
+            "of_output": _middle(defect.output[known]),
+            "of_output_standard_error": _middle(defect.output_standard_error[known]),
+            "held_out": defect.held_out,
+            "resolved_queries": int(known.sum()),
+        },
+        "findings": sentences(found, error),
+    }
+
+
+def _required(found: PromptLength, place: int) -> dict[str, Any]:
+    worst = found.worst[place]
+    half, most = quantiles(found.required[:, place])[1:]
+    return {
+        "error": float(found.errors[place]),
+        "tokens": _shares(found.required[:, place]),
+        "tokens_of_worst": _plain(found.required[worst, place]),
+        "score_deviation_of_worst": float(found.score_deviation[worst]),
+        "judgment": {"0.5": judgment(half), "0.95": judgment(most)},
+        "tokens_for_output": _shares(found.required_for_output[:, place]),
+        "out_of_reach": _plain(found.out_of_reach[place]),
+    }
+
+
+def _at(found: PromptLength, place: int) -> dict[str, Any]:
+    return {
+        "length": float(found.lengths[place]),
+        "error": _shares(found.error[:, place]),
+        "output_error": _shares(found.output_error[:, place]),
+        "effective_sample_size": _shares(found.effective_sample_size[:, place]),
+    }
+
+
+def _shares(values: Float[np.ndarray, "query"]) -> dict[str, float | None]:
+    found = quantiles(values)
+    return {f"{share:g}": _plain(value) for share, value in zip(QUANTILES, found, strict=True)}
+
+
+def _middle(values: Float[np.ndarray, "query"]) -> float | None:
+    return _plain(np.median(values)) if values.size else None
+
+
+def _plain(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

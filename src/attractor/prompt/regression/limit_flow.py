@@ -1,0 +1,72 @@
+"""Gradient flow on infinite prompts of what a run trains, from where the run started."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import scipy.integrate
+import xarray as xr
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from attractor.precision import double_precision
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.infinite_risk import infinite_risk
+from attractor.prompt.regression.models import PARAMETERIZATIONS
+from attractor.prompt.regression.training import initial_parameters
+from attractor.prompt.regression.trajectory import InContextTrajectory
+
+_TIMES = 200
+_FIRST = 1e-3
+_TOLERANCE = 1e-9
+
+
+def limit_flow(run: InContextTrajectory) -> xr.Dataset | None:
+    """Gradient flow on the exact risk of infinite prompts, in the parameters that a run trains.
+
+    Args:
+        run: Training that recorded step 0; the flow starts where its first seed did.
+
+    Returns:
+        ``risk``, and of the first head ``value_label``, ``key_query_norm`` and ``balance``, along
+        ``time`` up to that of the last step; None if step 0 was not recorded.
+    """
+    if run.steps[0] != 0 or run.steps[-1] == 0:
+        return None
+    settings, task = run.settings, run.task
+    model = PARAMETERIZATIONS[settings["parameterization"]](task.dimension, settings["heads"])
+    if settings["initialization"] == "default":
+        start = initial_parameters(model, settings["seed"])
+    else:
+        start = model.of_blocks(Blocks(*(block[0] for block in run.blocks(0))))
+    last = run.steps[-1] * run.time_of_step
+    times = np.concatenate([[0.0], np.geomspace(_FIRST * last, last, _TIMES)])
+    with double_precision():
+        flat, unravel = ravel_pytree(start)
+
+        def blocks_at(point: Float[Array, "parameter"]) -> Blocks:
+            return model.blocks(unravel(point))
+
+        slope = jax.jit(jax.grad(lambda point: infinite_risk(task, blocks_at(point))))
+        solution = scipy.integrate.solve_ivp(
+            lambda _, point: -np.asarray(slope(point)),
+            (0, last),
+            np.asarray(flat),
+            method="LSODA",
+            t_eval=times,
+            rtol=_TOLERANCE,
+            atol=_TOLERANCE,
+        )
+        points = np.ascontiguousarray(solution.y.T)
+        blocks = jax.tree.map(np.asarray, jax.jit(jax.vmap(blocks_at))(points))
+        risk = jax.jit(jax.vmap(lambda point: infinite_risk(task, blocks_at(point))))(points)
+    first = Blocks(*(block[:, 0] for block in blocks))
+    return xr.Dataset(
+        {
+            "risk": ("time", np.asarray(risk)),
+            "value_label": ("time", first.value_label),
+            "key_query_norm": ("time", np.linalg.norm(first.key_query, axis=(-2, -1))),
+            "balance": ("time", first.balance),
+        },
+        {"time": solution.t},
+    )

@@ -1,0 +1,206 @@
+"""Training of heads on in-context regression, as the loop sees it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree, UInt32
+
+from attractor.attention.scaled import Scaled
+from attractor.errors import TrialStatus
+from attractor.precision import double_precision
+from attractor.prompt.regression.attended import DRAWS, Draw, of_covariance
+from attractor.prompt.regression.batches import draw_prompts
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.drawing import derived_key
+from attractor.prompt.regression.held_out import Estimate, HeldOut, held_out_risk, key_words
+from attractor.prompt.regression.infinite_risk import infinite_risk
+from attractor.prompt.regression.linear_attention import (
+    linear_attention_optimum,
+    linear_attention_risk,
+)
+from attractor.prompt.regression.models import Model
+from attractor.prompt.regression.prediction import gradient_in_blocks, predict
+from attractor.prompt.regression.task import RegressionTask
+from attractor.randomness import generator
+from attractor.training.loop import Objective
+from attractor.training.optimizers import Optimizer
+
+_QUERIES, _TOKENS = 0, 1
+
+
+class InContextState(NamedTuple):
+    """What changes in training.
+
+    Attributes:
+        parameters: Those of the model.
+        memory: The optimizer's memory.
+        step: Number of the next step, which names its prompts.
+    """
+
+    parameters: PyTree
+    memory: PyTree
+    step: Int[Array, ""]
+
+
+class InContextData(NamedTuple):
+    """What stays.
+
+    Attributes:
+        key: What every step's own key comes from.
+        held_out: Prompts that the risk is measured on, where it has no closed form.
+    """
+
+    key: UInt32[Any, "2"]
+    held_out: HeldOut | None
+
+
+@dataclass(frozen=True)
+class InContextTraining(Objective):
+    """Descends ``E (prediction - label)^2``, or half of it, by prompts drawn anew at every step.
+
+    Attributes:
+        task: The law of prompts and queries.
+        task_digest: What the task is compared by.
+        model: What is trained.
+        attention: ``"softmax"`` or ``"linear"``.
+        draw: ``"tokens"``, ``"projections"`` or ``"moments"``: how what is attended to is drawn.
+        length: Number of tokens of a prompt, or infinity.
+        batch: Number of prompts of a step.
+        half: Whether the loss has the factor 1/2.
+        optimizer: The step.
+        dtype: Precision within a prompt; parameters are in double precision.
+    """
+
+    largest_block: ClassVar[int] = 1  # prompts of a step fill the processor already
+
+    task: RegressionTask = field(compare=False)
+    task_digest: str
+    model: Model
+    attention: str
+    draw: str
+    length: float
+    batch: int
+    half: bool
+    optimizer: Optimizer
+    dtype: str = "float32"
+
+    def start(self, parameters: PyTree) -> InContextState:
+        """The state before the first step."""
+        return InContextState(parameters, self.optimizer.init(parameters), jnp.zeros((), "int64"))
+
+    def step(self, state: InContextState, data: InContextData) -> tuple[InContextState, Array]:
+        """Takes one step on new prompts, and says whether it moved."""
+        loss_gradient = self.gradient(state.parameters, data.key, state.step)
+        gradient = jax.tree.map(self._scaled, loss_gradient)
+        parameters, memory = self.optimizer.step(gradient, state.memory, state.parameters)
+        finite = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)]
+        diverged = ~jnp.stack(finite).all()
+        moved = InContextState(parameters, memory, state.step + 1)
+        kept = jax.tree.map(lambda new, old: jnp.where(diverged, old, new), moved, state)
+        return kept, jnp.where(diverged, TrialStatus.DIVERGED, TrialStatus.TRAINED)
+
+    def gradient(
+        self, parameters: PyTree, key: UInt32[Array, "2"], step: Int[Array, ""] | int
+    ) -> PyTree:
+        """Gradient of the loss of one step's prompts in the parameters."""
+        step_key = derived_key(key, step)
+        prompts = draw_prompts(self.task, derived_key(step_key, _QUERIES), self.batch)
+        blocks, tokens = self.model.blocks(parameters), derived_key(step_key, _TOKENS)
+        found = predict(self.task, blocks, prompts, self._draw, tokens, self.length, self.dtype)
+        factor = (1 if self.half else 2) / self.batch
+        multiples = factor * (found.values - prompts.labels)
+        of_blocks = gradient_in_blocks(found, prompts.queries, multiples)
+        return self.model.gradient(parameters, of_blocks)
+
+    def record(self, state: InContextState, data: InContextData) -> dict[str, Array]:
+        """Risk, what is above the optimum, and the blocks."""
+        blocks = self.model.blocks(state.parameters)
+        risk = self._risk(blocks, data.held_out)
+        product, least = linear_attention_optimum(self.task, self._optimum_length)
+        products = jnp.einsum("h,hij->ij", blocks.value_label, blocks.key_query)
+        return {
+            "risk": risk.value,
+            "risk_error": risk.standard_error,
+            "infinite_risk": infinite_risk(self.task, blocks),
+            "gap": risk.value - least,
+            "product_distance": jnp.linalg.norm(products - product) / np.linalg.norm(product),
+            "key_query_norm": jnp.sqrt((blocks.key_query**2).sum((-2, -1))),
+            "balance": blocks.balance,
+            **blocks._asdict(),
+        }
+
+    @property
+    def exact(self) -> bool:
+        """Whether the risk has a closed form."""
+        return math.isinf(self.length) or self.attention == "linear"
+
+    @property
+    def _draw(self) -> Draw:
+        if math.isinf(self.length):
+            return of_covariance
+        return DRAWS[self.attention, self.draw]
+
+    @property
+    def _optimum_length(self) -> float:
+        """The length whose linear attention the gap is measured from; for softmax, infinity."""
+        return self.length if self.attention == "linear" else math.inf
+
+    def _risk(self, blocks: Blocks, held_out: HeldOut | None) -> Estimate:
+        if held_out is not None:
+            return held_out_risk(self.task, blocks, held_out, self._draw, self.length)
+        length = self._optimum_length
+        risk = linear_attention_risk(self.task, blocks, length)
+        return Estimate(risk, jnp.zeros_like(risk))
+
+    def _scaled(self, leaf: Float[Array, "..."]) -> Scaled:
+        return Scaled(leaf, jnp.zeros_like(leaf) if self.optimizer.by_entry else jnp.zeros(()))
+
+
+class InContextTrials:
+    """Trials of all seeds: gives the initial state and the data of any of them."""
+
+    def __init__(
+        self,
+        training: InContextTraining,
+        initial: dict[str, np.ndarray] | None,
+        *,
+        seed: int,
+        held_out: HeldOut | None,
+    ) -> None:
+        """Keeps what trials have in common.
+
+        Args:
+            training: What is trained.
+            initial: Initial parameters of all trials; None for random ones.
+            seed: The first seed.
+            held_out: Prompts to measure the risk on.
+        """
+        self.training, self.initial = training, initial
+        self.seed, self.held_out = seed, held_out
+
+    def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[InContextState, InContextData]:
+        """State and data, with a leading axis of trials on every leaf."""
+        seeds = [self.seed + int(trial) for trial in trials]
+        parameters = [self._parameters(seed) for seed in seeds]
+        stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
+        with double_precision():
+            state = jax.vmap(self.training.start)(stacked)
+            keys = np.stack([key_words(seed, "prompts") for seed in seeds])
+        held_out = jax.tree.map(lambda leaf: np.stack([leaf] * len(seeds)), self.held_out)
+        return state, InContextData(keys, held_out)
+
+    def _parameters(self, seed: int) -> dict[str, np.ndarray]:
+        if self.initial is not None:
+            return self.initial
+        return initial_parameters(self.training.model, seed)
+
+
+def initial_parameters(model: Model, seed: int) -> dict[str, np.ndarray]:
+    """The random parameters that a seed starts from."""
+    return model.default(generator(seed, purpose="initial parameters"))

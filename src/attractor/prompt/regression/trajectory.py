@@ -1,0 +1,175 @@
+"""What training on in-context regression did, in labeled arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from attractor.errors import TrialStatus
+from attractor.margin.tables import html_table, text_table
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.task import RegressionTask
+from attractor.training.loop import Records
+
+_PER_HEAD = {
+    "key_query": ("row", "column"),
+    "label_row": ("column",),
+    "value_inputs": ("row",),
+    "value_label": (),
+    "key_query_norm": (),
+    "balance": (),
+}
+_DESCRIPTIONS = {
+    "risk": "half the mean squared error, without the noise of the query's label",
+    "risk_error": "standard error of the risk; zero where it is exact",
+    "infinite_risk": "risk of the same heads on infinite prompts",
+    "gap": "risk above the least of linear attention of this length; of softmax, above zero",
+    "product_distance": "relative distance of sum b A from the product of least risk",
+    "key_query_norm": "Frobenius norm of A",
+    "balance": "squared norm of A and c, less that of v and b",
+    "key_query": "A, which scores inputs",
+    "label_row": "c, which scores labels",
+    "value_inputs": "v, what inputs add to the prediction",
+    "value_label": "b, what labels add to the prediction",
+    "status": "how the trial ended",
+    "steps_taken": "steps taken before it ended",
+}
+PLATEAU = (0.8, 1.2)
+"""Error on infinite prompts over that of predicting zero, in which training has hardly begun."""
+_SETTLED = 0.02
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InContextTrajectory:
+    """What training on in-context regression did, seed by seed.
+
+    Attributes:
+        data: Labeled arrays over seed, step, head, row and column: ``risk``, its standard error
+            ``risk_error`` (zero where it is exact), ``infinite_risk`` of the same heads on
+            infinite prompts, ``gap``, ``product_distance``, ``key_query_norm``, ``balance``, and
+            the blocks ``key_query``, ``label_row``, ``value_inputs``, ``value_label``; ``status``
+            and ``steps_taken``.
+        task: What was trained on.
+        length: Number of tokens of a prompt; may be infinite.
+        settings: Every other argument.
+    """
+
+    data: xr.Dataset
+    task: RegressionTask
+    length: float
+    settings: dict[str, Any]
+
+    @property
+    def steps(self) -> Int[np.ndarray, "records"]:
+        """The recorded steps."""
+        return self.data["step"].to_numpy()
+
+    @property
+    def mean_squared_error(self) -> xr.DataArray:
+        """Mean squared error on noisy labels of queries, ``2 risk + query_noise``."""
+        return self.task.mean_squared_error(self.data["risk"])
+
+    @property
+    def on_plateau(self) -> xr.DataArray:
+        """Of which seeds training ended where it had hardly improved on predicting zero.
+
+        Default layers stay long near a saddle, where labels enter by the score alone; what a run
+        reached there says nothing about where it goes. The error of the same heads on infinite
+        prompts tells, because short prompts keep the error of trained heads high as well.
+        """
+        error = self.task.mean_squared_error(self.data["infinite_risk"].isel(step=-1))
+        share = error / self.task.mean_squared_error(self.task.risk_of_zero)
+        return (share > PLATEAU[0]) & (share < PLATEAU[1])
+
+    @property
+    def verdict(self) -> str:
+        """Whether training came to an end, by the median over seeds.
+
+        ``"on the plateau: unfinished"``; ``"still falling: unfinished"`` if the risk fell by more
+        than two percent, and more than its error, over the last third of the steps;
+        ``"settled"``; or ``"diverged"``.
+        """
+        if (self.data["status"] == TrialStatus.DIVERGED).mean() > 0.5:
+            return "diverged"
+        if self.on_plateau.mean() > 0.5:
+            return "on the plateau: unfinished"
+        risk = self.data["risk"].median("seed")
+        before = risk.sel(step=2 * self.steps[-1] // 3, method="nearest")
+        fell = float(before - risk.isel(step=-1))
+        noise = 2 * float(self.data["risk_error"].isel(step=-1).median())
+        falling = fell > max(_SETTLED * float(risk.isel(step=-1)), noise)
+        return "still falling: unfinished" if falling else "settled"
+
+    @property
+    def time_of_step(self) -> float:
+        """Time of gradient flow on the risk that a step of gradient descent stands for."""
+        return self.settings["learning_rate"] * (1 if self.settings["half"] else 2)
+
+    def blocks(self, step: int = -1) -> Blocks:
+        """The blocks at a recorded step, with axes of seeds and heads.
+
+        Args:
+            step: A recorded step; -1 for the last.
+        """
+        place = {"step": -1} if step == -1 else {"step": int(np.flatnonzero(self.steps == step)[0])}
+        return Blocks(*(self.data[name].isel(place).to_numpy() for name in Blocks._fields))
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data
+
+    def __repr__(self) -> str:
+        return text_table("In-context training", self._summary())
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return html_table("In-context training", self._summary())
+
+    def _summary(self) -> list[tuple[str, str]]:
+        first, last = self.data.isel(step=0), self.data.isel(step=-1)
+        status = self.data["status"].to_numpy()
+        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
+        settings, error = self.settings, float(last["risk_error"].median())
+        tokens = "infinitely many" if math.isinf(self.length) else f"{self.length:.0f}"
+        risk = f"{float(first['risk'].median()):.4g} -> {float(last['risk'].median()):.4g}"
+        return [
+            ("seeds", f"{status.size}: {', '.join(counts)}"),
+            ("prompts", f"{tokens} tokens of {self.task.dimension} inputs and a label"),
+            ("attention", f"{settings['attention']}, {settings['heads']} head(s), trained as "
+             f"{settings['parameterization']} from the {settings['initialization']} start"),
+            ("optimizer", f"{settings['optimizer']['name']}, {settings['batch']} prompts a step"),
+            ("last step", f"{self.steps[-1]}, {len(self.steps)} recorded"),
+            ("risk, median", risk + (f" (standard error {error:.1g})" if error else " (exact)")),
+            ("above the optimum, median", f"{float(last['gap'].median()):.4g}"),
+            ("b, median", f"{float(last['value_label'].median()):.4g}"),
+            ("balance, median", f"{float(last['balance'].median()):.3g}"),
+            ("verdict", self.verdict),
+        ]  # fmt: skip
+
+
+def in_context_data(
+    records: Records, seeds: Int[np.ndarray, "seed"], steps: Int[np.ndarray, "records"]
+) -> xr.Dataset:
+    """Labels what was measured.
+
+    Args:
+        records: Measurements over (seed, record, ...).
+        seeds: The seeds.
+        steps: The recorded steps.
+    """
+    variables: dict[str, Any] = {}
+    for name, array in records.series.items():
+        own = ("head", *_PER_HEAD[name]) if name in _PER_HEAD else ()
+        variables[name] = (("seed", "step", *own), array)
+    variables["status"] = ("seed", records.status)
+    variables["steps_taken"] = ("seed", records.steps_taken)
+    data = xr.Dataset(variables, {"seed": seeds, "step": steps})
+    for name, description in _DESCRIPTIONS.items():
+        data[name].attrs["description"] = description
+    return data

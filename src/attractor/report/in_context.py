@@ -1,0 +1,121 @@
+"""The page on training in-context regression at several prompt lengths."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+
+import xarray as xr
+
+from attractor import plots
+from attractor.prompt.regression.runs import InContextRuns
+from attractor.provenance import Provenance, embed_all
+from attractor.report.page import FigureFile, Section, Table, render_page
+from attractor.report.write import MARKER, footer
+from attractor.storage import atomic_directory
+
+TRAINING = FigureFile(
+    "training",
+    "Risk, label weight, norm of the key-query block and balance against time, medians over seeds; "
+    "dotted, gradient flow on prompts of infinite length.",
+)
+LENGTHS = FigureFile(
+    "lengths",
+    "Mean squared error where training ended against the length of prompts, beside the best head "
+    "of linear attention and ridge regression, which no predictor beats. Hollow: not settled.",
+)
+_RULES = (
+    "Risk: half the mean squared error of the prediction, without the noise in the query's label; "
+    "MSE: the mean squared error with it. The gap is the risk above the least risk of linear "
+    "attention of the same length; for softmax attention, above zero.",
+    "b is the weight of the label in the value, A the block that scores inputs by the query; "
+    "gradient flow keeps the balance ||A||^2 + |c|^2 - |v|^2 - b^2 of linear attention and of "
+    "softmax on infinite prompts, but not of softmax on finite ones.",
+    "On the plateau: on infinite prompts the heads would still do hardly better than predicting "
+    "zero. What such a run reached says nothing about where it goes. Still falling: the risk fell "
+    "by more than two percent, and more than its standard error, over the last third.",
+)
+
+
+def write_in_context_report(
+    directory: str | os.PathLike[str],
+    runs: InContextRuns,
+    *,
+    flow: xr.Dataset | None,
+    source: str,
+    provenance: Provenance | None = None,
+) -> dict[str, Any]:
+    """Writes ``report.html``, figures as PNG and SVG, ``summary.json`` and ``runs.nc``.
+
+    The folder appears whole or not at all.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier report fills.
+        runs: Training at several lengths.
+        flow: Gradient flow on infinite prompts, drawn over it: ``risk``, ``value_label``,
+            ``key_query_norm`` and ``balance`` along ``time``.
+        source: What was trained, a line for the page.
+        provenance: Where it comes from; put into every file that can hold it.
+
+    Returns:
+        What ``summary.json`` holds.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    data, references = runs.to_xarray(), runs.references()
+    summary = {
+        "runs": runs.rows(),
+        "references": {
+            "length": references["length"].values.tolist(),
+            **{name: array.values.tolist() for name, array in references.data_vars.items()},
+        },
+    }
+    rows = [
+        [_shown(value) for name, value in row.items() if name != "infinite_risk"]
+        for row in summary["runs"]
+    ]
+    header = [name.replace("_", " ") for name in summary["runs"][0] if name != "infinite_risk"]
+    sections = [Section("Where each run ended", table=Table(header, rows))]
+    sections.append(Section("As training goes on", figure=TRAINING))
+    if references.sizes["length"] > 1:
+        sections.append(Section("Against the length of prompts", figure=LENGTHS))
+    sections.append(Section("How to read this", _RULES))
+    with atomic_directory(directory, MARKER) as folder:
+        data.to_netcdf(folder / "runs.nc", engine="h5netcdf")
+        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+        with plots.style():
+            figure = plots.lengths_figure(data, time_of_step=runs.runs[0].time_of_step, flow=flow)
+            plots.save_figure(figure, folder, TRAINING.name)
+            if references.sizes["length"] > 1:
+                figure = plots.experiment_figure(data, references, runs.task.query_noise)
+                plots.save_figure(figure, folder, LENGTHS.name)
+        page = render_page(
+            "Training in-context regression",
+            source,
+            _findings(runs),
+            sections,
+            figures=folder,
+            footer=footer(),
+        )
+        (folder / MARKER).write_text(page, encoding="utf-8")
+        if provenance is not None:
+            embed_all(folder, provenance)
+    return summary
+
+
+def _findings(runs: InContextRuns) -> list[str]:
+    found = []
+    for run, row in zip(runs.runs, runs.rows(), strict=True):
+        tokens = "infinite prompts" if math.isinf(run.length) else f"{run.length:.0f} tokens"
+        found.append(
+            f"{row['attention'].capitalize()} attention, {tokens}: risk {row['risk']:.4g}, "
+            f"mean squared error {row['mean_squared_error']:.4f}; {row['verdict']}."
+        )
+    return found
+
+
+def _shown(value: float | str) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

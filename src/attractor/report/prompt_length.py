@@ -1,0 +1,172 @@
+"""The page on how long a prompt must be for a head."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor import plots
+from attractor.prompt.length import PromptLength, error_quantiles, phase_diagram
+from attractor.prompt.length.summary import summary
+from attractor.prompt.length.words import percent, quantiles, sentences, token_count
+from attractor.provenance import Provenance, embed_all
+from attractor.report.page import FigureFile, Section, Table, render_page
+from attractor.report.write import MARKER, footer
+from attractor.storage import atomic_directory
+
+ERRORS = FigureFile(
+    "error_by_length",
+    "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
+    "length, along the scores and of the whole output, with the lengths that reach the error asked "
+    "for. In the gray region few tokens hold all attention for half of the queries.",
+)
+PHASES = FigureFile(
+    "phase_diagram",
+    "The error of the median query if the scores of the head are scaled, by length and horizon. "
+    "The orange line is the head as it is.",
+)
+DEVIATIONS = FigureFile(
+    "score_deviation", "The standard deviation of the scores over tokens, for every query."
+)
+GLOSSARY = Table(
+    ("word", "meaning"),
+    [
+        ("score deviation s", "standard deviation over tokens of the scores of a query"),
+        ("error along the scores", "of the output's part along the scores, relative to its limit"),
+        ("whole output", "the error in all directions, relative to the norm of the affine limit"),
+        ("affine limit", "V m + V Gamma U z: attention over infinitely many Gaussian tokens"),
+        ("horizon H", "largest root-mean-square score deviation along one direction of queries"),
+        ("effective sample size", "how many equally weighted tokens the attention amounts to"),
+        ("frozen", "below exp(s^2 / 2) tokens few of them hold all attention"),
+        ("non-Gaussian defect", "what is left of the error however long the prompt is"),
+    ],
+    words=True,
+)
+
+
+def write_prompt_length_report(
+    directory: str | os.PathLike[str],
+    found: PromptLength,
+    error: float,
+    *,
+    source: str,
+    provenance: Provenance | None = None,
+) -> dict[str, Any]:
+    """Writes ``report.html``, figures as PNG and SVG, and the numbers as JSON and NetCDF.
+
+    The folder appears whole or not at all.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier report fills.
+        found: What was found.
+        error: The error asked for, one of its errors.
+        source: What was read, a line for the page.
+        provenance: Where it comes from; put into every file that can hold it.
+
+    Returns:
+        What ``summary.json`` holds.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    told = summary(found, error)
+    with atomic_directory(directory, MARKER) as folder:
+        (folder / "summary.json").write_text(json.dumps(told, indent=2) + "\n")
+        found.to_xarray().to_netcdf(folder / "prompt_length.nc", engine="h5netcdf")
+        lengths = _lengths(found)
+        with plots.style():
+            sections = [_errors(found, told, error, lengths, folder)]
+            if found.horizon > 0:
+                sections.append(_phases(found, error, lengths, folder))
+            figure = plots.score_deviation_figure(found.score_deviation)
+            plots.save_figure(figure, folder, DEVIATIONS.name)
+        sections.insert(0, Section("Tokens needed", table=_tokens_needed(told)))
+        sections += [
+            Section("Score deviations", figure=DEVIATIONS),
+            Section("What the words mean", table=GLOSSARY),
+        ]
+        page = render_page(
+            "How long a prompt must be", source, sentences(found, error), sections,
+            figures=folder, footer=footer(),
+        )  # fmt: skip
+        (folder / MARKER).write_text(page, encoding="utf-8")
+        if provenance is not None:
+            embed_all(folder, provenance)
+    return told
+
+
+def _tokens_needed(told: dict[str, Any]) -> Table:
+    rows = []
+    for one in told["required"]:
+        along, output = one["tokens"], one["tokens_for_output"]
+        lengths = (along["0.5"], along["0.95"], one["tokens_of_worst"], output["0.5"])
+        rows.append(
+            (
+                percent(one["error"]),
+                *(token_count(length) for length in (*lengths, output["0.95"])),
+                *one["judgment"].values(),
+            )
+        )
+    header = (
+        "error", "along the scores: half of the queries", "95 %", "the worst one",
+        "of the output: half of the queries", "95 %", "prompt for half of the queries",
+        "prompt for 95 %",
+    )  # fmt: skip
+    return Table(header, rows)
+
+
+def _at_lengths(told: dict[str, Any]) -> Table:
+    rows = []
+    for at in told["at"]:
+        errors = (
+            at[name][share] for name in ("error", "output_error") for share in ("0.5", "0.95")
+        )
+        size = at["effective_sample_size"]["0.5"]
+        rows.append(
+            (f"{at['length']:,.0f}", *map(percent, errors), "-" if size is None else f"{size:,.1f}")
+        )
+    header = (
+        "tokens", "error along the scores: half of the queries", "95 %",
+        "of the output: half of the queries", "95 %", "effective sample size, half",
+    )  # fmt: skip
+    return Table(header, rows)
+
+
+def _errors(
+    found: PromptLength,
+    told: dict[str, Any],
+    error: float,
+    lengths: Float[np.ndarray, "length"],
+    folder: Path,
+) -> Section:
+    data = error_quantiles(found, lengths)
+    plots.save_figure(plots.error_by_length_figure(data, error), folder, ERRORS.name)
+    data.to_netcdf(folder / f"{ERRORS.name}.nc", engine="h5netcdf")
+    return Section("Error by length", table=_at_lengths(told), figure=ERRORS)
+
+
+def _phases(
+    found: PromptLength, error: float, lengths: Float[np.ndarray, "length"], folder: Path
+) -> Section:
+    middle = quantiles(found.score_deviation)[1]
+    own = found.horizon / middle if middle > 0 else 1.0
+    reach = (min(0.1, middle / 3), min(max(6.0, 1.5 * middle), 12.0)) if middle > 0 else (0.1, 6.0)
+    data = phase_diagram(found, own * np.geomspace(*reach, 49), lengths)
+    figure = plots.prompt_phase_figure(
+        data, horizon=found.horizon, error=error, lengths=found.lengths.tolist()
+    )
+    plots.save_figure(figure, folder, PHASES.name)
+    data.to_netcdf(folder / f"{PHASES.name}.nc", engine="h5netcdf")
+    return Section("Heads with smaller and larger scores", figure=PHASES)
+
+
+def _lengths(found: PromptLength) -> Float[np.ndarray, "length"]:
+    """Lengths to draw: from one token to beyond those needed by nearly all queries."""
+    needed = quantiles(found.required[:, -1])[2]
+    most = np.clip(3 * needed, 1e5, 1e9) if np.isfinite(needed) else 1e9
+    return np.geomspace(1, max(most, found.lengths.max(initial=1)), 121)

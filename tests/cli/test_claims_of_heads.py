@@ -1,0 +1,32 @@
+import json
+
+from attractor.papers import PAPERS, get_claim
+from attractor.papers.large_prompt.data import random_head
+
+CLAIM = "large-prompt/output-concentration"
+
+
+def test_a_head_is_checked_by_the_claims_that_speak_of_one(run_json, tmp_path):
+    random_head(0, 2, rank=1, centered=True, horizon=0.3).save(tmp_path / "head.npz")
+    found, result = run_json("claims", CLAIM, "--data", "head.npz", "--out", "report")
+    assert result.exit_code == 0
+    claim = found["claims"][CLAIM]
+    assert claim["outcome"] == "fails" and claim["counterexample"]["about"].startswith("head.npz")
+    smallest = tmp_path / "report" / claim["counterexample"]["file"]
+    again, result = run_json("claims", CLAIM, "--data", smallest, "--out", "again")
+    assert result.exit_code == 0 and again["claims"][CLAIM]["outcome"] == "fails"
+    assert "`attractor prompt-length` reads it" in " ".join(result.stderr.split())
+
+
+def test_claims_about_other_data_are_refused(run, tmp_path):
+    random_head(0).save(tmp_path / "head.npz")
+    result = run("claims", "max-margin/no-stationary-point", "--data", "head.npz", "--json")
+    assert result.exit_code == 2
+    assert "head.npz is a head file" in json.loads(result.stdout)["error"]["problem"]
+
+
+def test_a_paper_that_is_not_on_arxiv_is_cited_without_a_number():
+    bibtex = get_claim("large-prompt/mixture-attention").bibtex
+    assert PAPERS["gaussian-mixtures"].citation.endswith("selective when it must")
+    assert PAPERS["large-prompt"].citation.endswith("(arXiv 2512.11784)")
+    assert "eprint" not in bibtex and "attention over a Gaussian mixture" in bibtex

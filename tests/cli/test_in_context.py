@@ -1,0 +1,75 @@
+import json
+
+import pytest
+import xarray as xr
+
+from attractor.cli.session import ExitCode
+
+FEW = ("--steps", 30, "--attention", "linear", "--dimension", 2)
+
+
+def test_lengths_side_by_side(run_json, tmp_path):
+    found, result = run_json("in-context", "--lengths", "4,6,inf", "--out", "here", *FEW)
+    assert result.exit_code == 0, result.stderr
+    assert [row["length"] for row in found["runs"]] == [4, 6, "inf"]
+    assert found["runs"][0]["risk"] > found["runs"][2]["risk"] > 0
+    assert {"b", "norm_A", "balance", "gap", "verdict"} < found["runs"][0].keys()
+    assert len(found["references"]["linear"]) == 2
+    files = {path.name for path in (tmp_path / "here").iterdir()}
+    assert files == {
+        "report.html", "summary.json", "runs.nc", "training.png", "training.svg", "lengths.png",
+        "lengths.svg",
+    }  # fmt: skip
+    stored = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert stored["runs"] == found["runs"]
+    with xr.open_dataset(tmp_path / "here" / "runs.nc") as data:
+        assert data["length"].values.tolist() == [4, 6, float("inf")]
+        assert data.sizes["step"] > 10
+
+
+def test_the_published_experiment_says_what_is_unfinished(run, tmp_path):
+    options = ("--experiment", "official", "--lengths", "inf", "--attention", "softmax")
+    result = run("in-context", *options, "--steps", 2, "--checkpoint", tmp_path / "kept")
+    assert result.exit_code == 0, result.stderr
+    assert "on the plateau: unfinished" in result.stdout
+    assert (tmp_path / "attractor-in-context" / "report.html").exists()
+    assert (tmp_path / "kept" / "softmax-inf").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        (("--lengths", "4,many"), "lengths"),
+        (("--lengths", "0"), "length"),
+        (("--attention", "relu"), "attention"),
+        (("--data", "real"), "data"),
+        (("--data", "as-run", "--dimension", 3), "data"),
+        (("--experiment", "another"), "experiment"),
+        (("--attention", "both", "--draw", "moments"), "draw"),
+        (("--draw", "moments"), "draw"),
+        (("--initialization", "zero"), "initialization"),
+        (("--parameterization", "X"), "parameterization"),
+        (("--correlation", 1.5), "correlation"),
+    ],
+)
+def test_bad_input(run_json, tmp_path, options, argument):
+    found, result = run_json("in-context", *options)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert found["error"]["argument"] == argument
+    assert not (tmp_path / "attractor-in-context").exists()
+
+
+def test_a_folder_of_yours_is_left_alone(run_json, tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "letter.txt").write_text("dear")
+    _, result = run_json("in-context", "--out", "precious")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert (tmp_path / "precious" / "letter.txt").read_text() == "dear"
+
+
+def test_the_report_can_be_made_again(run, run_json, tmp_path):
+    options = ("--lengths", "inf", "--attention", "linear", "--dimension", 2, "--steps", 5)
+    assert run("in-context", *options, "--out", "here").exit_code == 0
+    found, result = run_json("reproduce", tmp_path / "here" / "summary.json")
+    assert result.exit_code == 0, result.stderr
+    assert found["differing"] == {}

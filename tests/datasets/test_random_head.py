@@ -1,0 +1,17 @@
+import numpy as np
+import pytest
+
+from attractor.datasets import random_head
+
+
+@pytest.mark.parametrize("samples", [None, 3000])
+def test_scores_have_the_variance_said_and_the_seed_names_the_head(samples):
+    head, tokens, queries = random_head(5, samples=samples, queries=40, seed=1)
+    U = np.asarray(head.score_matrix)
+    assert np.trace(U.T @ np.asarray(tokens.covariance) @ U) == pytest.approx(1.44)
+    assert np.linalg.matrix_rank(U) == 4
+    if samples is not None:
+        assert tokens.points.shape == (3000, 5) and queries.points.shape == (40, 5)
+    same, other = (random_head(5, samples=samples, seed=seed)[0] for seed in (1, 2))
+    np.testing.assert_array_equal(same.score_matrix, head.score_matrix)
+    assert (other.score_matrix != head.score_matrix).all()
