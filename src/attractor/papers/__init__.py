@@ -7,8 +7,10 @@ from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataKind, DataSet
 from attractor.papers.examine import Finding, examine, examine_control
 from attractor.papers.figure import PaperFigure, Reading, Request
+from attractor.papers.head_case import HeadCase
 from attractor.papers.paper import PAPERS, Paper
 from attractor.papers.registry import all_claims, all_figures, get_claim, get_figure
+from attractor.papers.regression_case import RegressionCase
 
 __all__ = [
     "PAPERS",
@@ -21,11 +23,13 @@ __all__ = [
     "DataKind",
     "DataSet",
     "Finding",
+    "HeadCase",
     "Measurement",
     "Outcome",
     "Paper",
     "PaperFigure",
     "Reading",
+    "RegressionCase",
     "Request",
     "all_claims",
     "all_figures",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attractor.files import LoadedCorpus, LoadedTokens
+from attractor.files import LoadedCorpus, LoadedHead, LoadedRegression, LoadedTokens
 from attractor.papers.case import Case
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataSet
+from attractor.papers.head_case import HeadCase
+from attractor.papers.regression_case import RegressionCase
 
 
-def data_sets(loaded: LoadedTokens | LoadedCorpus, name: str) -> Sequence[DataSet]:
+def data_sets(
+    loaded: LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression, name: str
+) -> Sequence[DataSet]:
     """The data sets in what a file holds: of token sequences one for every instance.
 
     Args:
@@ -22,4 +26,8 @@ def data_sets(loaded: LoadedTokens | LoadedCorpus, name: str) -> Sequence[DataSe
     """
     if isinstance(loaded, LoadedCorpus):
         return [CorpusCase.from_loaded(loaded, name)]
+    if isinstance(loaded, LoadedHead):
+        return [HeadCase.from_loaded(loaded, name)]
+    if isinstance(loaded, LoadedRegression):
+        return [RegressionCase.from_loaded(loaded, name)]
     return Case.from_loaded(loaded, name)

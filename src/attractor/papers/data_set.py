@@ -22,11 +22,21 @@ class DataKind(enum.Enum):
 
     TOKENS = "token file"
     CORPUS = "corpus"
+    HEAD = "head file"
+    REGRESSION = "regression task file"
 
     @property
     def reader(self) -> str:
         """The command that reads such a file."""
-        return "attractor check" if self is DataKind.TOKENS else "attractor corpus"
+        return _READERS[self]
+
+
+_READERS = {
+    DataKind.TOKENS: "attractor check",
+    DataKind.CORPUS: "attractor corpus",
+    DataKind.HEAD: "attractor prompt-length",
+    DataKind.REGRESSION: "attractor claims --data",
+}
 
 
 class DataSet(ABC):

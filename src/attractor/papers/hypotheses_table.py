@@ -14,7 +14,11 @@ from attractor.papers.case import Case
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
 from attractor.papers.data_set import DataSet
+from attractor.papers.head_case import HeadCase
 from attractor.papers.hypotheses import HYPOTHESES
+from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
+from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
+from attractor.papers.regression_case import RegressionCase
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +58,10 @@ def check_hypotheses(case: DataSet) -> HypothesesTable:
     if isinstance(case, CorpusCase):
         of_corpora = [(each.name, each.check(case)) for each in CORPUS_HYPOTHESES]
         checks = [*((each.name, each) for each in case.structure.assumptions), *of_corpora]
+    elif isinstance(case, HeadCase):
+        checks = [(each.name, each.check(case)) for each in HEAD_HYPOTHESES]
+    elif isinstance(case, RegressionCase):
+        checks = [(each.name, each.check(case)) for each in REGRESSION_HYPOTHESES]
     else:
         assert isinstance(case, Case)
         checks = [(each.name, each.check(case)) for each in HYPOTHESES]

@@ -16,7 +16,7 @@ class Paper:
         title: Its title.
         authors: Its authors, as BibTeX wants them.
         year: Of its first version.
-        arxiv: Its number on arXiv.
+        arxiv: Its number on arXiv; empty if it is not there.
     """
 
     name: str
@@ -25,13 +25,20 @@ class Paper:
     year: int
     arxiv: str
 
+    @property
+    def citation(self) -> str:
+        """Its title, and where it is found."""
+        return f"{self.title} (arXiv {self.arxiv})" if self.arxiv else self.title
+
     def bibtex(self, statement: str = "") -> str:
         """A BibTeX entry; ``statement`` says what of the paper is meant."""
         note = f",\n  note = {{{statement}}}" if statement else ""
+        place = (
+            f",\n  eprint = {{{self.arxiv}}},\n  archivePrefix = {{arXiv}}" if self.arxiv else ""
+        )
         return (
             f"@misc{{{self.name},\n  title = {{{self.title}}},\n  author = {{{self.authors}}},\n"
-            f"  year = {{{self.year}}},\n  eprint = {{{self.arxiv}}},\n"
-            f"  archivePrefix = {{arXiv}}{note}\n}}"
+            f"  year = {{{self.year}}}{place}{note}\n}}"
         )
 
 
@@ -77,6 +84,49 @@ LINEAR_NEXT_TOKEN = Paper(
     2024,
     "2402.18551",
 )
+LARGE_PROMPT = Paper(
+    "large-prompt",
+    "Softmax as Linear Attention in the Large-Prompt Regime: a Measure-based Perspective",
+    "Boursier, Etienne and Boyer, Claire",
+    2025,
+    "2512.11784",
+)
+GAUSSIAN_MIXTURES = Paper(
+    "gaussian-mixtures",
+    "Softmax attention on Gaussian mixtures: linear when it can, selective when it must",
+    "Gabet and Boursier, Etienne and Boyer, Claire",
+    2026,
+    "",
+)
+TOKEN_SAMPLE_COMPLEXITY = Paper(
+    "token-sample-complexity",
+    "Token Sample Complexity of Attention",
+    "Bohbot, L{\\'e}a and Letrouit, Cyril and Peyr{\\'e}, Gabriel and "
+    "Vialard, Fran{\\c c}ois-Xavier",
+    2025,
+    "2512.10656",
+)
+IN_CONTEXT_CONVERGENCE = Paper(
+    "in-context-convergence",
+    "In-Context Convergence of Transformers",
+    "Huang, Yu and Cheng, Yuan and Liang, Yingbin",
+    2023,
+    "2310.05249",
+)
+TRAINED_LINEAR_MODELS = Paper(
+    "trained-linear-models",
+    "Trained Transformers Learn Linear Models In-Context",
+    "Zhang, Ruiqi and Frei, Spencer and Bartlett, Peter L.",
+    2023,
+    "2306.09927",
+)
+PRECONDITIONED_DESCENT = Paper(
+    "preconditioned-descent",
+    "Transformers Learn to Implement Preconditioned Gradient Descent for In-Context Learning",
+    "Ahn, Kwangjun and Cheng, Xiang and Daneshmand, Hadi and Sra, Suvrit",
+    2023,
+    "2306.00297",
+)
 PAPERS = {
     paper.name: paper
     for paper in (
@@ -86,6 +136,12 @@ PAPERS = {
         NEXT_TOKEN,
         MECHANICS,
         LINEAR_NEXT_TOKEN,
+        LARGE_PROMPT,
+        GAUSSIAN_MIXTURES,
+        TOKEN_SAMPLE_COMPLEXITY,
+        IN_CONTEXT_CONVERGENCE,
+        TRAINED_LINEAR_MODELS,
+        PRECONDITIONED_DESCENT,
     )
 }
 

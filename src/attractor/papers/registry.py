@@ -15,7 +15,7 @@ from attractor.papers.paper import get_paper
 
 Named = TypeVar("Named", Claim, PaperFigure)
 
-_PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token")
+_PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt")
 
 
 def all_claims(paper: str | None = None) -> dict[str, Claim]:

@@ -92,7 +92,9 @@ def decoder_contexts(case: CorpusCase, seed: int) -> Contexts:
 
 def decoder_solution(case: CorpusCase, seed: int) -> Solution:
     """The solution of the decoder's margin problem."""
-    return case.once(("decoder", seed), lambda: solve(decoder_problem(decoder_contexts(case, seed))))
+    return case.once(
+        ("decoder", seed), lambda: solve(decoder_problem(decoder_contexts(case, seed)))
+    )
 
 
 def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:

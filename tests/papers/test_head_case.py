@@ -1,0 +1,116 @@
+"""Heads that claims are examined on: kept in files, and made smaller."""
+
+import numpy as np
+import pytest
+
+from attractor.errors import InvalidInputError
+from attractor.files import load
+from attractor.papers import DataKind, HeadCase, Measurement
+from attractor.papers.claim import Claim, Conclusion
+from attractor.papers.counterexample import shrink
+from attractor.papers.data_files import data_sets
+from attractor.papers.hypotheses_table import check_hypotheses
+from attractor.papers.large_prompt.data import features, line, random_head, signs
+from attractor.papers.large_prompt.denoising_data import noisy_points
+from attractor.papers.paper import LARGE_PROMPT
+from attractor.prompt.head import Head
+from attractor.prompt.measures.gaussian import Gaussian
+
+
+def claim(fails):
+    """A claim that fails wherever ``fails`` says so."""
+    conclusion = Conclusion(
+        "something", lambda case, seed: Measurement(float(fails(case))), bound=0.0, reason="none"
+    )
+    return Claim(
+        "large-prompt/made-up", LARGE_PROMPT, "nothing", "nothing", (), conclusion, conclusion,
+        lambda seed: [], {}, takes=DataKind.HEAD,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [random_head(0, 3, rank=2), features()], ids=["law", "samples"])
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_a_file_gives_back_the_same_case(tmp_path, case, suffix):
+    case.save(tmp_path / f"head.{suffix}")
+    (again,) = data_sets(load(tmp_path / f"head.{suffix}"), f"head.{suffix}")
+    assert isinstance(again, HeadCase) and again.kind is DataKind.HEAD
+    assert again.hash == case.hash and again.about == f"head.{suffix}"
+    assert again.size == case.size
+
+
+def test_the_hash_tells_cases_apart():
+    case = line(1.0)
+    cases = [
+        case,
+        line(2.0),
+        case.replace(head=Head([[2.0]], [[1.0]])),
+        case.replace(head=Head([[1.0]], [[2.0]])),
+        case.replace(queries=Gaussian([1.0], [[1.0]])),
+        case.replace(tokens=signs()),
+        case.replace(shortest_length=2),
+        noisy_points(),
+        noisy_points(probability=0.3),
+    ]
+    assert len({case.hash for case in cases}) == len(cases)
+    assert line(1.0).replace(about="another name").hash == case.hash
+
+
+def test_what_a_file_cannot_say_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="shortest_length"):
+        line(1.0).replace(shortest_length=2).save(tmp_path / "head.npz")
+    with pytest.raises(InvalidInputError, match="Mixture"):
+        noisy_points().save(tmp_path / "head.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_horizon_is_the_norm_of_whitened_scores():
+    case = random_head(3, 3, horizon=0.7)
+    assert case.horizon == pytest.approx(0.7, rel=1e-12)
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    law = Gaussian(np.zeros(3), turned @ case.token_moments[1] @ turned.T)
+    again = case.replace(head=Head(turned @ case.U, case.V), tokens=law)
+    assert again.horizon == pytest.approx(0.7, rel=1e-12)
+
+
+def test_only_the_coordinate_that_is_needed_is_left():
+    case = random_head(1, 3)
+    wide = float(np.linalg.eigvalsh(case.token_moments[1])[-1]) / 10
+    found = shrink(claim(lambda each: each.token_moments[1].max() > wide), case)
+    assert found.U.shape == (1, 1) and found.V.shape == (1, 1)
+    assert not found.U.any() and (found.V == 1).all()
+    assert found.about.endswith("made smaller")
+
+
+def test_what_the_failure_rests_on_stays():
+    case = random_head(1, 2)
+    found = shrink(claim(lambda each: each.V.shape[0] > 1 and each.U.any()), case)
+    assert found.V.shape == (2, 1) and found.U.shape == (1, 1)
+    assert found.U.any() and (found.U == np.round(found.U, 2)).all()
+    assert np.array_equal(found.token_moments[1], [[1.0]])
+
+
+def test_samples_are_halved_as_far_as_a_file_allows(tmp_path):
+    found = shrink(claim(lambda each: True), features())
+    assert found.tokens.points.shape == (6, 1)  # of 12, as a file holds no fewer than 4
+    found.save(tmp_path / "head.npz")
+    assert load(tmp_path / "head.npz").tokens.points.shape == found.tokens.points.shape
+
+
+def test_nothing_happens_where_it_does_not_fail():
+    case = random_head(0)
+    assert shrink(claim(lambda each: False), case) is case
+    assert shrink(claim(lambda each: each is case), case) is case
+
+
+def test_hypotheses_of_a_head():
+    def met(case):
+        return {name: row for name, *row in check_hypotheses(case).rows}
+
+    gaussian = met(line(2.0))
+    assert all(gaussian[name][0] for name in ("Gaussian tokens", "centered tokens"))
+    assert gaussian["horizon above 0.707"] == [True, "the horizon is 2"]
+    assert not gaussian["discrete tokens"][0]
+    samples = met(features())
+    assert samples["discrete tokens"][0] and not samples["Gaussian tokens"][0]
+    assert samples["Gaussian tokens"][1] == "12 samples"
+    assert not met(random_head(0))["centered tokens"][0]
