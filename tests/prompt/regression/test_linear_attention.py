@@ -29,7 +29,7 @@ def test_risk_of_all_blocks_against_simulation(simulate, length):
     task = RegressionTask(covariance, [[0.5, -0.2], [-0.2, 1.0]], 0.7, 0.4)
     shapes = ((2, 2, 2), (2, 2), (2, 2), (2,))
     blocks = Blocks(*(0.6 * rng.standard_normal(shape) for shape in shapes))
-    simulation = simulate(task, length, 300_000, seed=length)
+    simulation = simulate(task, length, 100_000, seed=length)
     risk = linear_attention_risk(task, blocks, length)
     assert simulation.agrees(simulation.linear(blocks), risk)
     assert not simulation.agrees(simulation.linear(blocks), infinite_risk(task, blocks))

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jaxtyping import Array, Float
 
-from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length import ErrorTable, error_table
 from attractor.prompt.regression.quadratics import Law
 from attractor.prompt.regression.task import RegressionTask
 
 _RADII = 96
-_TAIL = 9.0  # standard deviations; what lies beyond weighs less than rounding
-_LARGEST_TABLE = 31.0
+_TAIL = 7.2  # beyond the usual length; what lies farther weighs less than rounding
+LARGEST_TABLE = 31.0
 _ROOM = 1.25
 _TABLE_STEP = 4.0
 
@@ -43,6 +43,26 @@ class Queries(NamedTuple):
         weights = masses * np.exp(density - density.max())
         points = (directions[:, None, :] * radii[:, None]).reshape(-1, d)
         return cls(points, np.tile(weights / weights.sum(), count) / count)
+
+    @classmethod
+    def scrambled(cls, dimension: int, count: int, seed: tuple[int, ...]) -> Queries:
+        """A scrambled Sobol sequence of queries whose second moments are exact.
+
+        Args:
+            dimension: Number of coordinates.
+            count: Number of queries, a power of two above the dimension.
+            seed: Of the scrambling.
+        """
+        from scipy.stats import qmc  # half a second to import, which every command would pay
+
+        rng = np.random.default_rng(seed)
+        uniform = qmc.Sobol(dimension, rng=rng).random(count)
+        # The first point of a sequence can be 0, where the normal law has no quantile.
+        points = scipy.special.ndtri(np.clip(uniform, 2.0**-33, 1 - 2.0**-33))
+        # With exact second moments the infinite risk is exact, and most of the sum with it.
+        values, vectors = np.linalg.eigh(points.T @ points / count)
+        points = points @ (vectors / np.sqrt(values)) @ vectors.T
+        return cls(points, np.full(count, 1 / count))
 
     @property
     def longest(self) -> float:
@@ -77,26 +97,20 @@ class FiniteSoftmax(NamedTuple):
             task: The law of prompts and queries.
             length: Number of tokens of a prompt.
             queries: Weighted queries.
-            deviation: The largest standard deviation of scores expected.
+            deviation: The largest standard deviation of scores expected, at most
+                ``LARGEST_TABLE``.
 
         Raises:
-            InvalidInputError: If the length is below 1, or the deviation beyond any table.
+            InvalidInputError: If the length is below 1.
         """
-        if not deviation <= _LARGEST_TABLE:
-            raise InvalidInputError(
-                "scale",
-                f"scores reach standard deviation {deviation:.3g}, where one token takes all "
-                "attention",
-                f"Give a start whose scores stay below {_LARGEST_TABLE:g}",
-            )
         # Few sizes of tables: what uses one is compiled for its size.
-        size = _TABLE_STEP * np.ceil(_ROOM * deviation / _TABLE_STEP)
-        table = _table(float(length), float(min(size, _LARGEST_TABLE)))
+        steps = max(1.0, np.ceil(_ROOM * deviation / _TABLE_STEP))
+        table = _table(float(length), float(min(_TABLE_STEP * steps, LARGEST_TABLE)))
         points = queries.points @ task.query_factor.T
         return cls(Law.of(task), points, queries.weights, np.float64(task.risk_of_zero), table)
 
     def risk(self, key_query: Float[Array, "d d"], value_label: Float[Array, ""]) -> Array:
-        """The risk of a head, wrong where scores leave the table.
+        """The risk of a head, whose scores of a query count as less where they leave the table.
 
         Scores of a query are Gaussian with standard deviation ``s``, ``s^2 = a^T S a`` with ``a =
         A x_q``. The label's part along the scores becomes ``ghat``, the softmax average of as many
@@ -114,29 +128,20 @@ class FiniteSoftmax(NamedTuple):
         square = (scores * outputs).sum(axis=-1)
         positive = jnp.where(square > 0, square, 1.0)
         deviation = jnp.where(square > 0, jnp.sqrt(positive), 0.0)
+        inside = jnp.minimum(1.0, self.table.largest_deviation / jnp.sqrt(positive))
         deviation = jnp.minimum(deviation, self.table.largest_deviation)
         weights = self.table.sum_of_squared_weights(deviation)
-        along = (self.table.output_second_moment(deviation) - weights) / positive
+        along = inside**2 * self.table.excess_per_variance(deviation)
         spread = variance * (outputs**2).sum(axis=-1) * along
         spread += (variance * jnp.trace(covariance) + noise) * weights
-        gain = variance * (outputs * self.queries).sum(axis=-1) * (1 - weights)
+        gain = variance * (outputs * self.queries).sum(axis=-1) * inside * (1 - weights)
         return self.risk_of_zero + self.weights @ (value_label**2 * spread / 2 - value_label * gain)
 
-    def check(self, key_queries: Float[np.ndarray, "*batch d d"]) -> None:
-        """Refuses heads whose scores leave the table.
-
-        Raises:
-            InvalidInputError: If one does.
-        """
+    def largest_deviation(self, key_queries: Float[np.ndarray, "*batch d d"]) -> float:
+        """The largest standard deviation of the scores of any query by any of some heads."""
         left = np.linalg.cholesky(self.law.covariance).T
-        deviations = np.linalg.norm(left @ key_queries @ np.asarray(self.queries).T, axis=-2)
-        if deviations.max() > self.table.largest_deviation:
-            raise InvalidInputError(
-                "initial",
-                f"scores along the flow reach standard deviation {deviations.max():.3g}, beyond "
-                f"the {self.table.largest_deviation:.3g} foreseen",
-                "Give a smaller start",
-            )
+        scores = left @ key_queries @ np.asarray(self.queries).T
+        return float(np.linalg.norm(scores, axis=-2).max())
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,7 +12,6 @@ from jaxtyping import ArrayLike, Float
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.flow import CompiledRisk, RiskFlow, follow_risk
-from attractor.prompt.regression.infinite_risk import infinite_risk_of
 from attractor.prompt.regression.initialization import balanced_initialization
 from attractor.prompt.regression.linear_attention import check_length, linear_attention_risk_of
 from attractor.prompt.regression.quadratics import Law
@@ -107,24 +106,20 @@ def linear_attention_flow(
     if not all(np.isfinite(block).all() for block in initial):
         raise InvalidInputError("initial", "an entry is not finite", "Give finite blocks")
     check_length(length)
-    compiled = _compiled(task.dimension, np.shape(initial.value_label), math.isinf(length))
-    law = Law.of(task)
-    data = law if math.isinf(length) else (law, 1 / length)
-    flow = follow_risk(compiled.on(data), initial, times, tolerance)
+    compiled = _compiled(task.dimension, np.shape(initial.value_label)).on(
+        (Law.of(task), 1 / length)
+    )
+    flow = follow_risk(compiled, initial, times, tolerance)
     return BlockFlow(**vars(flow))
 
 
 @functools.cache
-def _compiled(dimension: int, heads: tuple[int, ...], infinite: bool) -> CompiledRisk:
+def _compiled(dimension: int, heads: tuple[int, ...]) -> CompiledRisk:
     """The risk, compiled once for all tasks and lengths."""
     d = dimension
     example = Blocks(
         np.zeros((*heads, d, d)), np.zeros((*heads, d)), np.zeros((*heads, d)), np.zeros(heads)
     )
-    if infinite:
-        return CompiledRisk.of(
-            lambda blocks, law: infinite_risk_of(law, blocks.flat_heads(d)), example
-        )
     return CompiledRisk.of(
         lambda blocks, data: linear_attention_risk_of(data[0], blocks.flat_heads(d), data[1]),
         example,

@@ -14,7 +14,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.prompt.regression.finite_softmax import FiniteSoftmax, Queries
+from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
 from attractor.prompt.regression.flow import CompiledRisk, RiskFlow, follow_risk
 from attractor.prompt.regression.task import RegressionTask
 
@@ -109,7 +109,7 @@ def isotropic_finite_flow(
     start = _Head(np.float64(scale), np.float64(scale))
     compiled = _compiled().on((softmax, math.sqrt(dimension)))
     flow = follow_risk(compiled, start, times, tolerance)
-    softmax.check(flow.parameters.norm[:, None, None] / math.sqrt(dimension))
+    _check_table(softmax, flow.parameters.norm[:, None, None] / math.sqrt(dimension))
     return IsotropicFlow(**vars(flow), dimension=dimension)
 
 
@@ -139,7 +139,7 @@ def isotropic_optimum(
             options={"gtol": 1e-11},
         )
     a, b = found.x[0] / math.sqrt(dimension), found.x[1]
-    softmax.check(np.array([[a]]))
+    _check_table(softmax, np.array([[a]]))
     return IsotropicOptimum(float(a), float(b), float(found.fun))
 
 
@@ -160,11 +160,29 @@ def _isotropic(dimension: int, length: float, label_noise: float, scale: float) 
     queries = Queries(points[:, :1], weights)
     # Largest at the start, or where prompts of infinite length would end.
     largest = max(scale / math.sqrt(dimension), dimension**-0.25)
-    softmax = FiniteSoftmax.of(task, length, queries, largest * queries.longest)
+    deviation = largest * queries.longest
+    if not deviation <= LARGEST_TABLE:
+        raise InvalidInputError(
+            "scale",
+            f"scores reach standard deviation {deviation:.3g}, where one token takes all attention",
+            f"Give a start whose scores stay below {LARGEST_TABLE:g}",
+        )
+    softmax = FiniteSoftmax.of(task, length, queries, deviation)
     noise = dimension - 1 + task.label_noise
     return softmax._replace(
         law=softmax.law._replace(label_noise=noise), risk_of_zero=np.float64(dimension / 2)
     )
+
+
+def _check_table(softmax: FiniteSoftmax, key_queries: Float[np.ndarray, "*batch 1 1"]) -> None:
+    deviation = softmax.largest_deviation(key_queries)
+    if deviation > softmax.table.largest_deviation:
+        raise InvalidInputError(
+            "initial",
+            f"scores along the flow reach standard deviation {deviation:.3g}, beyond the "
+            f"{softmax.table.largest_deviation:.3g} foreseen",
+            "Give a smaller start",
+        )
 
 
 @functools.cache

@@ -1,0 +1,158 @@
+"""The best that one softmax head can do on prompts of finite length."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jaxtyping import Array, Float
+
+from attractor.errors import InvalidInputError
+from attractor.precision import double_precision
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
+from attractor.prompt.regression.linear_attention import linear_attention_optimum
+from attractor.prompt.regression.softmax_risk import softmax_risk
+from attractor.prompt.regression.task import RegressionTask
+from attractor.prompt.regression.trained_limit import finite_prompt_limit
+
+_QUERIES = 2**12
+_FEWEST_PER_INPUT = 16
+_SET = 1000  # far from those of the risk that is returned
+_FIRST_TABLE = 6.0
+_SINGULAR = 1e-7
+_GRADIENT = 1e-5  # of risks relative to that of zero
+
+
+class SoftmaxOptimum(NamedTuple):
+    """The best head with ``c = v = 0``.
+
+    Attributes:
+        blocks: The head, with ``b >= 0``; the risk of ``(-A, -b)`` is the same.
+        risk: Its risk, ``E (prediction - w^T x_q)^2 / 2``.
+        standard_error: Of the risk, as that of ``softmax_risk``.
+    """
+
+    blocks: Blocks
+    risk: float
+    standard_error: float
+
+
+class _Scales(NamedTuple):
+    """What makes parameters of order one: ``A = left B right`` and ``b = value beta``."""
+
+    left: Float[Any, "d d"]
+    right: Float[Any, "d d"]
+    value: Float[Any, ""]
+
+
+def softmax_optimum(task: RegressionTask, length: float, *, seed: int = 0) -> SoftmaxOptimum:
+    """The best head of softmax attention for a length, among those with ``c = v = 0``.
+
+    It minimizes the risk that ``softmax_risk`` computes by a quasi-Newton method on one set of
+    queries, from the best head of linear attention, from the best of the heads that predict
+    perfectly on infinite prompts and from a multiple of the identity; the risk returned is on other
+    queries. Blocks are good to some thousandths, and to some hundredths where prompts are so long
+    that next to no risk is left; the risk changes with the square of that. The law of prompts is
+    the same for weights ``-w``, so that the risk is even in ``(c, v)``: this head is a critical
+    point among all heads.
+
+    Args:
+        task: The law of prompts and queries.
+        length: Number of tokens of a prompt, finite: without end ``trained_limit`` has no risk.
+        seed: Same seed, same numbers.
+
+    Raises:
+        InvalidInputError: If the length is infinite or below 1, or scores of the best head are so
+            large that one token takes all attention.
+    """
+    if not 1 <= length < math.inf:
+        raise InvalidInputError(
+            "length", f"it is {length!r}", "Give a finite number of tokens, at least 1"
+        )
+    d, scales = task.dimension, _scales(task)
+    count = max(_QUERIES, 2 ** math.ceil(math.log2(_FEWEST_PER_INPUT * d)))
+    queries = Queries.scrambled(d, count, (seed, _SET))
+    with double_precision():
+        found = min(
+            (_descend(task, length, queries, scales, x) for x in _starts(task, length, scales)),
+            key=lambda result: result.fun,
+        )
+    a, b = _head(found.x, scales)
+    sign = -1.0 if b < 0 else 1.0
+    blocks = Blocks(sign * a, np.zeros(d), np.zeros(d), np.asarray(sign * b))
+    return SoftmaxOptimum(blocks, *softmax_risk(task, blocks, length, seed=seed))
+
+
+def _scales(task: RegressionTask) -> _Scales:
+    left = np.linalg.inv(np.linalg.cholesky(task.covariance)).T
+    right = np.linalg.pinv(task.query_factor, rcond=_SINGULAR)
+    value = math.sqrt(np.trace(task.query_covariance) / np.trace(task.covariance))
+    return _Scales(left, right, np.float64(value))
+
+
+def _head(
+    point: Float[np.ndarray, "parameter"], scales: _Scales
+) -> tuple[Float[np.ndarray, "d d"], float]:
+    a = scales.left @ point[:-1].reshape(scales.left.shape) @ scales.right
+    return a, float(scales.value * point[-1])
+
+
+def _starts(
+    task: RegressionTask, length: float, scales: _Scales
+) -> Iterator[Float[np.ndarray, "parameter"]]:
+    b = finite_prompt_limit(task)
+    for product in (linear_attention_optimum(task, length).product, np.linalg.inv(task.covariance)):
+        body = np.linalg.solve(scales.left, product / b) @ task.query_factor
+        yield np.append(body, b / scales.value)
+    d = task.dimension
+    yield np.append(np.eye(d), 1 / math.sqrt(d))
+
+
+def _descend(
+    task: RegressionTask,
+    length: float,
+    queries: Queries,
+    scales: _Scales,
+    start: Float[np.ndarray, "parameter"],
+) -> scipy.optimize.OptimizeResult:
+    """Minimizes from one start, and goes on with a larger table if scores leave it."""
+    point, deviation = start, _FIRST_TABLE
+    while True:
+        softmax = FiniteSoftmax.of(task, length, queries, deviation)
+        data = jax.tree.map(jnp.asarray, (softmax, scales))
+        found = scipy.optimize.minimize(
+            lambda x, data=data: tuple(np.asarray(part) for part in _compiled()(x, data)),
+            point,
+            jac=True,
+            method="BFGS",
+            options={"gtol": _GRADIENT},
+        )
+        point, deviation = found.x, softmax.largest_deviation(_head(found.x, scales)[0])
+        if deviation <= softmax.table.largest_deviation:
+            return found
+        if softmax.table.largest_deviation >= LARGEST_TABLE:
+            raise InvalidInputError(
+                "length",
+                f"scores of the best head reach standard deviation {deviation:.3g}, where one "
+                "token takes all attention",
+                "Give shorter prompts",
+            )
+
+
+@functools.cache
+def _compiled() -> Callable[..., tuple[Array, Array]]:
+    """Risk relative to that of zero, and its gradient, of flat parameters."""
+
+    def risk(point: Float[Array, "parameter"], data: tuple[FiniteSoftmax, _Scales]) -> Array:
+        softmax, scales = data
+        body = scales.left @ point[:-1].reshape(scales.left.shape) @ scales.right
+        return softmax.risk(body, scales.value * point[-1]) / softmax.risk_of_zero
+
+    return jax.jit(jax.value_and_grad(risk))
