@@ -3,7 +3,9 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
+from attractor import plots
 from attractor.cli.session import ExitCode
 from attractor.files import load_head, save_head
 from attractor.prompt import Gaussian, Head
@@ -60,7 +62,12 @@ def test_a_report_has_pictures_and_numbers(run_json, tmp_path):
     assert json.loads((folder / "summary.json").read_text())["horizon"] == found["horizon"]
 
 
-def test_a_head_whose_scores_do_not_vary_has_a_report_that_comes_out_the_same(run_json, tmp_path):
+def test_a_head_whose_scores_do_not_vary_has_a_report_that_comes_out_the_same(
+    run_json, tmp_path, monkeypatch
+):
+    # What pictures show is looked at above and beside; drawing takes longer than all the rest.
+    for name in ("error_by_length_figure", "score_deviation_figure"):
+        monkeypatch.setattr(plots, name, lambda *_: Figure())
     save_head("still.npz", Head(np.zeros((2, 2)), np.eye(2)), Gaussian.isotropic(2))
     found, result = run_json("prompt-length", "still.npz", "--queries", 5, "--out", "report")
     assert result.exit_code == 0, result.stderr

@@ -73,7 +73,9 @@ def test_finite_prompt_is_softmax_attention():
     np.testing.assert_allclose(found, weights @ POINTS @ VALUES.T, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["mixture", "prompt"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "prompt", pytest.param("mixture", marks=pytest.mark.slow)]
+)
 def test_derivatives_are_those_of_jax(rng, name):
     measure = LAWS[name]
     with double_precision():

@@ -74,7 +74,7 @@ def measures_of_seed():
     return every_measure
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def measures():
     return every_measure()
 

@@ -12,7 +12,9 @@ from attractor.prompt.measures import bessel
 ARGUMENTS = np.concatenate([np.logspace(-6, 4, 11), np.linspace(2, 200, 12)])
 
 
-@pytest.mark.parametrize("nu", [-0.5, 0.0, 5000.0])
+@pytest.mark.parametrize(
+    "nu", [0.0, *(pytest.param(nu, marks=pytest.mark.slow) for nu in (-0.5, 5000.0))]
+)
 def test_ratio_logarithm_and_slope_at_every_argument(nu):
     @jax.jit
     def evaluate(q):

@@ -30,7 +30,18 @@ def test_every_kind_is_listed(measures):
     assert tuple(measures) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+COMPOSED = {
+    "mixture",
+    "product",
+    "convolution",
+    "pushforward",
+}  # of parts that are tested beside them
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in COMPOSED else n for n in NAMES],
+)
 def test_derivatives_of_the_normalizer_are_mean_and_covariance(measures, rng, name):
     measure, directions = measures[name], rng.normal(size=(4, 3)) * 0.6
     vectors = rng.normal(size=(4, 3))
@@ -74,7 +85,14 @@ def test_moments_are_those_of_samples(measures, name):
     assert (np.abs(products.mean(0) - covariance) <= 5 * spread + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["gaussian", "gaussian mixture", "prompt", "product"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gaussian",
+        "prompt",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("gaussian mixture", "product")),
+    ],
+)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
 def test_image_and_noise_tilt_as_they_must(measures_of_seed, name, seed):

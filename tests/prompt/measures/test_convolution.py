@@ -13,7 +13,7 @@ from attractor.prompt.measures import (
 
 
 def test_sum_of_two_prompts_is_the_prompt_of_all_sums(rng):
-    first, second, directions = (rng.normal(size=(n, 3)) for n in (6, 3, 4))
+    first, second, directions = (rng.normal(size=(n, 3)) for n in (3, 2, 4))
     found = Convolution(Empirical(first), Empirical(second)).tilt(directions)
     sums = (first[:, None] + second).reshape(-1, 3)
     for part, expected in zip(found, Empirical(sums).tilt(directions), strict=True):
@@ -21,9 +21,9 @@ def test_sum_of_two_prompts_is_the_prompt_of_all_sums(rng):
 
 
 def test_tokens_with_noise_are_a_mixture_of_gaussians_around_them(rng):
-    points, directions = rng.normal(size=(6, 3)), 3 * rng.normal(size=(4, 3))
+    points, directions = rng.normal(size=(2, 3)), 3 * rng.normal(size=(4, 3))
     noisy = Empirical(points).with_noise(0.7).tilt(directions)
-    mixture = Mixture(np.ones(6), [Gaussian(point, 0.7 * np.eye(3)) for point in points])
+    mixture = Mixture(np.ones(2), [Gaussian(point, 0.7 * np.eye(3)) for point in points])
     for part, expected in zip(noisy, mixture.tilt(directions), strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-12)
 

@@ -81,11 +81,11 @@ def test_mixture_of_one_is_that_one(measures):
 
 def test_mixture_of_prompts_is_the_prompt_of_both(rng):
     first, second, directions = (
-        rng.normal(size=(6, 3)),
+        rng.normal(size=(4, 3)),
         rng.normal(size=(2, 3)),
         rng.normal(size=(4, 3)),
     )
-    mixture = Mixture([6, 2], [Empirical(first), Empirical(second)]).tilt(directions)
+    mixture = Mixture([4, 2], [Empirical(first), Empirical(second)]).tilt(directions)
     whole = Empirical(np.concatenate([first, second])).tilt(directions)
     for found, expected in zip(mixture, whole, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-14)

@@ -25,7 +25,7 @@ def exact_tilt(dimension, x):
     return log, mean, square - mean**2, (1 - square) / (dimension - 1)
 
 
-@pytest.mark.parametrize("dimension", [2, 64])
+@pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.slow), 64])
 def test_tilt_agrees_with_the_integral_over_angles(dimension):
     lengths = [1e-6, 0.7, 12.0, 900.0]
     directions = np.zeros((4, dimension))

@@ -21,7 +21,7 @@ def test_parameters_of_blocks_have_these_blocks(name):
     if name == "blocks":  # which has no others
         blocks = blocks._replace(label_row=np.zeros((HEADS, D)), value_inputs=np.zeros((HEADS, D)))
     with double_precision():
-        found = model.blocks(model.of_blocks(blocks))
+        found = jax.jit(model.blocks)(model.of_blocks(blocks))
     for ours, given in zip(found, blocks, strict=True):
         np.testing.assert_allclose(ours, given, atol=1e-14)
     assert model.name == name
@@ -52,15 +52,17 @@ def test_gradient_pulls_back_to_every_parameter():
     model, slopes = Factors(D, HEADS), random_blocks(rng)
     parameters = model.default(rng)
     with double_precision():
-        found = model.gradient(parameters, slopes)
+        found = jax.jit(model.gradient)(parameters, slopes)
+        blocks = jax.jit(model.blocks)
 
         def inner(parameters):
-            return sum((a * b).sum() for a, b in zip(model.blocks(parameters), slopes, strict=True))
+            pairs = zip(blocks(parameters), slopes, strict=True)
+            return sum((np.asarray(a) * b).sum() for a, b in pairs)
 
         for name, array in parameters.items():
             direction = rng.standard_normal(array.shape)
             moved = [inner(parameters | {name: array + h * direction}) for h in (1e-5, -1e-5)]
-            difference = float(moved[0] - moved[1]) / 2e-5
+            difference = (moved[0] - moved[1]) / 2e-5
             assert np.sum(np.asarray(found[name]) * direction) == pytest.approx(
                 difference, abs=1e-8
             )

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,57 +11,73 @@ from attractor.prompt.regression import (
     linear_attention_optimum,
     train_in_context,
 )
-from attractor.prompt.regression.runs import official_experiment, train_at_lengths
+from attractor.prompt.regression.runs import InContextRuns, official_experiment, train_at_lengths
 
-TASK = RegressionTask(kac_murdock_szego(3, 0.5), label_noise=0.1, query_noise=0.1)
-SETTINGS = {"parameterization": "blocks", "initialization": "balanced", "learning_rate": 0.02,
-            "steps": 60, "record": [0, 40, 60]}  # fmt: skip
+TASK = RegressionTask(kac_murdock_szego(2, 0.5))
+SETTINGS = {"parameterization": "blocks", "initialization": "balanced", "learning_rate": 0.01,
+            "half": True, "steps": 100, "record": [0, 66, 100]}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     settings = {"attentions": ("linear",), "checkpoint": folder / "kept", **SETTINGS}
-    found = train_at_lengths(TASK, [8, math.inf], **settings)
-    again = train_at_lengths(TASK, [8, math.inf], **settings)
+    found = train_at_lengths(TASK, [4, 6], **settings)
+    again = train_at_lengths(TASK, [4, 6], **settings)
     assert found.to_xarray().equals(again.to_xarray())
     return found
 
 
+@pytest.fixture(scope="module")
+def official():
+    return official_experiment(lengths=[math.inf], steps=2)
+
+
 def test_each_run_is_the_one_that_is_trained_alone(runs):
-    alone = train_in_context(TASK, length=8, attention="linear", **SETTINGS)
-    assert alone.data.equals(runs.runs[0].data)
+    alone = train_in_context(TASK, length=6, attention="linear", **SETTINGS)
+    assert alone.data.equals(runs.runs[1].data)
     data = runs.to_xarray()
-    assert data["length"].values.tolist() == [8, math.inf]
+    assert data["length"].values.tolist() == [4, 6]
     assert data["attention"].values.tolist() == ["linear", "linear"]
-    np.testing.assert_array_equal(data["risk"].isel(run=0), alone.data["risk"])
+    np.testing.assert_array_equal(data["risk"].isel(run=1), alone.data["risk"])
 
 
-def test_rows_and_table_say_where_runs_ended(runs):
-    short, infinite = runs.rows()
-    assert (short["length"], infinite["length"]) == (8, "inf")
-    assert short["mean_squared_error"] == pytest.approx(2 * short["risk"] + 0.1)
-    assert short["gap"] == pytest.approx(short["risk"] - linear_attention_optimum(TASK, 8).risk)
-    assert infinite["verdict"] == "still falling: unfinished"
+def test_rows_and_table_say_where_runs_ended(runs, official):
+    short, long = runs.rows()
+    assert (short["length"], long["length"]) == (4, 6)
+    assert short["mean_squared_error"] == pytest.approx(2 * short["risk"])
+    assert short["gap"] == pytest.approx(short["risk"] - linear_attention_optimum(TASK, 4).risk)
+    assert long["verdict"] == "still falling: unfinished"
     assert len(runs.table().splitlines()) == 3
     assert "still falling" in str(runs)
+    infinite = official.rows()[1]
+    assert infinite["length"] == "inf"
+    assert infinite["mean_squared_error"] == pytest.approx(2 * infinite["risk"] + 0.1)
 
 
 def test_references_bound_what_can_be_reached(runs):
     found = runs.references()
-    assert found["length"].values.tolist() == [8]
-    assert float(found["ridge"][0]) < float(found["linear"][0]) < runs.rows()[0]["risk"]
+    assert found["length"].values.tolist() == [4, 6]
+    for length, row in zip((4, 6), runs.rows(), strict=True):
+        at = found.sel(length=length)
+        assert float(at["ridge"]) < float(at["linear"]) < row["risk"]
 
 
-def test_the_published_experiment_has_its_configuration():
-    found = official_experiment(lengths=[math.inf], steps=2, as_run=False)
-    softmax, linear = found.runs
+def test_references_are_those_of_the_task(runs):
+    noisy = RegressionTask(TASK.covariance, label_noise=0.1)
+    found = InContextRuns(tuple(replace(run, task=noisy) for run in runs.runs)).references()
+    assert float(found["linear"][0]) == pytest.approx(linear_attention_optimum(noisy, 4).risk)
+    assert 0 < float(found["ridge"][1]) < float(found["ridge"][0])
+
+
+def test_the_published_experiment_has_its_configuration(official):
+    softmax, linear = official.runs
     assert (softmax.settings["attention"], linear.settings["attention"]) == ("softmax", "linear")
     assert softmax.settings["seed"] == 327
     assert softmax.settings["parameterization"] == "factors"
     assert not softmax.settings["half"]
     assert softmax.settings["learning_rate"] == 1e-3
-    assert found.task.query_noise == 0.1
+    assert official.task.query_noise == 0.1
     # On infinite prompts both are the same attention, and draw the same prompts.
     np.testing.assert_array_equal(softmax.data["key_query"], linear.data["key_query"])
 

@@ -1,4 +1,4 @@
-"""Gradients of a step against automatic differentiation and differences in high precision."""
+"""Gradients of a step against those of a plain program, by differences in high precision."""
 
 import jax
 import jax.numpy as jnp
@@ -30,110 +30,109 @@ def training(model, attention="softmax", noise=0.2, **changes):
     return InContextTraining(task=task, **(settings | changes))
 
 
+@jax.jit
+def draws(key):
+    """Queries of the step, and normal numbers for its tokens."""
+    key = derived_key(key, STEP)
+    normals = token_normals(derived_key(key, 1), jnp.arange(BATCH), 2, LENGTH)
+    return draw_prompts(training(None).task, derived_key(key, 0), BATCH), normals
+
+
 def drawn(training):
-    """The tokens, queries and labels of the step, in double precision."""
-    task, step_key = training.task, derived_key(jnp.asarray(KEY), STEP)
-    prompts = draw_prompts(task, derived_key(step_key, 0), BATCH)
-    normals = token_normals(derived_key(step_key, 1), jnp.arange(BATCH), 2, LENGTH)
+    """The tokens, queries and labels of the step, in extended precision."""
+    with double_precision():
+        prompts, normals = draws(jnp.asarray(KEY))
     normals = np.swapaxes(np.asarray(normals, np.float64), 1, 2)
     inputs = normals[..., :D] @ np.linalg.cholesky(COVARIANCE).T
-    weights = np.asarray(prompts.weights)
-    labels = np.einsum("pld,pd->pl", inputs, weights)
-    labels = labels + np.sqrt(task.label_noise) * normals[..., D]
+    labels = np.einsum("pld,pd->pl", inputs, np.asarray(prompts.weights))
+    labels = labels + np.sqrt(training.task.label_noise) * normals[..., D]
     tokens = np.concatenate([inputs, labels[..., None]], -1)
     queries = np.concatenate([np.asarray(prompts.queries), np.zeros((BATCH, 1))], -1)
-    return tokens, queries, np.asarray(prompts.labels)
+    return [a.astype(np.longdouble) for a in (tokens, queries, np.asarray(prompts.labels))]
 
 
-def plain_loss(xp, parameters, tokens, queries, labels, attention):
+def plain_loss(parameters, tokens, queries, labels, attention):
     """The loss of four linear layers a head, as a program without blocks would write it."""
     prediction = 0
     for h in range(len(parameters["keys"])):
         keys = tokens @ parameters["keys"][h].T
         values = tokens @ parameters["values"][h].T
-        scores = xp.einsum("pla,pa->pl", keys, queries @ parameters["queries"][h].T)
-        scores = scores / xp.sqrt(xp.asarray(D + 1, dtype=scores.dtype))
+        scores = np.einsum("pla,pa->pl", keys, queries @ parameters["queries"][h].T)
+        scores = scores / np.sqrt(np.longdouble(D + 1))
         if attention == "softmax":
-            weights = xp.exp(scores - scores.max(-1, keepdims=True))
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
             weights = weights / weights.sum(-1, keepdims=True)
         else:
             weights = scores / LENGTH
-        mixed = xp.einsum("pl,pla->pa", weights, values)
+        mixed = np.einsum("pl,pla->pa", weights, values)
         prediction = prediction + mixed @ parameters["output"][h]
     return ((prediction - labels) ** 2).mean()
 
 
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
-def test_gradient_of_layers_is_that_of_the_plain_program(attention):
-    objective = training(Factors(D, 2), attention)
-    parameters = objective.model.default(np.random.default_rng(0))
-    parameters = {name: 2 * array for name, array in parameters.items()}
+compiled = jax.jit(InContextTraining.gradient, static_argnums=0)
+
+
+def gradient(objective, parameters, step=STEP):
     with double_precision():
-        found = objective.gradient(parameters, jnp.asarray(KEY), STEP)
-        data = drawn(objective)
-        expected = jax.grad(lambda p: plain_loss(jnp, p, *data, attention))(parameters)
-    exact = [array.astype(np.longdouble) for array in data]
-    rng = np.random.default_rng(1)
+        found = compiled(objective, parameters, jnp.asarray(KEY), step)
+    return jax.tree.map(np.asarray, found)
+
+
+def layers(seed, scale=2):
+    parameters = Factors(D, 2).default(np.random.default_rng(seed))
+    return {name: scale * array for name, array in parameters.items()}
+
+
+CASES = {"softmax": {}, "linear": {"attention": "linear", "noise": 0.0, "half": True}}
+
+
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
+def test_gradient_of_layers_is_that_of_the_plain_program(changes):
+    objective, parameters = training(Factors(D, 2), **changes), layers(0)
+    found, data = gradient(objective, parameters), drawn(objective)
+    factor = 0.5 if objective.half else 1
+    high = {name: array.astype(np.longdouble) for name, array in parameters.items()}
+    h = np.longdouble(1e-5)
     for name, array in parameters.items():
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-14, rtol=1e-12)
-        direction = rng.standard_normal(array.shape)
-        h = np.longdouble(1e-6)
-        high = {key: value.astype(np.longdouble) for key, value in parameters.items()}
-        ends = [
-            plain_loss(np, high | {name: high[name] + sign * h * direction}, *exact, attention)
-            for sign in (1, -1)
-        ]
-        difference = float((ends[0] - ends[1]) / (2 * h))
-        along = float((np.asarray(found[name]) * direction).sum())
-        assert along == pytest.approx(difference, rel=1e-9, abs=1e-11)
-
-
-def test_gradient_without_label_noise_and_with_the_half():
-    objective = training(Factors(D, 1), noise=0.0, half=True)
-    parameters = objective.model.default(np.random.default_rng(2))
-    with double_precision():
-        found = objective.gradient(parameters, jnp.asarray(KEY), STEP)
-        data = drawn(objective)
-        expected = jax.grad(lambda p: plain_loss(jnp, p, *data, "softmax") / 2)(parameters)
-    for name in parameters:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-14, rtol=1e-12)
+        for place in np.ndindex(array.shape):
+            ends = []
+            for move in (h, -h, 2 * h, -2 * h):
+                moved = high[name].copy()
+                moved[place] += move
+                ends.append(plain_loss(high | {name: moved}, *data, objective.attention))
+            difference = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * h)
+            assert found[name][place] == pytest.approx(
+                float(factor * difference), rel=1e-11, abs=1e-13
+            )
 
 
 def test_blocks_descend_as_the_layers_that_have_them():
-    rng = np.random.default_rng(3)
-    layers = training(Factors(D, 1))
-    parameters = layers.model.default(rng)
+    objective, parameters = training(Factors(D, 2)), layers(3)
     with double_precision():
-        blocks = layers.model.blocks(parameters)
-        every = training(AllBlocks(D, 1)).gradient(blocks._asdict(), jnp.asarray(KEY), STEP)
-        pulled = layers.model.gradient(parameters, type(blocks)(**every))
-        found = layers.gradient(parameters, jnp.asarray(KEY), STEP)
-        two = blocks._replace(label_row=jnp.zeros((1, D)), value_inputs=jnp.zeros((1, D)))
-        of_two = training(KeyQueryAndLabel(D, 1)).gradient(
-            {"key_query": two.key_query, "value_label": two.value_label}, jnp.asarray(KEY), STEP
-        )
-        same = training(AllBlocks(D, 1)).gradient(two._asdict(), jnp.asarray(KEY), STEP)
+        blocks = jax.tree.map(np.asarray, jax.jit(objective.model.blocks)(parameters))
+        every = gradient(training(AllBlocks(D, 2)), blocks._asdict())
+        pulled = jax.jit(objective.model.gradient)(parameters, blocks._replace(**every))
+    found = gradient(objective, parameters)
     for name in parameters:
-        np.testing.assert_allclose(found[name], pulled[name], atol=1e-15)
-    for name in of_two:
-        np.testing.assert_allclose(of_two[name], same[name], atol=1e-15)
+        np.testing.assert_allclose(found[name], pulled[name], atol=1e-14)
+    zero = np.zeros((2, D))
+    two = blocks._replace(label_row=zero, value_inputs=zero)._asdict()
+    of_two = {name: two[name] for name in ("key_query", "value_label")}
+    same = gradient(training(AllBlocks(D, 2)), two)
+    for name, found in gradient(training(KeyQueryAndLabel(D, 2)), of_two).items():
+        np.testing.assert_allclose(found, same[name], atol=1e-14)
 
 
+@pytest.mark.slow
 def test_single_precision_within_prompts_is_close():
-    parameters = Factors(D, 1).default(np.random.default_rng(4))
-    with double_precision():
-        exact, single = (
-            training(Factors(D, 1), dtype=dtype).gradient(parameters, jnp.asarray(KEY), STEP)
-            for dtype in ("float64", "float32")
-        )
+    parameters = layers(4, scale=1)
+    exact = gradient(training(Factors(D, 2)), parameters)
+    single = gradient(training(Factors(D, 2), dtype="float32"), parameters)
     for name in parameters:
         np.testing.assert_allclose(single[name], exact[name], atol=1e-6)
-        assert (np.asarray(single[name]) != np.asarray(exact[name])).any()
+        assert (single[name] != exact[name]).any()
 
 
 def test_every_step_has_prompts_of_its_own():
-    objective = training(Factors(D, 1))
-    parameters = objective.model.default(np.random.default_rng(5))
-    with double_precision():
-        found = [objective.gradient(parameters, jnp.asarray(KEY), step)["keys"] for step in (0, 1)]
-    assert (np.asarray(found[0]) != np.asarray(found[1])).all()
+    found = [gradient(training(Factors(D, 2)), layers(5), step)["keys"] for step in (0, 1)]
+    assert (found[0] != found[1]).all()

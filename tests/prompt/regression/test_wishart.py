@@ -22,7 +22,7 @@ def test_chi_squared_numbers_have_their_law():
     assert np.abs(np.corrcoef(drawn.T) - np.eye(4)).max() < 0.04
 
 
-@pytest.mark.parametrize("length", [2, 3, 50])
+@pytest.mark.parametrize("length", [*(pytest.param(n, marks=pytest.mark.slow) for n in (2, 50)), 3])
 def test_factors_square_to_wishart_matrices(length):
     with double_precision():
         factors = np.asarray(
