@@ -18,6 +18,7 @@ from benchmarks import (
     next_token_training,
     optimizers,
     paper_suites,
+    prompt_error,
     throughput,
     training,
     training_growth,

@@ -21,6 +21,11 @@ LONG = (
     "next-token/sizes",
     "next-token/mechanics-global",
     "next-token/linear-overparameterized",
+    "large-prompt/in-context-risk",
+    "large-prompt/order-of-limits",
+    "large-prompt/flows",
+    "large-prompt/phase-diagram",
+    "large-prompt/trained-models",
 )
 """Figures that compile for long, and whose computations other tests look at more closely."""
 

@@ -9,7 +9,8 @@ from attractor.papers import PAPERS, all_claims, all_figures, get_claim, get_fig
 
 @pytest.mark.parametrize("folder", ["claims", "figures"])
 @pytest.mark.parametrize(
-    "paper", ["max_margin", "transformers_as_svms", "mirror_descent", "next_token"]
+    "paper",
+    ["max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt"],
 )
 def test_every_module_is_in_the_list(paper, folder):
     room = importlib.import_module(f"attractor.papers.{paper}.{folder}")

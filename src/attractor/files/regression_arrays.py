@@ -42,7 +42,8 @@ def interpret_regression(arrays: Mapping[str, np.ndarray], file: str) -> LoadedR
             "covariance", f"{file} has no such array", "Add covariance (d, d), that of the inputs"
         )
     given = {name: _number(name, arrays[name]) for name in _VARIANCES if name in arrays}
-    task = RegressionTask(arrays["covariance"], arrays.get("query_covariance"), **given)
+    queries = arrays.get("query_covariance", arrays["covariance"])
+    task = RegressionTask(arrays["covariance"], queries, **given)
     scale = initial_scale_bounds(task.covariance).large_prompt / 2
     if "initial_scale" in arrays:
         scale = _positive("initial_scale", arrays["initial_scale"])

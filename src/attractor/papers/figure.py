@@ -86,6 +86,12 @@ def at_most(text: str, value: SupportsFloat, bound: float) -> Reading:
     return Reading(text, float(value), f"<= {bound:g}", float(value) <= bound)
 
 
+def close_to(text: str, value: SupportsFloat, target: float, tolerance: float) -> Reading:
+    """A reading that must be a number, to within a tolerance."""
+    agrees = abs(float(value) - target) <= tolerance
+    return Reading(text, float(value), f"{target:.7g} to within {tolerance:.2g}", agrees)
+
+
 def stacked(panels: Sequence[xr.Dataset], name: str, values: Sequence[Any]) -> xr.Dataset:
     """Data of several panels side by side along a new dimension."""
     joined = xr.concat(panels, dim=xr.IndexVariable(name, list(values)))

@@ -1,0 +1,25 @@
+"""Its claims, in the order of the text."""
+
+ORDER = (
+    "affine_identity",
+    "concentration",
+    "gradients",
+    "sharp_rates",
+    "exponent",
+    "mixtures",
+    "discriminant",
+    "discriminant_saddles",
+    "denoising",
+    "denoising_gaps",
+    "iterated_denoising",
+    "discrete_features",
+    "feature_training",
+    "trajectories",
+    "risk_limit",
+    "order_of_limits",
+    "trained_limit",
+    "heavy_tails",
+    "linear_attention_optimum",
+    "finite_optima",
+    "opposite_heads",
+)

@@ -1,0 +1,128 @@
+"""Heads that return the mean of a point given what is seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.papers.assumption import Assumption
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.data_set import DataKind
+from attractor.papers.head_case import HeadCase
+from attractor.papers.large_prompt.denoising import (
+    Denoiser,
+    both_heads,
+    first_of_two,
+    one_head,
+    plain_residual,
+    posterior_mean,
+    residual,
+)
+from attractor.papers.large_prompt.denoising_data import (
+    DENOISING,
+    EQUAL_VARIANCES,
+    TWO_DIMENSIONS,
+    broken_denoising,
+    noisy_points,
+    variances,
+)
+from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS
+from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+_QUERIES = 16
+_LARGEST_DEVIATION = 5.0
+
+_SMALL = (*DENOISING, FEW_DIMENSIONS)
+
+
+def _off_posterior(denoiser: Denoiser) -> Callable[[HeadCase, int], Measurement]:
+    """Measures the largest difference from the mean of a point given what is seen."""
+
+    def measure(case: HeadCase, seed: int) -> Measurement:
+        seen = _within_reach(case, case.queries.sample(_QUERIES, seed=seed))
+        difference = denoiser(case, seen) - posterior_mean(case, seen)
+        return Measurement(float(np.abs(difference).max(initial=0.0)), len(seen))
+
+    return measure
+
+
+def _data(seed: int) -> Sequence[HeadCase]:
+    return [
+        noisy_points(),
+        noisy_points(spread=1.5, noise=1.0, probability=0.3),
+        noisy_points((2.0, 1.0, 0.0), (-1.0, 0.0, 2.0)),
+    ]
+
+
+def _within_reach(
+    case: HeadCase, seen: Float[np.ndarray, "query d"]
+) -> Float[np.ndarray, "query d"]:
+    """What is seen so near to the origin that the quadrature of every head is exact."""
+    spread, noise = variances(case)
+    widest = np.linalg.norm(seen, axis=-1) * max(1.0, spread / noise) / np.sqrt(spread + noise)
+    return seen[widest <= _LARGEST_DEVIATION]
+
+
+def _denoises(
+    name: str,
+    statement: str,
+    summary: str,
+    right: Denoiser,
+    wrong: tuple[str, Denoiser],
+    asked: Assumption | None = None,
+    data: Callable[[int], Sequence[HeadCase]] = _data,
+) -> Claim:
+    assumptions = _SMALL if asked is None else (*_SMALL, asked)
+    return Claim(
+        name=f"large-prompt/{name}",
+        paper=GAUSSIAN_MIXTURES,
+        statement=statement,
+        summary=summary,
+        assumptions=assumptions,
+        conclusion=Conclusion(
+            "largest difference of attention by quadrature over the tokens from E[X | Z]",
+            _off_posterior(right),
+            bound=1e-9,
+            reason="rounding",
+        ),
+        control=Conclusion(
+            f"the same for {wrong[0]}",
+            _off_posterior(wrong[1]),
+            bound=1e-9,
+            reason="as for what is claimed",
+        ),
+        data=data,
+        broken=broken_denoising(assumptions),
+        takes=DataKind.HEAD,
+    )
+
+
+RESIDUAL_DENOISER = _denoises(
+    "residual-denoiser",
+    "in-context construction of the posterior mean with a residual connection",
+    "a head added to its query, less 2 xi^2/(gamma^2 + xi^2) of it, returns E[X | Z]",
+    residual,
+    ("the head with a plain residual connection", plain_residual),
+)
+TWO_HEAD_DENOISER = _denoises(
+    "two-head-denoiser",
+    "two heads realize the posterior mean",
+    "two heads together return the mean of a point given what is seen of it",
+    both_heads,
+    ("the first of the two heads alone", first_of_two),
+    TWO_DIMENSIONS,
+)
+ONE_HEAD_DENOISER = _denoises(
+    "one-head-denoiser",
+    "one head realizes the posterior mean where noise and spread are alike",
+    "one head alone returns E[X | Z] where the noise is as large as the spread of points",
+    one_head,
+    ("the head with a plain residual connection", plain_residual),
+    EQUAL_VARIANCES,
+    lambda seed: [
+        noisy_points(spread=2.0),
+        noisy_points((2.0, 1.0, 0.0), (-1.0, 0.0, 2.0), noise=1.0, probability=0.3),
+    ],
+)

@@ -1,0 +1,211 @@
+"""At which power of the length errors fall when they are averaged over Gaussian queries."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.data_set import DataKind
+from attractor.papers.head_case import HeadCase, root
+from attractor.papers.large_prompt.data import broken, line, random_head
+from attractor.papers.large_prompt.finite_prompts import LONG, long_prompt_errors
+from attractor.papers.large_prompt.head_hypotheses import (
+    CENTERED_QUERIES,
+    FEW_DIRECTIONS,
+    GAUSSIAN_QUERIES,
+    GAUSSIAN_TOKENS,
+    INTEGRABLE_SCORES,
+    MODERATE_DIMENSION,
+    WIDE_HORIZON,
+    horizon_at_most,
+)
+from attractor.papers.paper import LARGE_PROMPT, TOKEN_SAMPLE_COMPLEXITY
+from attractor.prompt.finite_length import (
+    error_exponent,
+    error_of_output,
+)
+
+_LAWS = (GAUSSIAN_TOKENS, GAUSSIAN_QUERIES, CENTERED_QUERIES)
+_WIDE = (*_LAWS, MODERATE_DIMENSION, FEW_DIRECTIONS, WIDE_HORIZON, INTEGRABLE_SCORES)
+_ON_BALL = (*_LAWS, WIDE_HORIZON)
+_NARROW = (*_LAWS, MODERATE_DIMENSION, horizon_at_most(0.5))
+_DEVIATION_ON_BALL = 2.0
+
+
+_NOTHING = Measurement(np.nan, 0)
+"""Of a head without an output, whose errors are zero."""
+
+
+def _exponent(errors: Float[np.ndarray, "2"]) -> float:
+    """The exponent of an error between two lengths."""
+    return float(np.log(errors[0] / errors[1]) / np.log(LONG[1] / LONG[0]))
+
+
+def _off_exponent(case: HeadCase, expected: float) -> Measurement:
+    errors = long_prompt_errors(case)
+    if not errors.all():
+        return _NOTHING
+    found = _exponent(errors)
+    return Measurement(abs(found - expected), details={"exponent": found, "horizon": case.horizon})
+
+
+AVERAGED_EXPONENT = Claim(
+    name="large-prompt/averaged-exponent",
+    paper=LARGE_PROMPT,
+    statement="concentration of the output, its exponent for one head",
+    summary="averaged over queries the error falls like L^-(sqrt(1 + 4/H^2) - 1)/2, not like 1/L",
+    assumptions=_WIDE,
+    conclusion=Conclusion(
+        "distance of the exponent at 1e11 to 1e12 tokens from (sqrt(1 + 4/H^2) - 1)/2",
+        lambda case, seed: _off_exponent(case, float(error_exponent(case.horizon))),
+        bound=0.08,
+        reason="powers of log L change it by up to 0.06 at such lengths",
+    ),
+    control=Conclusion(
+        "its distance from 1",
+        lambda case, seed: _off_exponent(case, 1.0),
+        bound=0.08,
+        reason="as for the exponent",
+    ),
+    data=lambda seed: [
+        line(1.0),
+        line(0.85),
+        random_head(seed, 2, horizon=0.9),
+        line(2.0),
+        line(2.5),
+    ],
+    broken=broken(_WIDE),
+    note="derived by a heuristic that the exact integrals confirm, and no theorem of the paper, "
+    "whose exponent c2/sigma^2 is of this kind. Only the widest direction of scores counts, in the "
+    "limit: with 8 alike, and H = 1, the exponent at 1e12 tokens is .485, not .618",
+    takes=DataKind.HEAD,
+)
+
+
+def _averaged_limit(case: HeadCase, averaged: bool) -> float:
+    """Limit of ``L`` times the averaged error, or the limit for a query of typical size."""
+    covariance, factor = case.token_moments[1], root(case.query_moments[1])
+    scores = case.U @ factor
+    square = scores.T @ covariance @ scores
+    outputs = case.V @ covariance @ scores
+    plain = float(np.trace(case.V @ covariance @ case.V.T))
+    if not averaged:
+        return float(np.exp(np.trace(square)) * (plain + np.sum(outputs**2)))
+    left = np.eye(len(square)) - 2 * square
+    size = np.linalg.det(left) ** -0.5
+    return float(size * (plain + np.trace(outputs @ np.linalg.solve(left, outputs.T))))
+
+
+def _off_averaged_limit(case: HeadCase, averaged: bool) -> Measurement:
+    errors = long_prompt_errors(case)
+    if not errors.all():
+        return _NOTHING
+    found = float(LONG[1] * errors[1])
+    claimed = _averaged_limit(case, averaged)
+    return Measurement(abs(found / claimed - 1), details={"L times the error": found})
+
+
+AVERAGED_LIMIT = Claim(
+    name="large-prompt/averaged-limit",
+    paper=LARGE_PROMPT,
+    statement="concentration of the output, its constant for a small horizon",
+    summary="for a horizon below 0.707 L times the averaged error tends to E exp(s^2)(...)",
+    assumptions=_NARROW,
+    conclusion=Conclusion(
+        "relative distance of L times the averaged error at 1e12 tokens from its limit",
+        lambda case, seed: _off_averaged_limit(case, True),
+        bound=1e-3,
+        reason="what is left falls like a power of L that is small only near a horizon of 0.707",
+    ),
+    control=Conclusion(
+        "the same for the limit of a query whose score variance is the average one",
+        lambda case, seed: _off_averaged_limit(case, False),
+        bound=1e-3,
+        reason="as for the limit",
+    ),
+    data=lambda seed: [line(0.3), line(0.5), line(0.2), random_head(seed, 3, horizon=0.4)],
+    broken=broken(_NARROW),
+    note="on a line it is (1 - H^2) (1 - 2 H^2)^(-3/2) times the variance of the tokens",
+    takes=DataKind.HEAD,
+)
+
+
+def _above_reference(case: HeadCase, reference: float) -> Measurement:
+    """The exponent of the root-mean-square error, less another exponent."""
+    errors = long_prompt_errors(case)
+    if not errors.all():
+        return _NOTHING
+    at_length, in_limit = _exponent(errors) / 2, float(error_exponent(case.horizon)) / 2
+    details = {"at 1e12 tokens": at_length, "in the limit": in_limit, "reference": reference}
+    return Measurement(min(at_length, in_limit) - reference, 2, details)
+
+
+SAMPLE_COMPLEXITY_EXPONENT = Claim(
+    name="large-prompt/sample-complexity-exponent",
+    paper=TOKEN_SAMPLE_COMPLEXITY,
+    statement="convergence of moments at a rate slower than the root of the number of tokens",
+    summary="the root-mean-square error falls at least as fast as n^(-1/(2(1 + H^2)))",
+    assumptions=_WIDE,
+    conclusion=Conclusion(
+        "exponent of the root-mean-square error of the output, less 1/(2(1 + H^2))",
+        lambda case, seed: _above_reference(case, 1 / (2 * (1 + case.horizon**2))),
+        bound=0.0,
+        sense=">=",
+        reason="the exponent itself, at 1e11 to 1e12 tokens and in the limit",
+    ),
+    control=Conclusion(
+        "the same less 1/2, the exponent of uniform convergence on a ball",
+        lambda case, seed: _above_reference(case, 0.5),
+        bound=0.0,
+        sense=">=",
+        reason="as for the exponent",
+    ),
+    data=lambda seed: [line(1.0), line(2.0), line(3.0), random_head(seed, 2, horizon=0.9)],
+    broken=broken(_WIDE),
+    note="1/(2(1 + H^2)) is the reference that the published code plots for moments of the law of "
+    "outputs, another statistic than the error measured here: the two are compared, not equated. "
+    "In the limit the exponent is .309, .104 and .0505 for H of 1, 2 and 3, and the reference "
+    ".25, .1 and .05; up to H = .707 the exponent stays at 1/2. With 8 directions of scores alike "
+    "the exponent at 1e12 tokens is below the reference, .242 for H = 1",
+    takes=DataKind.HEAD,
+)
+
+
+def _off_ball(case: HeadCase, expected: float) -> Measurement:
+    """How far the exponent of the largest error over a ball of queries is from another one."""
+    scores = root(case.token_moments[1]).T @ case.U
+    _, values, queries = np.linalg.svd(scores)
+    radius = _DEVIATION_ON_BALL / values[0]
+    worst = radius * queries[:1]
+    found = error_of_output(case.token_moments[1], case.U, case.V, worst, LONG)
+    if not found.all():
+        return _NOTHING
+    half = _exponent(found) / 2
+    return Measurement(abs(half - expected), details={"exponent": half, "radius": float(radius)})
+
+
+UNIFORM_RATE = Claim(
+    name="large-prompt/uniform-rate",
+    paper=TOKEN_SAMPLE_COMPLEXITY,
+    statement="uniform convergence of the attention map on a ball",
+    summary="on a ball of queries the root-mean-square error falls like 1/sqrt(n)",
+    assumptions=_ON_BALL,
+    conclusion=Conclusion(
+        "distance of the exponent at 1e11 to 1e12 tokens from 1/2, where scores are widest",
+        lambda case, seed: _off_ball(case, 0.5),
+        bound=0.01,
+        reason="at such lengths corrections are far below 0.001 for score deviations up to 2",
+    ),
+    control=Conclusion(
+        "its distance from 1/(2(1 + H^2)), the exponent for averages over all queries",
+        lambda case, seed: _off_ball(case, 1 / (2 * (1 + case.horizon**2))),
+        bound=0.01,
+        reason="as for 1/2",
+    ),
+    data=lambda seed: [line(1.0), line(2.0), line(2.5)],
+    broken=broken(_ON_BALL),
+    note="in expectation, on the ball where score deviations reach 2; the published bound is for "
+    "the largest error over the ball, with a constant that grows exponentially in its radius",
+    takes=DataKind.HEAD,
+)

@@ -1,0 +1,174 @@
+"""Training attention over orthonormal features: how fast, and which of them first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.integrate
+from jaxtyping import Float
+
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.data_set import DataKind
+from attractor.papers.head_case import HeadCase
+from attractor.papers.large_prompt.claims.discrete_features import token_values
+from attractor.papers.large_prompt.data import broken, features, random_features
+from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
+from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
+
+_END = 1e8
+RECORDED = np.concatenate([[0.0], np.geomspace(1e-2, _END, 300)])
+"""Times of gradient flow at which attention is recorded."""
+_LEARNED = 0.9
+"""Attention on a feature beyond which it counts as learned."""
+
+
+def _orthonormal(case: HeadCase) -> Check:
+    values = token_values(case).values
+    if len(values) < 2 or len(values) > values.shape[1]:
+        return Check(False, f"{len(values):,} values in R^{values.shape[1]}")
+    error = float(np.abs(values @ values.T - np.eye(len(values))).max())
+    return Check(error <= 1e-9, f"{len(values)} values, off by {error:.2g}")
+
+
+_ORTHONORMAL = Assumption[HeadCase](
+    "orthonormal features", "The values of tokens are orthonormal, and two at least.", _orthonormal
+)
+
+
+def _dominant(case: HeadCase) -> Check:
+    frequencies = np.sort(token_values(case).frequencies)
+    ratio = float(frequencies[-1] / frequencies[-2])
+    return Check(ratio >= 2, f"the most frequent one occurs {ratio:.3g} times as often as the next")
+
+
+_DOMINANT = Assumption[HeadCase](
+    "a dominant feature", "One feature is at least twice as frequent as any other.", _dominant
+)
+
+
+def attention_on_own(case: HeadCase) -> Float[np.ndarray, "feature step"]:
+    """Attention on the feature of the query along gradient flow from zero scores.
+
+    With tasks ``w`` of identity covariance the loss over infinitely many tokens is
+    ``sum_k p_k |v_k - sum_j A_kj v_j|^2 / 2``, the score matrix moves in the products ``v_j v_k^T``
+    alone, and the queries do not interact.
+    """
+
+    def compute() -> Float[np.ndarray, "feature step"]:
+        frequencies = token_values(case).frequencies
+        rows = [_row(frequencies, feature) for feature in range(len(frequencies))]
+        return np.stack(rows)
+
+    return case.once("attention on own", compute)
+
+
+def _row(frequencies: Float[np.ndarray, "feature"], feature: int) -> Float[np.ndarray, "step"]:
+    own = np.eye(len(frequencies))[feature]
+
+    def weights(scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "feature"]:
+        logs = np.log(frequencies) + scores
+        found = np.exp(logs - logs.max())
+        return found / found.sum()
+
+    def descent(_: float, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "feature"]:
+        attention = weights(scores)
+        missed = own - attention
+        return frequencies[feature] * attention * (missed - attention @ missed)
+
+    flow = scipy.integrate.solve_ivp(
+        descent, (0.0, _END), np.zeros(len(own)), "LSODA", RECORDED, rtol=1e-9, atol=1e-12
+    )
+    scores = flow.y.T
+    others = np.delete(np.log(frequencies) + scores, feature, axis=1)
+    gap = others - (np.log(frequencies[feature]) + scores[:, [feature]])
+    return 1 / (1 + np.exp(gap).sum(-1))
+
+
+def _off_exponent(case: HeadCase, seed: int, expected: float) -> Measurement:
+    """How far the exponent of ``(1 - attention)^2`` in time is from another, for any feature."""
+    missed = 1 - attention_on_own(case)
+    late = RECORDED >= _END / 10
+    start, end = np.flatnonzero(late)[[0, -1]]
+    exponents = 2 * np.log(missed[:, end] / missed[:, start])
+    exponents /= np.log(RECORDED[end] / RECORDED[start])
+    error = np.abs(exponents - expected).max()
+    return Measurement(float(error), len(exponents), {"exponents": exponents.tolist()})
+
+
+def _data(seed: int) -> Sequence[HeadCase]:
+    return [features(), features(6, dominant=20), features(3, dominant=2)]
+
+
+_TRAINED = (DISCRETE_TOKENS, _ORTHONORMAL)
+
+FEATURE_TRAINING_RATE = Claim(
+    name="large-prompt/feature-training-rate",
+    paper=IN_CONTEXT_CONVERGENCE,
+    statement="convergence of training to attention on the feature of the query",
+    summary="trained from zero, the square of what attention misses falls like one over time",
+    assumptions=_TRAINED,
+    conclusion=Conclusion(
+        "largest distance of the exponent of (1 - attention on the own feature)^2 from -1",
+        lambda case, seed: _off_exponent(case, seed, -1.0),
+        bound=0.02,
+        reason="lower orders at times of 1e7 to 1e8",
+    ),
+    control=Conclusion(
+        "the same distance from -2",
+        lambda case, seed: _off_exponent(case, seed, -2.0),
+        bound=0.02,
+        reason="as for -1",
+    ),
+    data=_data,
+    broken={**broken((DISCRETE_TOKENS,)), _ORTHONORMAL.name: lambda: random_features(0)},
+    note="gradient flow over infinitely many tokens; the paper trains by gradient descent on "
+    "finite prompts",
+    takes=DataKind.HEAD,
+)
+
+
+def _lead(case: HeadCase, seed: int, frequent_first: bool) -> Measurement:
+    """How much longer others take than the most frequent feature, or it than the others."""
+    learned = attention_on_own(case) >= _LEARNED
+    if not learned[:, -1].all():
+        return Measurement(np.nan, 0)
+    times = RECORDED[learned.argmax(-1)]
+    first = int(token_values(case).frequencies.argmax())
+    others = np.delete(times, first)
+    ratio = others.min() / times[first] if frequent_first else times[first] / others.max()
+    return Measurement(float(ratio), len(times), {"times": times.tolist()})
+
+
+_UNEVEN = (*_TRAINED, _DOMINANT)
+
+FREQUENT_FEATURE_FIRST = Claim(
+    name="large-prompt/frequent-feature-first",
+    paper=IN_CONTEXT_CONVERGENCE,
+    statement="training on features of different frequency",
+    summary="the dominant feature is learned first, the rare ones later",
+    assumptions=_UNEVEN,
+    conclusion=Conclusion(
+        "least time to attention of 0.9 on any other feature, over that for the dominant one",
+        lambda case, seed: _lead(case, seed, True),
+        bound=1.5,
+        sense=">=",
+        reason="times are known to 10 percent, and one feature is twice as frequent",
+    ),
+    control=Conclusion(
+        "time to attention of 0.9 on the dominant feature, over the largest for any other one",
+        lambda case, seed: _lead(case, seed, False),
+        bound=1.5,
+        sense=">=",
+        reason="as for the dominant feature",
+    ),
+    data=lambda seed: [features(6, dominant=20), features(3, dominant=2)],
+    broken={
+        **broken((DISCRETE_TOKENS,)),
+        _ORTHONORMAL.name: lambda: random_features(0),
+        _DOMINANT.name: features,
+    },
+    note="gradient flow over infinitely many tokens",
+    takes=DataKind.HEAD,
+)

@@ -1,0 +1,155 @@
+"""Heads that the statements on long prompts are checked on, with the laws of their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attractor.papers.assumption import Assumption
+from attractor.papers.head_case import HeadCase
+from attractor.prompt.head import Head
+from attractor.prompt.measures.empirical import Empirical
+from attractor.prompt.measures.gaussian import Gaussian
+
+
+def gaussian_case(
+    score_matrix: ArrayLike,
+    value_matrix: ArrayLike,
+    covariance: ArrayLike,
+    query_covariance: ArrayLike | None = None,
+    *,
+    mean: ArrayLike | None = None,
+    about: str,
+) -> HeadCase:
+    """A head on Gaussian tokens, with standard normal queries if nothing else is said."""
+    head = Head(score_matrix, value_matrix)
+    d, e = head.token_dimension, head.query_dimension
+    tokens = Gaussian(np.zeros(d) if mean is None else mean, covariance)
+    queries = np.eye(e) if query_covariance is None else query_covariance
+    return HeadCase(head, tokens, Gaussian(np.zeros(e), queries), about=about)
+
+
+@cache
+def line(deviation: float, score: float = 1.0) -> HeadCase:
+    """Tokens and queries on a line: ``x ~ N(0, sigma^2)``, ``z ~ N(0, 1)``, ``V = 1``.
+
+    Args:
+        deviation: ``sigma``.
+        score: The only entry of the score matrix.
+    """
+    about = f"tokens N(0, {deviation:g}^2), queries N(0, 1), U = {score:g}, V = 1"
+    return gaussian_case([[score]], [[1.0]], [[deviation**2]], about=about)
+
+
+@cache
+def without_scores() -> HeadCase:
+    """Tokens on a line that all have the same score."""
+    return line(1.0, 0.0).replace(about="tokens N(0, 1), queries N(0, 1), K = 0, V = 1")
+
+
+@cache
+def random_head(
+    seed: int,
+    dimension: int = 2,
+    *,
+    rank: int | None = None,
+    horizon: float = 1.0,
+    centered: bool = False,
+) -> HeadCase:
+    """A random head on Gaussian tokens of a random covariance.
+
+    Args:
+        seed: Names what is random.
+        dimension: Of tokens, queries and outputs.
+        rank: Of the covariance; that of the dimension if None.
+        horizon: The horizon, to which the score matrix is scaled.
+        centered: Whether the tokens have mean zero.
+    """
+    draws = np.random.default_rng([seed, dimension, rank or dimension])
+    U, V = draws.standard_normal((2, dimension, dimension)) / np.sqrt(dimension)
+    factor = draws.standard_normal((dimension, rank or dimension))
+    covariance = factor @ factor.T / dimension
+    mean = np.zeros(dimension) if centered else draws.standard_normal(dimension)
+    words = f"random head in R^{dimension}, covariance of rank {rank or dimension}, seed {seed}"
+    case = gaussian_case(U, V, covariance, mean=mean, about=words)
+    return case.replace(head=Head(U * horizon / case.horizon, V))
+
+
+@cache
+def fixed_query(query: tuple[float, ...], length: float = 1.0) -> HeadCase:
+    """A head on standard normal tokens, asked one query only: ``U`` and ``V`` a multiple of one."""
+    d = len(query)
+    case = gaussian_case(np.eye(d), length * np.eye(d), np.eye(d), about=f"the query {query}")
+    return case.replace(queries=Empirical([query, query]))
+
+
+@cache
+def features(count: int = 4, *, dominant: int = 1) -> HeadCase:
+    """Tokens that are one of some orthonormal features; queries ask for one of them.
+
+    Args:
+        count: How many features there are.
+        dominant: How often the first one occurs for every time that another one does.
+    """
+    basis = np.eye(count)
+    tokens = np.concatenate([np.repeat(basis[:1], dominant, axis=0), basis[1:]])
+    tokens = np.tile(tokens, (3, 1))  # a file holds some samples of every coordinate
+    about = f"{count} orthonormal features, the first {dominant} times as frequent as another"
+    return HeadCase(Head(basis, basis), Empirical(tokens), Empirical(basis), about=about)
+
+
+@cache
+def random_features(seed: int, count: int = 5, dimension: int = 3) -> HeadCase:
+    """A random head on tokens that take a few random values, with different probabilities."""
+    draws = np.random.default_rng([seed, 41, count, dimension])
+    values = draws.standard_normal((count, dimension))
+    tokens = np.repeat(values, draws.integers(2, 9, count), axis=0)
+    U, V = draws.standard_normal((2, dimension, dimension)) / np.sqrt(dimension)
+    queries = Gaussian.isotropic(dimension)
+    about = f"{count} random values in R^{dimension}, seed {seed}"
+    return HeadCase(Head(U, V), Empirical(tokens), queries, about=about)
+
+
+def signs(dimension: int = 1) -> Empirical:
+    """Random signs, as samples: every combination of signs as often as another."""
+    found = np.array(list(product((-1.0, 1.0), repeat=dimension)))
+    return Empirical(np.tile(found, (2, 1)))
+
+
+def _sampled(case: HeadCase, name: str) -> HeadCase:
+    return case.replace(**{name: signs(getattr(case, name).dimension)})
+
+
+def _with_token_mean() -> HeadCase:
+    return line(1.0).replace(tokens=Gaussian([1.0], [[1.0]]))
+
+
+def _with_query_mean() -> HeadCase:
+    return line(1.0).replace(queries=Gaussian([1.0], [[1.0]]))
+
+
+BROKEN: Mapping[str, Callable[[], HeadCase]] = {
+    "Gaussian tokens": lambda: _sampled(line(1.0), "tokens"),
+    "Gaussian queries": lambda: _sampled(line(1.0), "queries"),
+    "centered tokens": _with_token_mean,
+    "centered queries": _with_query_mean,
+    "queries of unit scale": lambda: gaussian_case([[1]], [[1]], [[1]], [[4]], about="z of 2"),
+    "scores within reach": lambda: line(6.0),
+    "64 dimensions at most": lambda: random_head(0, 65),
+    "scores along few directions": lambda: gaussian_case(*[np.eye(3)] * 3, about="of three"),
+    "horizon at most 1": lambda: line(1.5),
+    "horizon at most 0.5": lambda: line(0.8),
+    "horizon above 0.707": lambda: line(0.5),
+    "tokens in 3 dimensions": lambda: random_head(0, 4),
+    "discrete tokens": lambda: line(1.0),
+}
+"""Heads that break an assumption and meet the others, by its name."""
+
+
+def broken(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], HeadCase]]:
+    """Heads that break each of some assumptions."""
+    return {assumption.name: BROKEN[assumption.name] for assumption in assumptions}

@@ -1,0 +1,133 @@
+"""What is known of a point given what is seen of it, and heads that return its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.papers.head_case import HeadCase
+from attractor.papers.large_prompt.denoising_data import variances
+from attractor.papers.large_prompt.mixture_data import clusters
+from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
+from attractor.prompt.head import Head
+
+Denoiser = Callable[[HeadCase, Float[np.ndarray, "query d"]], Float[np.ndarray, "query d"]]
+
+
+def seen_points(case: HeadCase, nodes: int) -> Points:
+    """The law of what is seen, as points with weights.
+
+    Args:
+        case: A case of two clusters.
+        nodes: How many there are along every axis of a cluster.
+    """
+
+    def compute() -> Points:
+        weights, means, covariances = clusters(case)
+        parts = [
+            gaussian_points(mean, covariance, nodes)
+            for mean, covariance in zip(means, covariances, strict=True)
+        ]
+        return union(weights, parts)
+
+    return case.once(("seen points", nodes), compute)
+
+
+def posterior_mean(
+    case: HeadCase, seen: Float[np.ndarray, "query d"]
+) -> Float[np.ndarray, "query d"]:
+    """The mean of a point given what is seen of it: Bayes' rule for each cluster.
+
+    Given the cluster ``k`` it is ``m_k + gamma^2 / (gamma^2 + xi^2) (z - m_k)``.
+    """
+    weights, means, _ = clusters(case)
+    spread, noise = variances(case)
+    total = spread + noise
+    squares = ((seen[:, None] - means) ** 2).sum(-1)
+    logs = np.log(weights) - squares / (2 * total)
+    posterior = np.exp(logs - logs.max(-1, keepdims=True))
+    posterior /= posterior.sum(-1, keepdims=True)
+    return spread / total * seen + noise / total * posterior @ means
+
+
+def attention(
+    case: HeadCase, head: Head, queries: Float[np.ndarray, "query d"]
+) -> Float[np.ndarray, "query v"]:
+    """What a head returns, by quadrature over all that is seen."""
+    directions = queries @ np.asarray(head.score_matrix).T
+    tokens = seen_points(case, 48 if case.tokens.dimension < 3 else 40)
+    return attended(tokens, directions) @ np.asarray(head.value_matrix).T
+
+
+def two_heads(case: HeadCase) -> tuple[Head, Head]:
+    """Two heads whose outputs add up to the mean of a point given what is seen of it.
+
+    In coordinates along the half difference ``delta`` of the means, along their middle ``mu``,
+    which is orthogonal to it as norms are equal, and across both: the gates of the first head are
+    those of the posterior, those of the second are constant. With ``x = xi^2 / (gamma^2 + xi^2)``,
+
+        V_1 U_1 + V_2 U_2 = gamma^2 / (gamma^2 + xi^2)^2 I,    V_1 delta = x delta,
+        V_1 mu + V_2 mu = x mu,    V_2 delta = 0.
+
+    It takes two dimensions: a second head with constant gates carries what is along ``delta`` in
+    a coordinate across it.
+    """
+    _, (first, second), _ = clusters(case)
+    spread, noise = variances(case)
+    total = spread + noise
+    share = noise / total
+    basis = _basis((first - second) / 2, (first + second) / 2)
+    d = len(first)
+    U_1, V_1, U_2, V_2 = np.zeros((4, d, d))
+    U_1[0, 0], V_1[0, 0] = 1 / total, share
+    U_1[1, 0] = 1 / total
+    V_1[0, 1], V_2[0, 1] = (spread - noise) / total, (noise - spread) / total
+    across = np.arange(1, d)
+    V_2[across, across] = share
+    U_1[1, 1] = U_2[1, 1] = spread / (noise * total)
+    U_2[across, across] = spread / (noise * total)
+    heads = ((U_1, V_1), (U_2, V_2))
+    turned = [Head(basis @ U @ basis.T, basis @ V @ basis.T) for U, V in heads]
+    return turned[0], turned[1]
+
+
+def _basis(
+    first: Float[np.ndarray, "d"], second: Float[np.ndarray, "d"]
+) -> Float[np.ndarray, "d d"]:
+    """Orthonormal columns: along one vector, along another orthogonal to it, and the rest."""
+    rest = np.eye(len(first))
+    columns = [vector for vector in (first, second) if np.linalg.norm(vector) > 1e-9]
+    return np.linalg.qr(np.column_stack([*columns, rest]))[0]
+
+
+def one_head(case: HeadCase, seen: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
+    """What the head of the case returns."""
+    return attention(case, case.head, seen)
+
+
+def first_of_two(
+    case: HeadCase, seen: Float[np.ndarray, "query d"]
+) -> Float[np.ndarray, "query d"]:
+    """What the first of the two heads returns."""
+    return attention(case, two_heads(case)[0], seen)
+
+
+def both_heads(case: HeadCase, seen: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
+    """What the two heads return together."""
+    first, second = two_heads(case)
+    return attention(case, first, seen) + attention(case, second, seen)
+
+
+def plain_residual(
+    case: HeadCase, seen: Float[np.ndarray, "query d"]
+) -> Float[np.ndarray, "query d"]:
+    """What the head returns, added to its query."""
+    return one_head(case, seen) + seen
+
+
+def residual(case: HeadCase, seen: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
+    """What the head returns, added to its query less ``2 xi^2 / (gamma^2 + xi^2)`` of it."""
+    spread, noise = variances(case)
+    return plain_residual(case, seen) - 2 * noise / (spread + noise) * seen

@@ -1,0 +1,193 @@
+"""Points of two clusters that are seen with noise, and what is assumed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.head_case import HeadCase
+from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
+from attractor.papers.large_prompt.mixture_data import (
+    BROKEN_MIXTURES,
+    FEW_DIMENSIONS,
+    clusters,
+    mixture,
+    random_mixture,
+)
+from attractor.prompt.head import Head
+
+_ROUNDING = 1e-9
+
+
+@cache
+def noisy_points(
+    first: tuple[float, ...] = (3.0, 0.0),
+    second: tuple[float, ...] = (0.0, 3.0),
+    spread: float = 1.0,
+    noise: float = 2.0,
+    probability: float = 0.5,
+) -> HeadCase:
+    """Points of two clusters, ``N(m_k, spread^2 I)``, seen with noise ``N(0, noise^2 I)``.
+
+    The head is the one that, added to a multiple of its query, returns the mean of the point given
+    what is seen: scores over the variance of what is seen, and values times the share of the noise
+    in it.
+
+    Args:
+        first: Mean of the first cluster.
+        second: Mean of the second cluster.
+        spread: Standard deviation of points around the mean of their cluster.
+        noise: Standard deviation of the noise.
+        probability: Of the first cluster.
+    """
+    d, total = len(first), spread**2 + noise**2
+    seen = mixture([probability, 1 - probability], [first, second], [total * np.eye(d)] * 2)
+    head = Head(np.eye(d) / total, noise**2 / total * np.eye(d))
+    about = f"clusters of deviation {spread:g} at {first} and {second}, noise of {noise:g}"
+    return HeadCase(head, seen, seen, about=about)
+
+
+def _clustered(case: HeadCase) -> Check:
+    found = clusters(case)
+    d = found.means.shape[1]
+    total = float(found.covariances[0][0, 0])
+    if len(found.means) != 2 or np.abs(found.covariances - total * np.eye(d)).max() > _ROUNDING:
+        return Check(False, "the tokens are not of two clusters of one variance in all directions")
+    return Check(total > 0, f"two clusters of variance {total:.4g}")
+
+
+TWO_CLUSTERS = Assumption[HeadCase](
+    "two clusters",
+    "What is seen is of two clusters, with one variance in all directions.",
+    _clustered,
+)
+
+
+def _equal_norms(case: HeadCase) -> Check:
+    norms = np.linalg.norm(clusters(case).means, axis=-1)
+    words = " and ".join(f"{norm:.4g}" for norm in norms)
+    return Check(float(np.ptp(norms)) <= _ROUNDING * max(1.0, norms.max()), f"norms {words}")
+
+
+EQUAL_NORMS = Assumption[HeadCase](
+    "means of equal norm", "The means of the clusters have one norm.", _equal_norms
+)
+
+
+class Variances(NamedTuple):
+    """Variances of what is seen.
+
+    Attributes:
+        spread: ``gamma^2``, of points around the mean of their cluster.
+        noise: ``xi^2``, of the noise.
+    """
+
+    spread: float
+    noise: float
+
+
+def variances(case: HeadCase) -> Variances:
+    """The variances of points and noise, which the head says."""
+    total = float(clusters(case).covariances[0][0, 0])
+    noise = total * float(case.V[0, 0])
+    return Variances(max(total - noise, 0.0), noise)
+
+
+def _denoising(case: HeadCase) -> Check:
+    d = case.V.shape[1]
+    if case.V.shape != (d, d) or case.U.shape != (d, d):
+        return Check(False, "the matrices are not square")
+    total = float(clusters(case).covariances[0][0, 0])
+    share = float(case.V[0, 0])
+    off = max(
+        float(np.abs(case.U - np.eye(d) / total).max()),
+        float(np.abs(case.V - share * np.eye(d)).max()),
+    )
+    met = off <= _ROUNDING and 0 < share <= 1 + _ROUNDING
+    return Check(met, f"off by {off:.2g}, share of the noise {share:.4g}")
+
+
+DENOISING_HEAD = Assumption[HeadCase](
+    "denoising head",
+    "Scores are over the variance of what is seen, and values are times the share of the noise.",
+    _denoising,
+)
+
+DENOISING = (MIXTURE_TOKENS, TWO_CLUSTERS, EQUAL_NORMS, DENOISING_HEAD)
+"""What is assumed of a head that takes noise away."""
+
+
+def _in_plane(case: HeadCase) -> Check:
+    return Check(case.V.shape[1] >= 2, f"points have {case.V.shape[1]} entries")
+
+
+TWO_DIMENSIONS = Assumption[HeadCase](
+    "two dimensions", "Points have two entries at least.", _in_plane
+)
+
+
+def _equal(case: HeadCase) -> Check:
+    spread, noise = variances(case)
+    met = abs(spread - noise) <= _ROUNDING * noise
+    return Check(met, f"variances {spread:.4g} of points and {noise:.4g} of the noise")
+
+
+EQUAL_VARIANCES = Assumption[HeadCase](
+    "noise like the spread",
+    "The noise has the variance that points have around the mean of their cluster.",
+    _equal,
+)
+
+
+def _different(case: HeadCase) -> Check:
+    spread, noise = variances(case)
+    return Check(
+        max(spread, noise) >= 1.5 * min(spread, noise),
+        f"variances {spread:.4g} of points and {noise:.4g} of the noise",
+    )
+
+
+DIFFERENT_VARIANCES = Assumption[HeadCase](
+    "noise unlike the spread",
+    "Of the variances of the noise and of points around their mean one is 1.5 times the other.",
+    _different,
+)
+
+
+def _apart(case: HeadCase) -> Check:
+    return Check(separation(case) >= 0.5, f"half the distance is {separation(case):.4g} of it")
+
+
+CLUSTERS_APART = Assumption[HeadCase](
+    "clusters apart",
+    "Half the distance of the means is at least half the deviation of what is seen.",
+    _apart,
+)
+
+
+def separation(case: HeadCase) -> float:
+    """``|m_1 - m_2| / 2`` over the standard deviation of what is seen of a cluster."""
+    means, covariances = clusters(case)[1:]
+    return float(np.linalg.norm(means[0] - means[1]) / 2 / np.sqrt(covariances[0][0, 0]))
+
+
+_BROKEN: Mapping[str, Callable[[], HeadCase]] = {
+    MIXTURE_TOKENS.name: BROKEN_MIXTURES[MIXTURE_TOKENS.name],
+    TWO_CLUSTERS.name: lambda: random_mixture(0),
+    EQUAL_NORMS.name: lambda: noisy_points((3.0, 0.0), (0.0, 1.0)),
+    DENOISING_HEAD.name: lambda: noisy_points().replace(head=Head(np.eye(2), np.eye(2))),
+    FEW_DIMENSIONS.name: lambda: noisy_points((3.0, 0.0, 0.0, 0.0), (0.0, 3.0, 0.0, 0.0)),
+    TWO_DIMENSIONS.name: lambda: noisy_points((2.0,), (-2.0,)),
+    EQUAL_VARIANCES.name: noisy_points,
+    DIFFERENT_VARIANCES.name: lambda: noisy_points(spread=2.0),
+    CLUSTERS_APART.name: lambda: noisy_points((1.0, 0.5), (1.0, -0.5)),
+}
+
+
+def broken_denoising(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], HeadCase]]:
+    """Heads that break each of some assumptions, and meet those before it."""
+    return {assumption.name: _BROKEN[assumption.name] for assumption in assumptions}

@@ -1,0 +1,14 @@
+"""Its figures, in the order of the text."""
+
+ORDER = (
+    "concentration",
+    "phase_diagram",
+    "gains",
+    "gradients",
+    "risk",
+    "trained_models",
+    "flows",
+    "order_of_limits",
+    "in_context_risk",
+    "mixtures",
+)

@@ -1,0 +1,90 @@
+"""Exact errors of finite prompts, averaged over the queries of a case."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.papers.head_case import HeadCase, root
+from attractor.prompt.finite_length import (
+    FiniteLengthError,
+    averaged_error_of_output,
+    error_exponent,
+    error_of_output,
+    finite_length_error,
+)
+from attractor.prompt.measures.gaussian import Gaussian
+
+LENGTHS = np.array([1, 2, 3, 10, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12])
+LONG = np.array([1e11, 1e12])
+"""Lengths between which exponents are measured."""
+_NODES = 24
+_SAMPLED = 48
+_NEGLIGIBLE = 14.0
+"""Minus the logarithm of the share of an average that is left out."""
+
+
+class Queries(NamedTuple):
+    """Queries that stand for a law, with their weights."""
+
+    queries: Float[np.ndarray, "query e"]
+    weights: Float[np.ndarray, "query"]
+
+
+def average_errors(case: HeadCase, seed: int) -> FiniteLengthError:
+    """The errors of output and gradients at each of ``LENGTHS``, averaged over queries.
+
+    Exact but for the average over queries, which is by quadrature where they lie on a line, and
+    over so many drawn ones elsewhere.
+
+    Args:
+        case: A head with Gaussian tokens.
+        seed: Names the queries that are drawn.
+    """
+
+    def compute() -> FiniteLengthError:
+        queries, weights = _queries(case, seed)
+        found = finite_length_error(
+            case.token_moments[1], case.U, case.V, queries[:, None], LENGTHS
+        )
+        return FiniteLengthError(*(weights @ errors for errors in found))
+
+    return case.once(("average errors", seed), compute)
+
+
+def long_prompt_errors(case: HeadCase) -> Float[np.ndarray, "2"]:
+    """The error of the output at both ``LONG`` lengths, averaged over Gaussian queries."""
+
+    def compute() -> Float[np.ndarray, "2"]:
+        covariance, query_covariance = case.token_moments[1], case.query_moments[1]
+        factor = root(query_covariance)
+        if factor.shape[1] != 1:
+            return averaged_error_of_output(covariance, case.U, case.V, query_covariance, LONG)
+        queries, weights = _on_line(case, factor[:, 0])
+        return weights @ error_of_output(covariance, case.U, case.V, queries[:, None], LONG)
+
+    return case.once("errors at long lengths", compute)
+
+
+def _queries(case: HeadCase, seed: int) -> Queries:
+    if isinstance(case.queries, Gaussian):
+        mean, covariance = case.query_moments
+        factor = root(covariance)
+        if factor.shape[1] == 0:
+            return Queries(mean[None], np.ones(1))
+        if factor.shape[1] == 1:
+            return _on_line(case, factor[:, 0])
+    drawn = case.queries.sample(_SAMPLED, seed=seed)
+    return Queries(drawn, np.full(len(drawn), 1 / len(drawn)))
+
+
+def _on_line(case: HeadCase, factor: Float[np.ndarray, "e"]) -> Queries:
+    """Centered queries on a line: Gauss-Legendre up to where the longest prompt needs it."""
+    smallest = float(error_exponent(case.horizon)) * np.log(LENGTHS[-1])
+    end = np.sqrt(2 * (smallest + _NEGLIGIBLE))
+    x, weights = np.polynomial.legendre.leggauss(_NODES)
+    x = (x + 1) * end / 2
+    weights = weights * end * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)  # of both sides
+    return Queries(x[:, None] * factor, weights)

@@ -1,0 +1,174 @@
+"""What statements on long prompts assume of a head and its tokens, as checks that run on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.head_case import HeadCase, root
+from attractor.prompt.measures.contract import Measure
+from attractor.prompt.measures.empirical import Empirical
+from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompt.measures.mixture import Mixture
+
+_ROUNDING = 1e-9
+_LARGEST_ON_LINE = 5.0
+_REACH = 31.0
+"""Largest score deviation at which errors are known."""
+_MOST_DIRECTIONS = 2.0
+
+
+def _what(law: Measure) -> str:
+    if isinstance(law, Empirical):
+        return f"{law.points.shape[-2]:,} samples"
+    return f"their law is {type(law).__name__}"
+
+
+def _is_gaussian(law: Measure) -> Check:
+    return Check(isinstance(law, Gaussian), _what(law))
+
+
+GAUSSIAN_TOKENS = Assumption[HeadCase](
+    "Gaussian tokens",
+    "The tokens are Gaussian, and their mean and covariance are given.",
+    lambda case: _is_gaussian(case.tokens),
+)
+GAUSSIAN_QUERIES = Assumption[HeadCase](
+    "Gaussian queries",
+    "The queries are Gaussian, and their mean and covariance are given.",
+    lambda case: _is_gaussian(case.queries),
+)
+
+
+def _is_centered(moments: tuple[np.ndarray, np.ndarray]) -> Check:
+    mean, covariance = moments
+    size = float(np.linalg.norm(mean))
+    return Check(
+        size <= _ROUNDING * float(np.sqrt(np.trace(covariance))), f"the mean has norm {size:.3g}"
+    )
+
+
+CENTERED_TOKENS = Assumption[HeadCase](
+    "centered tokens", "The tokens have mean zero.", lambda case: _is_centered(case.token_moments)
+)
+CENTERED_QUERIES = Assumption[HeadCase](
+    "centered queries",
+    "The queries have mean zero.",
+    lambda case: _is_centered(case.query_moments),
+)
+
+
+def _unit_queries(case: HeadCase) -> Check:
+    largest = float(np.linalg.norm(case.query_moments[1], 2))
+    return Check(largest <= 1 + _ROUNDING, f"a direction has variance {largest:.4g}")
+
+
+UNIT_QUERIES = Assumption[HeadCase](
+    "queries of unit scale", "No direction of the queries has a variance above one.", _unit_queries
+)
+
+
+def horizon_at_most(largest: float) -> Assumption:
+    """That score deviations are typically no larger than something."""
+    return Assumption[HeadCase](
+        f"horizon at most {largest:g}",
+        f"The horizon, the norm of Gamma^(1/2) U Gamma_z^(1/2), is at most {largest:g}.",
+        lambda case: Check(
+            case.horizon <= largest * (1 + _ROUNDING), f"the horizon is {case.horizon:.4g}"
+        ),
+    )
+
+
+def _within_reach(case: HeadCase) -> Check:
+    rank = root(case.query_moments[1]).shape[1]
+    largest = _LARGEST_ON_LINE if rank <= 1 else _REACH / (np.sqrt(case.U.shape[0] + 2) + 10.1)
+    return Check(
+        case.horizon <= largest * (1 + _ROUNDING),
+        f"the horizon is {case.horizon:.4g}, and can be {largest:.4g} at most",
+    )
+
+
+INTEGRABLE_SCORES = Assumption[HeadCase](
+    "scores within reach",
+    "The horizon is so small that errors of prompts of 1e12 tokens can be averaged over queries.",
+    _within_reach,
+)
+
+
+MODERATE_DIMENSION = Assumption[HeadCase](
+    "64 dimensions at most",
+    "Tokens have 64 entries at most, so that averages over queries are a matter of seconds.",
+    lambda case: Check(case.U.shape[0] <= 64, f"tokens have {case.U.shape[0]} entries"),
+)
+
+
+def _few_directions(case: HeadCase) -> Check:
+    tokens, queries = (root(moments[1]) for moments in (case.token_moments, case.query_moments))
+    square = float(((tokens.T @ case.U @ queries) ** 2).sum())
+    count = square / case.horizon**2 if case.horizon else 0.0
+    return Check(count <= _MOST_DIRECTIONS, f"the variance is {count:.3g} times the largest")
+
+
+FEW_DIRECTIONS = Assumption[HeadCase](
+    "scores along few directions",
+    "The variance of scores over queries is at most twice that along the widest direction: with "
+    "more directions the exponent of long prompts shows at no length in use.",
+    _few_directions,
+)
+
+
+def _wide(case: HeadCase) -> Check:
+    found = f"the horizon is {case.horizon:.4g}"
+    return Check(bool(case.horizon**2 > 0.5), found)
+
+
+WIDE_HORIZON = Assumption[HeadCase](
+    "horizon above 0.707",
+    "The horizon is so large that the average of exp(s^2) over queries is infinite.",
+    _wide,
+)
+
+
+def rank_at_most(largest: int) -> Assumption:
+    """That tokens lie in few dimensions, for quadrature."""
+
+    def check(case: HeadCase) -> Check:
+        rank = int(np.linalg.matrix_rank(case.token_moments[1], hermitian=True))
+        return Check(rank <= largest, f"the covariance has rank {rank}")
+
+    return Assumption[HeadCase](
+        f"tokens in {largest} dimensions",
+        f"The covariance of the tokens has rank {largest} at most, so that all of their space can "
+        "be integrated over.",
+        check,
+    )
+
+
+def _mixture(case: HeadCase) -> Check:
+    law = case.tokens
+    if not isinstance(law, Mixture) or not all(isinstance(one, Gaussian) for one in law.components):
+        return Check(False, _what(law))
+    return Check(True, f"{len(law.components)} components")
+
+
+MIXTURE_TOKENS = Assumption[HeadCase](
+    "Gaussian mixture", "The tokens are a mixture of Gaussian laws that are given.", _mixture
+)
+
+DISCRETE_TOKENS = Assumption[HeadCase](
+    "discrete tokens",
+    "The tokens take finitely many values, with the probabilities of the samples.",
+    lambda case: Check(isinstance(case.tokens, Empirical), _what(case.tokens)),
+)
+
+HEAD_HYPOTHESES = (
+    GAUSSIAN_TOKENS,
+    CENTERED_TOKENS,
+    GAUSSIAN_QUERIES,
+    CENTERED_QUERIES,
+    UNIT_QUERIES,
+    INTEGRABLE_SCORES,
+    WIDE_HORIZON,
+    DISCRETE_TOKENS,
+)
+"""What is reported of a user's head."""

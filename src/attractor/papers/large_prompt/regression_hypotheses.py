@@ -1,0 +1,160 @@
+"""What statements on in-context regression assume of a task, as checks that run on it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression.trained_limit import initial_scale_bounds, trained_limit
+
+_ROUNDING = 1e-9
+_FEWEST_TOKENS = 16
+_LONGEST_TIME = 5.0
+_NARROW = 0.6
+MOST_INPUTS = 64
+"""Inputs up to which exact flows on finite prompts are followed here."""
+
+
+def _independent(case: RegressionCase) -> Check:
+    task = case.task
+    identity = np.eye(task.dimension)
+    off = max(
+        float(np.abs(matrix - identity).max())
+        for matrix in (task.covariance, task.query_covariance)
+    )
+    standard = off <= _ROUNDING and abs(task.weight_variance - 1) <= _ROUNDING
+    found = f"{task.dimension} inputs, covariances off the identity by {off:.3g}, "
+    met = standard and task.dimension <= MOST_INPUTS
+    return Check(met, found + f"weights of variance {task.weight_variance:.3g}")
+
+
+INDEPENDENT = Assumption[RegressionCase](
+    "independent inputs",
+    f"Inputs, query and weights are independent standard normal, at most {MOST_INPUTS} of each, so "
+    "that risks of finite prompts are known exactly.",
+    _independent,
+)
+
+
+def _noiseless(case: RegressionCase) -> Check:
+    return Check(case.task.label_noise == 0, f"noise of variance {case.task.label_noise:.3g}")
+
+
+NOISELESS = Assumption[RegressionCase](
+    "labels without noise", "Labels of the prompt have no noise.", _noiseless
+)
+SOME_NOISE = Assumption[RegressionCase](
+    "some noise",
+    "Labels of the prompt have noise.",
+    lambda case: Check(not _noiseless(case).met, _noiseless(case).found),
+)
+
+
+def _same_queries(case: RegressionCase) -> Check:
+    task = case.task
+    off = float(np.abs(task.covariance - task.query_covariance).max())
+    return Check(
+        off <= _ROUNDING * float(np.abs(task.covariance).max()), f"they differ by {off:.3g}"
+    )
+
+
+SAME_QUERIES = Assumption[RegressionCase](
+    "queries like inputs", "Inputs of the query have the covariance of the prompt's.", _same_queries
+)
+
+
+def _balanced(case: RegressionCase) -> Check:
+    found = f"||A|| = {case.initial_scale:.4g} and b = {case.value:.4g}"
+    return Check(abs(case.value - case.initial_scale) <= _ROUNDING * case.value, found)
+
+
+BALANCED = Assumption[RegressionCase](
+    "balanced start", "Training starts with ||A|| = b, and c = v = 0.", _balanced
+)
+
+
+UNBALANCED = Assumption[RegressionCase](
+    "start without balance",
+    "Training starts with ||A|| other than b, and c = v = 0.",
+    lambda case: Check(not _balanced(case).met, _balanced(case).found),
+)
+
+
+def _small_start(case: RegressionCase) -> Check:
+    bound = initial_scale_bounds(case.task.covariance).large_prompt
+    found = f"the scale is {case.initial_scale:.4g}, the bound {bound:.4g}"
+    return Check(case.initial_scale < bound, found)
+
+
+SMALL_START = Assumption[RegressionCase](
+    "scale below the bound",
+    "The scale of the start is below sqrt(2) / (d^(1/4) ||Sigma||).",
+    _small_start,
+)
+
+
+def _lengths(case: RegressionCase) -> str:
+    return f"prompts of {', '.join(f'{length:,}' for length in case.lengths)} tokens"
+
+
+SEVERAL_LENGTHS = Assumption[RegressionCase](
+    "several lengths",
+    "Prompts of two lengths or more are given.",
+    lambda case: Check(len(case.lengths) > 1, _lengths(case)),
+)
+SOME_TOKENS = Assumption[RegressionCase](
+    "prompts of some length",
+    f"No prompt is shorter than {_FEWEST_TOKENS} tokens.",
+    lambda case: Check(min(case.lengths) >= _FEWEST_TOKENS, _lengths(case)),
+)
+
+
+def _time(case: RegressionCase) -> str:
+    return "until it rests" if math.isinf(case.time) else f"for a time of {case.time:.4g}"
+
+
+FIXED_TIME = Assumption[RegressionCase](
+    "a fixed time",
+    f"Gradient flow runs for a given time, {_LONGEST_TIME:g} at most.",
+    lambda case: Check(case.time <= _LONGEST_TIME, _time(case)),
+)
+LONG_TRAINING = Assumption[RegressionCase](
+    "training until it rests",
+    "Gradient flow runs until it rests.",
+    lambda case: Check(math.isinf(case.time), _time(case)),
+)
+
+
+def horizon(case: RegressionCase) -> float:
+    """The horizon of the balanced trained head."""
+    return trained_limit(case.task).horizon
+
+
+WIDE = Assumption[RegressionCase](
+    "horizon above 0.707",
+    "At the balanced trained head the average of exp(s^2) over queries is infinite.",
+    lambda case: Check(horizon(case) ** 2 > 0.5, f"the horizon is {horizon(case):.4g}"),
+)
+NARROW = Assumption[RegressionCase](
+    f"horizon at most {_NARROW:g}",
+    "At the balanced trained head the average of exp(s^2) over queries is finite by a margin.",
+    lambda case: Check(horizon(case) <= _NARROW, f"the horizon is {horizon(case):.4g}"),
+)
+
+REGRESSION_HYPOTHESES = (
+    INDEPENDENT,
+    NOISELESS,
+    SAME_QUERIES,
+    BALANCED,
+    SMALL_START,
+    SEVERAL_LENGTHS,
+    SOME_TOKENS,
+    FIXED_TIME,
+    LONG_TRAINING,
+    WIDE,
+    NARROW,
+)
+"""What is reported of a user's regression task."""

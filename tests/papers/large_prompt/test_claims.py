@@ -1,0 +1,192 @@
+"""What the statements on long prompts say of single heads."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attractor.files import load
+from attractor.papers import Outcome, examine, examine_control, get_claim
+from attractor.papers.check import check_claim
+from attractor.papers.claim import Measurement
+from attractor.papers.data_files import data_sets
+from attractor.papers.large_prompt.claims.concentration import rate
+from attractor.papers.large_prompt.claims.discrete_features import token_values
+from attractor.papers.large_prompt.claims.feature_training import RECORDED, attention_on_own
+from attractor.papers.large_prompt.data import (
+    features,
+    fixed_query,
+    gaussian_case,
+    line,
+    random_features,
+    random_head,
+    without_scores,
+)
+from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
+from attractor.precision import double_precision
+from attractor.prompt.finite_length import averaged_output_error, finite_length_error
+
+
+def found(name, case, seed=0):
+    return examine(get_claim(f"large-prompt/{name}"), case, seed)
+
+
+def test_affine_attention_and_random_signs():
+    case = fixed_query((2.0,))
+    assert found("affine-attention", case).measured.value < 1e-13
+    control = examine_control(get_claim("large-prompt/affine-attention"), case)
+    assert control.measured.value == pytest.approx(2 - np.tanh(2), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_affine_attention_for_random_heads_of_every_rank(seed):
+    for dimension, rank in ((1, 1), (2, 2), (3, 2), (3, 3)):
+        case = random_head(seed + 1, dimension, rank=rank)
+        assert found("affine-attention", case, seed).measured.value < 1e-11
+        assert found("gaussian-outputs", case, seed).measured.value < 1e-9
+
+
+def test_scores_too_wide_for_the_quadrature_are_left_out():
+    wide = found("affine-attention", random_head(0, 2, horizon=100.0))
+    assert wide.outcome in (Outcome.VACUOUS, Outcome.HOLDS) and wide.measured.checked < 8
+
+
+@pytest.mark.parametrize("what", ["output", "value-gradient", "score-gradient"])
+def test_the_printed_bounds_fail_at_one_token(tmp_path, what):
+    claim = get_claim(f"large-prompt/{what}-concentration")
+    result = check_claim(claim, [random_head(0, 2, rank=1, centered=True, horizon=0.3)])
+    assert result.outcome is Outcome.FAILS
+    smallest = result.counterexample
+    assert smallest.case.U.tolist() == [[0.0]] and smallest.case.V.tolist() == [[1.0]]
+    assert smallest.measured.details == {
+        "at length": 1.0, "error": pytest.approx(1.0, rel=1e-6), "bound": 0.0
+    }  # fmt: skip
+    smallest.case.save(tmp_path / "head.npz")
+    (again,) = data_sets(load(tmp_path / "head.npz"), "head.npz")
+    assert examine(claim, again).measured == smallest.measured
+    repaired = examine(get_claim(f"{claim.name}-repaired"), without_scores())
+    assert repaired.outcome is Outcome.HOLDS
+
+
+def test_the_bound_from_two_tokens_on_needs_the_constant_it_has():
+    assert rate(line(1.0)) == pytest.approx(0.8 * (np.sqrt(5) - 1) / 2)
+    measured = get_claim("large-prompt/output-concentration").example()
+    assert measured.shortest_length == 2
+    worst = found("output-concentration", measured).measured
+    assert worst.details["at length"] == 2 and 0.95 < worst.value < 1
+
+
+def test_averages_over_queries_on_a_line():
+    errors = average_errors(line(1.0), 0)
+    exact = averaged_output_error(1.0, LENGTHS)
+    assert errors.output == pytest.approx(exact, rel=2e-5)
+    assert errors.value_gradient == pytest.approx(exact, rel=2e-5)
+    # a prompt of one token has covariance zero, and z^2 has mean one
+    assert errors.score_gradient[0] == pytest.approx(1.0, rel=1e-6)
+
+
+def test_averages_over_queries_in_a_plane_are_over_drawn_ones():
+    case = random_head(0, 2, horizon=0.4, centered=True)
+    queries = case.queries.sample(48, seed=5)
+    each = finite_length_error(case.token_moments[1], case.U, case.V, queries, 100.0)
+    drawn = average_errors(case, 5)
+    for one, average in zip(each, drawn, strict=True):
+        assert average[LENGTHS == 100] == pytest.approx(one.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("deviation", "slope", "limit"),
+    [(0.85, 0.757, 0.778), (1.0, 0.602, 0.618), (2.0, 0.236, 0.207), (2.5, 0.176, 0.140)],
+)
+def test_exponents_of_averaged_errors(deviation, slope, limit):
+    measured = found("averaged-exponent", line(deviation)).measured
+    assert measured.details["exponent"] == pytest.approx(slope, abs=1e-3)
+    assert measured.value == pytest.approx(abs(slope - limit), abs=2e-3)
+
+
+@pytest.mark.parametrize(("horizon", "limit"), [(0.2, 1.0879), (0.3, 1.2255), (0.5, 2.1213)])
+def test_limits_of_averaged_errors(horizon, limit):
+    measured = found("averaged-limit", line(horizon)).measured
+    assert measured.details["L times the error"] / horizon**2 == pytest.approx(limit, abs=1e-4)
+    assert measured.value < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("horizon", "exponent", "reference"), [(1, 0.309, 0.25), (2, 0.1036, 0.1), (3, 0.0505, 0.05)]
+)
+def test_the_reference_of_token_sample_complexity_is_nearly_tight(horizon, exponent, reference):
+    details = found("sample-complexity-exponent", line(float(horizon))).measured.details
+    assert details["in the limit"] == pytest.approx(exponent, abs=1e-4)
+    assert details["reference"] == pytest.approx(reference, abs=1e-12)
+    assert details["at 1e12 tokens"] > details["reference"]
+
+
+def test_many_directions_of_scores_hide_the_exponent_at_every_length_in_use():
+    first, second = averaged_output_error(np.ones(8), [1e11, 1e12])
+    assert np.log10(first / second) == pytest.approx(0.485, abs=1e-3)
+    many = gaussian_case(*[np.eye(8)] * 3, about="eight directions")
+    for name in ("averaged-exponent", "sample-complexity-exponent"):
+        told = found(name, many)
+        assert told.outcome is Outcome.ASSUMPTION_NOT_MET
+        assert told.reason == "scores along few directions: the variance is 8 times the largest"
+    assert found("uniform-rate", many).outcome is Outcome.HOLDS
+
+
+def test_a_narrow_horizon_has_no_exponent_of_its_own():
+    narrow = found("averaged-exponent", line(0.5))
+    assert narrow.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert narrow.reason == "horizon above 0.707: the horizon is 0.5"
+
+
+@pytest.mark.parametrize("name", ["output-rate", "score-gradient-rate", "output-bias"])
+def test_sharp_rates_for_random_heads(name):
+    for seed in (3, 4):
+        assert found(name, random_head(seed, 3, horizon=0.6), seed).measured.value < 1e-4
+
+
+def test_queries_with_wide_scores_are_left_out_of_sharp_rates():
+    wide = fixed_query((3.0,))
+    for name in ("output-rate", "output-bias", "exact-errors"):
+        assert found(name, wide).outcome is Outcome.VACUOUS
+
+
+def test_a_head_without_scores_or_values_is_no_counterexample():
+    for case in (without_scores(), line(1.0).replace(head=without_scores().head)):
+        for name in ("output-rate", "score-gradient-rate", "output-bias", "affine-attention"):
+            assert found(name, case).outcome is not Outcome.FAILS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_discrete_attention_on_random_values(seed):
+    assert found("discrete-attention", random_features(seed + 1), seed).outcome is Outcome.HOLDS
+    assert found("discrete-selection", random_features(seed + 1), seed).outcome is Outcome.HOLDS
+
+
+def test_one_value_leaves_nothing_to_select():
+    case = features(1)
+    assert found("discrete-selection", case).outcome is Outcome.VACUOUS
+    assert isinstance(found("discrete-attention", case).measured, Measurement)
+
+
+def test_training_over_features_is_gradient_descent_on_the_loss():
+    case = features(3, dominant=2)
+    values, frequencies = token_values(case)
+
+    def loss(U):
+        attention = jax.nn.softmax(jnp.log(frequencies) + values @ U.T @ values.T, axis=-1)
+        return frequencies @ ((values - attention @ values) ** 2).sum(-1) / 2
+
+    with double_precision():
+        gradient = jax.jit(jax.grad(loss))
+        U = np.zeros((3, 3))
+        for _ in range(1000):
+            U = U - 0.05 * np.asarray(gradient(U))
+    recorded = attention_on_own(case)
+    logs = np.log(frequencies) + values @ U.T @ values.T
+    attention = np.exp(logs) / np.exp(logs).sum(-1, keepdims=True)
+    at_that_time = [np.interp(1000 * 0.05, RECORDED, row) for row in recorded]
+    assert at_that_time == pytest.approx(np.diag(attention), abs=2e-3)
+
+
+def test_equally_frequent_features_are_learned_together():
+    assert found("frequent-feature-first", features()).outcome is Outcome.ASSUMPTION_NOT_MET

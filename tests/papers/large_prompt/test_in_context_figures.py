@@ -1,0 +1,77 @@
+"""What the figures of in-context regression and of finite prompts are computed with."""
+
+import numpy as np
+import pytest
+
+from attractor.papers import get_figure
+from attractor.papers.drawing import compute
+from attractor.papers.large_prompt.best_softmax import best_softmax
+from attractor.papers.large_prompt.figures.phase_diagram import _averaged_errors
+from attractor.papers.large_prompt.regimes import (
+    TARGET,
+    covariances,
+    infinite_gradient,
+    prompts,
+    random_head,
+    risk_gradient,
+    softmax_mean,
+)
+from attractor.prompt.finite_length import averaged_output_error
+from attractor.prompt.regression import RegressionTask, isotropic_optimum
+
+
+def test_the_head_and_the_covariances_are_scaled_as_said():
+    scores, values = random_head()
+    assert np.linalg.norm(scores, 2) == pytest.approx(0.22)
+    assert np.linalg.norm(values, 2) == pytest.approx(0.75)
+    rotated = covariances()[2]
+    np.testing.assert_allclose(np.linalg.eigvalsh(rotated), np.geomspace(0.25, 2, 4), rtol=1e-12)
+
+
+def test_gradients_from_prompts_agree_with_differences(rng):
+    covariance = covariances()[1]
+    tokens, queries = prompts(rng, (5,), 7, covariance)
+    scores, change = rng.standard_normal((2, 4, 4))
+
+    def risk(scores):
+        mean, _ = softmax_mean(tokens, (queries @ scores.T)[:, None])
+        return np.mean(np.sum((mean[:, 0] - TARGET * queries) ** 2, axis=-1))
+
+    step = 1e-5
+    slope = (risk(scores + step * change) - risk(scores - step * change)) / (2 * step)
+    found = np.sum(risk_gradient(scores, tokens, queries) * change)
+    assert found == pytest.approx(slope, rel=1e-8)
+    both = risk_gradient(np.stack([scores] * 2), np.stack([tokens] * 2), np.stack([queries] * 2))
+    np.testing.assert_allclose(both[1], risk_gradient(scores, tokens, queries), rtol=1e-12)
+
+
+def test_gradients_of_long_prompts_are_those_of_infinite_ones(rng):
+    covariance, scores = covariances()[2], random_head()[0]
+    tokens, queries = prompts(rng, (4000,), 400, covariance)
+    exact = infinite_gradient(scores, covariance)
+    off = np.linalg.norm(risk_gradient(scores, tokens, queries) - exact)
+    assert off < 0.05 * np.linalg.norm(exact)
+
+
+@pytest.mark.slow
+def test_one_table_gives_the_averages_of_many_horizons():
+    lengths = np.array([1.0, 1e4, 1e12])
+    found = _averaged_errors(np.array([0.3, 1.0, 2.5]), lengths)
+    for errors, horizon in zip(found, (0.3, 1.0, 2.5), strict=True):
+        np.testing.assert_allclose(errors, averaged_output_error(horizon, lengths), rtol=1e-5)
+
+
+def test_the_best_head_of_independent_inputs_is_a_multiple_of_the_identity():
+    task = RegressionTask(np.eye(5), label_noise=0.5)
+    found, known = best_softmax(task, 100), isotropic_optimum(5, 100, label_noise=0.5)
+    assert found.risk == pytest.approx(known.risk, rel=1e-6)
+    np.testing.assert_allclose(found.key_query, known.a * np.eye(5), atol=1e-5)
+    assert found.value_label == pytest.approx(known.b, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["trained-models", "phase-diagram", "risk"])
+def test_shows_its_conclusion_at_paper_size(name):
+    figure = get_figure(f"large-prompt/{name}")
+    data, _ = compute(figure, size="paper")
+    assert all(reading.agrees for reading in figure.readings(data))
