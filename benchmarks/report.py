@@ -39,6 +39,7 @@ def main() -> None:
         next_token_training,
         corpus_structure,
         in_context,
+        prompt_error,
         throughput,
         geometries,
         large_problems,
