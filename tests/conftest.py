@@ -23,7 +23,7 @@ import jax  # which reads them
 settings.register_profile(
     "attractor",
     deadline=None,
-    max_examples=25,
+    max_examples=15,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -7,10 +7,20 @@ import pytest
 from attractor.papers import PAPERS, Outcome, all_claims, examine, examine_control
 
 CLAIMS = all_claims()
+LONG = (
+    "max-margin/finite-offset",
+    "max-margin/joint-path",
+    "max-margin/local-path",
+    "transformers-as-svms/only-local-optima-attract",
+)
+"""Claims that take several seconds, and whose paths and runs other tests look at more closely."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
 
 
-@pytest.mark.parametrize("name", CLAIMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in CLAIMS],
+)
 def test_holds_where_it_should_and_its_control_fails(name):
     claim = CLAIMS[name]
     case = claim.example()

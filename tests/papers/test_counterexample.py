@@ -110,6 +110,7 @@ def test_nothing_happens_where_the_claim_holds_or_nothing_can_go():
     assert shrink(CONVERGENCE, smallest) is smallest
 
 
+@pytest.mark.slow
 def test_a_trapped_run_in_a_file(tmp_path):
     case = random_equal_scores(14)
     found = shrink(CONVERGENCE, case, most=25)

@@ -114,6 +114,7 @@ def test_time_is_right_far_past_saturation():
         assert abs(log_time - float(exact)) < 1e-7 * max(1, radius / 20)
 
 
+@pytest.mark.slow
 def test_small_steps_of_gradient_descent_follow_the_flow(rng):
     tokens, head = random_tokens(rng)
     run = gradient_flow(tokens, head, time=20.0, record=[1, 2, 5, 10])
@@ -173,6 +174,7 @@ def test_nothing_leaves_the_span_of_token_differences(rng):
     assert everything.data["conserved_drift"].isnull().all()
 
 
+@pytest.mark.slow
 def test_whichever_of_norm_and_time_comes_first(rng):
     tokens, head = random_tokens(rng)
     start = np.stack([np.zeros((3, 2)), rng.normal(size=(3, 2))])[None].repeat(2, 0)

@@ -5,7 +5,6 @@ import pytest
 
 from attractor.papers import get_figure
 from attractor.papers.drawing import compute
-from attractor.papers.large_prompt.best_softmax import best_softmax
 from attractor.papers.large_prompt.figures.phase_diagram import _averaged_errors
 from attractor.papers.large_prompt.regimes import (
     TARGET,
@@ -17,7 +16,6 @@ from attractor.papers.large_prompt.regimes import (
     softmax_mean,
 )
 from attractor.prompt.finite_length import averaged_output_error
-from attractor.prompt.regression import RegressionTask, isotropic_optimum
 
 
 def test_the_head_and_the_covariances_are_scaled_as_said():
@@ -59,14 +57,6 @@ def test_one_table_gives_the_averages_of_many_horizons():
     found = _averaged_errors(np.array([0.3, 1.0, 2.5]), lengths)
     for errors, horizon in zip(found, (0.3, 1.0, 2.5), strict=True):
         np.testing.assert_allclose(errors, averaged_output_error(horizon, lengths), rtol=1e-5)
-
-
-def test_the_best_head_of_independent_inputs_is_a_multiple_of_the_identity():
-    task = RegressionTask(np.eye(5), label_noise=0.5)
-    found, known = best_softmax(task, 100), isotropic_optimum(5, 100, label_noise=0.5)
-    assert found.risk == pytest.approx(known.risk, rel=1e-6)
-    np.testing.assert_allclose(found.key_query, known.a * np.eye(5), atol=1e-5)
-    assert found.value_label == pytest.approx(known.b, rel=1e-5)
 
 
 @pytest.mark.slow

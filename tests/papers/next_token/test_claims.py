@@ -58,6 +58,7 @@ def test_the_upper_bound_of_logit_gaps_fails_for_orthonormal_embeddings():
     assert below.outcome is Outcome.HOLDS
 
 
+@pytest.mark.slow
 def test_outnumbered_optimal_tokens_lose_attention_at_first():
     claim = get_claim("next-token/optimal-attention-grows")
     name = "optimal token as frequent as any"

@@ -106,6 +106,7 @@ def test_units_of_the_data_do_not_matter(best):
     np.testing.assert_allclose(found.blocks.key_query, 10 * best.blocks.key_query, atol=0.02)
 
 
+@pytest.mark.slow
 def test_queries_in_one_direction():
     found = softmax_optimum(
         RegressionTask(TASK.covariance, np.diag([1.0, 0, 0, 0, 0]), 0.2, 0.1), LENGTH

@@ -28,6 +28,9 @@ RIGHT = {
     "trust ratio": (optax.chain(optax.trace(0.9), optax.scale_by_trust_ratio()), "leaf"),
 }
 
+LIKE_ADAM = ("adamax", "adamw", "amsgrad", "nadam")
+"""Close relatives of one that is tested by default."""
+
 REFUSED = {
     "adam with eps": (optax.adam(0.1), "entry"),
     "adadelta": (optax.adadelta(0.1), "entry"),
@@ -78,7 +81,10 @@ def updates_of(transformation, sequence):
     return found
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LIKE_ADAM else ()) for name in RIGHT],
+)
 def test_it_is_the_transformation_itself_and_goes_on_where_that_ends(name):
     transformation, by = RIGHT[name]
     optimizer = in_moving_gauge(transformation, geometry=None, by=by)

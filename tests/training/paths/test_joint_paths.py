@@ -58,8 +58,8 @@ def lowest_slope(keys, radius, head_radius):
     ("ratio", "published"),
     (
         (lambda R: R / 2, (0.1189, 0.2292)),
-        (lambda R: R, (0.0345, 0.2277)),
-        (lambda R: 10 * R, (0.0, 0.2263)),
+        pytest.param(lambda R: R, (0.0345, 0.2277), marks=pytest.mark.slow),
+        pytest.param(lambda R: 10 * R, (0.0, 0.2263), marks=pytest.mark.slow),
         (np.exp, (0.0, 0.2618)),
     ),
 )

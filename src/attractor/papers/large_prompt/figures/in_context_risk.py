@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to, stacked
-from attractor.papers.large_prompt.best_softmax import best_softmax
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
@@ -20,6 +19,7 @@ from attractor.prompt.regression import (
     linear_attention_optimum,
     ridge_risk,
     small_score_optimum,
+    softmax_optimum,
 )
 from attractor.prompt.regression.runs import OFFICIAL_LENGTHS, OFFICIAL_SEED, official_experiment
 from attractor.training import adam
@@ -66,7 +66,7 @@ def _compute(request: Request) -> xr.Dataset:
         with request.bar(f"best softmax heads, {list(_PATHS)[place]}", len(lengths)) as advance:
             for column, length in enumerate(lengths.tolist()):
                 risks = {
-                    "softmax": best_softmax(task, length).risk,
+                    "softmax": softmax_optimum(task, length).risk,
                     "linear": linear_attention_optimum(task, length).risk,
                     "opposite heads": small_score_optimum(task, length).risk,
                     "ridge": float(ridge_risk(task, length, seed=request.seed).risk),
