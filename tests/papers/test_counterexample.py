@@ -1,6 +1,7 @@
 """Counterexamples made smaller, and kept in files."""
 
 import numpy as np
+import pytest
 
 from attractor.files import load
 from attractor.papers import Case, Measurement, Outcome, examine, get_claim
