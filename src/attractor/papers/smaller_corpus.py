@@ -33,9 +33,9 @@ def smaller_corpus(case: CorpusCase, trial: Trial) -> CorpusCase:
         found = _fewer_words(found, trial)
         found = _fewer_tokens(found, trial)
     if (found.corpus.counts != 1).any():
-        found = _first_that_fails(found, _with(found, found.corpus.tokens, counts=False), trial)
+        found = trial.smaller_of(found, _with(found, found.corpus.tokens, counts=False))
     if found.embeddings is not None:
-        found = _first_that_fails(found, found.replace(embeddings=None), trial)
+        found = trial.smaller_of(found, found.replace(embeddings=None))
     return found
 
 
@@ -63,7 +63,7 @@ def _dropped(case: CorpusCase, pieces: list[list[tuple[int, ...]]], trial: Trial
 def _fewer_words(case: CorpusCase, trial: Trial) -> CorpusCase:
     """The case less every word that can go, one after another."""
     for name in reversed(case.corpus.vocabulary):
-        case = _first_that_fails(case, _without_word(case, name), trial)
+        case = trial.smaller_of(case, _without_word(case, name))
     return case
 
 
@@ -78,10 +78,6 @@ def _without_word(case: CorpusCase, name: str) -> CorpusCase | None:
     tokens[ends] = case.structure.collocation.next_token[word]
     tokens[tokens == word] = -1  # it followed itself
     return _with(case, tokens)
-
-
-def _first_that_fails(case: CorpusCase, candidate: CorpusCase | None, trial: Trial) -> CorpusCase:
-    return candidate if candidate is not None and trial.fails(candidate) else case
 
 
 def _with(case: CorpusCase, tokens: np.ndarray, *, counts: bool = True) -> CorpusCase | None:

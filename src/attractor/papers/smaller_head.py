@@ -52,12 +52,9 @@ def _if_it_fails(
 ) -> HeadCase:
     """The case with a change, or itself where the claim does not fail on that."""
     try:
-        candidate = change(case)
+        return trial.smaller_of(case, change(case))
     except InvalidInputError:  # rounding made a law impossible
         return case
-    if candidate is None or candidate.hash == case.hash or not trial.fails(candidate):
-        return case
-    return candidate
 
 
 def _without_output(case: HeadCase, place: int) -> HeadCase | None:

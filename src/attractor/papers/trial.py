@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import InvalidInputError
+from attractor.papers.assumption import Data
 from attractor.papers.claim import Claim, Outcome
 from attractor.papers.data_set import DataSet
 from attractor.papers.examine import Finding, examine
@@ -49,6 +50,12 @@ class Trial:
             return False
         assert found.measured is not None
         return not found.measured.value < self.beyond  # NaN fails as clearly as anything
+
+    def smaller_of(self, case: Data, candidate: Data | None) -> Data:
+        """The candidate, if it is other data on which the claim still fails; else the case."""
+        if candidate is None or candidate.hash == case.hash or not self.fails(candidate):
+            return case
+        return candidate
 
 
 def half_way(claim: Claim, found: Finding) -> float:

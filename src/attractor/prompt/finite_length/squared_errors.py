@@ -17,6 +17,7 @@ from attractor.prompt.finite_length.functions import (
 )
 from attractor.prompt.head import Head
 from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompt.measures.square_root import square_root
 
 
 class FiniteLengthError(NamedTuple):
@@ -189,6 +190,4 @@ def covariance_factor(covariance: Float[ArrayLike, "d d"], dimension: int) -> np
     Raises:
         InvalidInputError: If the covariance is not that, or not of this dimension.
     """
-    checked = np.asarray(Gaussian(np.zeros(dimension), covariance).covariance)
-    values, vectors = np.linalg.eigh(checked)
-    return vectors * np.sqrt(np.maximum(values, 0))
+    return square_root(np.asarray(Gaussian(np.zeros(dimension), covariance).covariance))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.arrays import checked, checked_dimension, checked_map, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
+from attractor.prompt.measures.square_root import square_root
 
 
 class Gaussian(Measure):
@@ -101,8 +102,7 @@ class Gaussian(Measure):
         return direction @ jnp.asarray(self._covariance)
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count d"]:
-        values, vectors = np.linalg.eigh(as_numpy(self._covariance))
-        factor = vectors * np.sqrt(np.maximum(values, 0))
+        factor = square_root(as_numpy(self._covariance))
         return as_numpy(self._mean) + random.normal(size=(count, self.dimension)) @ factor.T
 
 

@@ -10,9 +10,10 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
+from attractor.prompt.measures.square_root import square_root
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.infinite_risk import infinite_risk
-from attractor.prompt.regression.task import RegressionTask, square_root
+from attractor.prompt.regression.task import RegressionTask
 
 
 class LeadingOrder(NamedTuple):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import numpy as np
-import scipy.integrate
 import xarray as xr
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
 
 from attractor.precision import double_precision
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.infinite_risk import infinite_risk
-from attractor.prompt.regression.models import PARAMETERIZATIONS
+from attractor.prompt.regression.flow import CompiledRisk, follow_risk
+from attractor.prompt.regression.infinite_risk import infinite_risk_of
+from attractor.prompt.regression.models import PARAMETERIZATIONS, Model
+from attractor.prompt.regression.quadratics import Law
 from attractor.prompt.regression.training import initial_parameters
 from attractor.prompt.regression.trajectory import InContextTrajectory
 
@@ -41,32 +42,25 @@ def limit_flow(run: InContextTrajectory) -> xr.Dataset | None:
         start = model.of_blocks(Blocks(*(block[0] for block in run.blocks(0))))
     last = run.steps[-1] * run.time_of_step
     times = np.concatenate([[0.0], np.geomspace(_FIRST * last, last, _TIMES)])
+    flow = follow_risk(_compiled(model).on(Law.of(task)), start, times, _TOLERANCE)
     with double_precision():
-        flat, unravel = ravel_pytree(start)
-
-        def blocks_at(point: Float[Array, "parameter"]) -> Blocks:
-            return model.blocks(unravel(point))
-
-        slope = jax.jit(jax.grad(lambda point: infinite_risk(task, blocks_at(point))))
-        solution = scipy.integrate.solve_ivp(
-            lambda _, point: -np.asarray(slope(point)),
-            (0, last),
-            np.asarray(flat),
-            method="LSODA",
-            t_eval=times,
-            rtol=_TOLERANCE,
-            atol=_TOLERANCE,
-        )
-        points = np.ascontiguousarray(solution.y.T)
-        blocks = jax.tree.map(np.asarray, jax.jit(jax.vmap(blocks_at))(points))
-        risk = jax.jit(jax.vmap(lambda point: infinite_risk(task, blocks_at(point))))(points)
+        blocks = jax.tree.map(np.asarray, jax.vmap(model.blocks)(flow.parameters))
     first = Blocks(*(block[:, 0] for block in blocks))
     return xr.Dataset(
         {
-            "risk": ("time", np.asarray(risk)),
+            "risk": ("time", flow.risk),
             "value_label": ("time", first.value_label),
             "key_query_norm": ("time", np.linalg.norm(first.key_query, axis=(-2, -1))),
             "balance": ("time", first.balance),
         },
-        {"time": solution.t},
+        {"time": flow.times},
+    )
+
+
+@functools.cache
+def _compiled(model: Model) -> CompiledRisk:
+    """The risk in the parameters of a model, compiled once for all tasks."""
+    example = initial_parameters(model, 0)
+    return CompiledRisk.of(
+        lambda parameters, law: infinite_risk_of(law, model.blocks(parameters)), example
     )

@@ -35,9 +35,9 @@ class Model(abc.ABC):
     def blocks(self, parameters: PyTree) -> Blocks:
         """The blocks of parameters, with one axis of heads."""
 
-    @abc.abstractmethod
     def default(self, rng: np.random.Generator) -> dict[str, Float[np.ndarray, "..."]]:
         """Random parameters, as layers of PyTorch start."""
+        return self.of_blocks(_default_blocks(self, rng))
 
     @abc.abstractmethod
     def of_blocks(self, blocks: Blocks) -> dict[str, Float[np.ndarray, "..."]]:
@@ -58,10 +58,6 @@ class KeyQueryAndLabel(Model):
         zeros = jnp.zeros((self.heads, self.dimension))
         return Blocks(parameters["key_query"], zeros, zeros, parameters["value_label"])
 
-    def default(self, rng: np.random.Generator) -> dict[str, Float[np.ndarray, "..."]]:
-        """Random parameters, as layers of PyTorch start."""
-        return self.of_blocks(_default_blocks(self, rng))
-
     def of_blocks(self, blocks: Blocks) -> dict[str, Float[np.ndarray, "..."]]:
         """Parameters with given blocks, one axis of heads in front."""
         return {"key_query": blocks.key_query, "value_label": blocks.value_label}
@@ -74,10 +70,6 @@ class AllBlocks(Model):
     def blocks(self, parameters: PyTree) -> Blocks:
         """The blocks of parameters, with one axis of heads."""
         return Blocks(**parameters)
-
-    def default(self, rng: np.random.Generator) -> dict[str, Float[np.ndarray, "..."]]:
-        """Random parameters, as layers of PyTorch start."""
-        return self.of_blocks(_default_blocks(self, rng))
 
     def of_blocks(self, blocks: Blocks) -> dict[str, Float[np.ndarray, "..."]]:
         """Parameters with given blocks, one axis of heads in front."""

@@ -11,6 +11,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
+from attractor.prompt.measures.square_root import square_root
 from attractor.prompt.regression.covariances import kac_murdock_szego
 
 _OFFICIAL_DIMENSION, _OFFICIAL_CORRELATION, _OFFICIAL_NOISE = 5, 0.5, 0.1
@@ -159,12 +160,6 @@ class RegressionTask:
     def risk_of_zero(self) -> float:
         """Risk of predicting zero, ``weight_variance tr(query_covariance) / 2``."""
         return self.weight_variance * float(np.trace(self.query_covariance)) / 2
-
-
-def square_root(covariance: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
-    """A matrix ``R`` with ``R R^T`` a covariance, which may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.clip(values, 0, None))
 
 
 def _covariance(argument: str, value: ArrayLike) -> np.ndarray:

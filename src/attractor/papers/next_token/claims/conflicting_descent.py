@@ -6,18 +6,16 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.next_token.mechanics import label_mass_tokens
-from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.conflicting_labels import BROKEN, CYCLIC
 from attractor.papers.next_token.conflicting_data import limits, random_labels
+from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
 from attractor.papers.paper import MECHANICS
 from attractor.training import gradient_descent, train
 
 _LEARNING_RATE = 0.5
-_DECADES = (20, 2_000, 20_000)
-"""Steps at which attention is looked at; what the last decade adds is held against the limit."""
 
 
 def _matrices(case: CorpusCase) -> list[Float[np.ndarray, "d d"]]:
@@ -29,33 +27,15 @@ def _matrices(case: CorpusCase) -> list[Float[np.ndarray, "d d"]]:
             tokens,
             head,
             gradient_descent(_LEARNING_RATE),
-            steps=_DECADES[-1],
+            steps=DECADES[-1],
             loss="negative_log",
             initial=np.zeros((tokens.key_dimension, tokens.key_dimension)),
-            record=_DECADES,
+            record=DECADES,
             weights="all",
         )
-        return [run.W(float(step))[0, 0] for step in _DECADES]
+        return [run.W(float(step))[0, 0] for step in DECADES]
 
     return case.once("raw descent", compute)
-
-
-def _last_decade(case: CorpusCase, seed: int) -> Measurement:
-    _, before, after = _matrices(case)
-    solution = limits(case).direction
-    added = (after - before) / np.log(_DECADES[-1] / _DECADES[-2])
-    details = {
-        "norm added per unit of log t, over that of the solution": float(
-            np.linalg.norm(added) / float(solution.value)
-        ),
-        "1 - cos of W itself": float(direction_distance(after, solution.W)),
-    }
-    return Measurement(float(direction_distance(added, solution.W)), 1, details)
-
-
-def _against_beginning(case: CorpusCase, seed: int) -> Measurement:
-    first, before, after = _matrices(case)
-    return Measurement(float(direction_distance(after - before, first)))
 
 
 CONFLICTING_DIRECTION = Claim(
@@ -66,14 +46,14 @@ CONFLICTING_DIRECTION = Claim(
     assumptions=CYCLIC,
     conclusion=Conclusion(
         "1 - cos of the solution and what steps 2,000 to 20,000 add to W",
-        _last_decade,
+        lambda case, seed: last_decade(_matrices(case), limits(case).direction),
         bound=1.5e-2,
         reason="W itself, which is the solution times log t and a part that stays bounded, turns "
         "like 1/log t; what a decade adds is free of the bounded part",
     ),
     control=Conclusion(
         "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
-        _against_beginning,
+        lambda case, seed: against_beginning(_matrices(case)),
         bound=1.5e-2,
         reason="as for the solution",
     ),

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.next_token.linear import LinearTrajectory, finite_part, measure_linear, train_linear
-from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataKind
@@ -18,12 +17,11 @@ from attractor.papers.next_token.claims.linear_decoders import (
     decoder_data,
     decoder_solution,
 )
+from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 from attractor.training import gradient_descent
 
 _LEARNING_RATE = 0.5
-_DECADES = (20, 2_000, 20_000)
-"""Steps at which the decoder is looked at; what the last decade adds is held against the limit."""
 
 
 def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
@@ -32,33 +30,15 @@ def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
         lambda: train_linear(
             decoder_contexts(case, seed),
             gradient_descent(_LEARNING_RATE),
-            steps=_DECADES[-1],
-            record=_DECADES,
+            steps=DECADES[-1],
+            record=DECADES,
             weights="all",
         ),
     )
 
 
 def _decoders(case: CorpusCase, seed: int) -> list[Float[np.ndarray, "V d"]]:
-    return [_run(case, seed).W(float(step))[0, 0] for step in _DECADES]
-
-
-def _last_decade(case: CorpusCase, seed: int) -> Measurement:
-    _, before, after = _decoders(case, seed)
-    solution = decoder_solution(case, seed)
-    added = (after - before) / np.log(_DECADES[-1] / _DECADES[-2])
-    details = {
-        "norm added per unit of log t, over that of W_mm": float(
-            np.linalg.norm(added) / float(solution.value)
-        ),
-        "1 - cos of W itself": float(direction_distance(after, solution.W)),
-    }
-    return Measurement(float(direction_distance(added, solution.W)), 1, details)
-
-
-def _against_beginning(case: CorpusCase, seed: int) -> Measurement:
-    first, before, after = _decoders(case, seed)
-    return Measurement(float(direction_distance(after - before, first)))
+    return [_run(case, seed).W(float(step))[0, 0] for step in DECADES]
 
 
 DESCENT_DIRECTION = Claim(
@@ -69,14 +49,14 @@ DESCENT_DIRECTION = Claim(
     assumptions=ASSUMPTIONS,
     conclusion=Conclusion(
         "1 - cos of W_mm and what steps 2,000 to 20,000 add to W",
-        _last_decade,
+        lambda case, seed: last_decade(_decoders(case, seed), decoder_solution(case, seed)),
         bound=2e-2,
         reason="W itself, which is W_mm log t and a part that stays bounded, turns like 1/log t; "
         "what a decade adds is free of the bounded part",
     ),
     control=Conclusion(
         "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
-        _against_beginning,
+        lambda case, seed: against_beginning(_decoders(case, seed)),
         bound=2e-2,
         reason="as for W_mm",
     ),
