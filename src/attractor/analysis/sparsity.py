@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import ArrayLike, Float
 
 
 def effective_support(
@@ -27,3 +29,23 @@ def effective_support(
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = weights / largest  # squares of tiny weights would vanish
         return np.abs(scaled).sum(-1) ** 2 / (scaled**2).sum(-1)
+
+
+def hoyer_sparsity(entries: ArrayLike) -> float:
+    """How sparse an array is, by Hoyer's measure.
+
+        (sqrt(n) - ||w||_1 / ||w||_2) / (sqrt(n) - 1)
+
+    It is 0 where all entries are equally large and 1 where all but one are zero. The scale of
+    ``w`` does not matter.
+
+    Args:
+        entries: An array of any shape, taken as one list; NaN if it has one entry or all are zero.
+
+    Source: Hoyer, *Non-negative Matrix Factorization with Sparseness Constraints*, 2004.
+    """
+    flat = np.ravel(np.asarray(entries, dtype=np.float64))
+    if flat.size < 2:
+        return math.nan
+    most = math.sqrt(flat.size)
+    return float((most - np.sqrt(effective_support(flat))) / (most - 1))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
@@ -19,10 +22,11 @@ from attractor.papers.large_prompt.regimes import (
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.style import PAGE, SERIES
+from attractor.precision import double_precision
 from attractor.prompt.finite_length import ErrorTable, error_table
 
 _LENGTHS = (16, 64, 256, 1024)
-_STEPS, _BATCH, _RATE, _MEMORY, _SLOW_MEMORY, _SMALL = 220, 24, 0.025, 0.9, 0.999, 1e-8
+_STEPS, _BATCH, _RATE = 220, 24, 0.025
 _QUERIES = 4000
 _LARGEST = 8.0
 _ENDS = (0.2974, 0.00552)
@@ -67,14 +71,14 @@ def _train(
     shape = (len(covariance), request.seeds, DIMENSION, DIMENSION)
     law = np.broadcast_to(covariance[:, None, None], (*shape[:2], _BATCH, DIMENSION, DIMENSION))
     draws = np.random.default_rng([request.seed, 37, length])
-    scores, mean, square = np.zeros((3, *shape))
-    for step in range(1, _STEPS + 1):
-        tokens, queries = prompts(draws, (*shape[:2], _BATCH), length, law)
-        gradient = risk_gradient(scores, tokens, queries)
-        mean = _MEMORY * mean + (1 - _MEMORY) * gradient
-        square = _SLOW_MEMORY * square + (1 - _SLOW_MEMORY) * gradient**2
-        scale = np.sqrt(square / (1 - _SLOW_MEMORY**step)) + _SMALL
-        scores = scores - _RATE * mean / (1 - _MEMORY**step) / scale
+    adam = optax.adam(_RATE)
+    with double_precision():
+        scores = np.zeros(shape)
+        memory, update = adam.init(jnp.asarray(scores)), jax.jit(adam.update)
+        for _ in range(_STEPS):
+            tokens, queries = prompts(draws, (*shape[:2], _BATCH), length, law)
+            step, memory = update(risk_gradient(scores, tokens, queries), memory)
+            scores = scores + np.asarray(step)
     return scores
 
 

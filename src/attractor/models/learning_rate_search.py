@@ -1,0 +1,99 @@
+"""The same search for a learning rate, whatever the optimizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.errors import InvalidInputError
+
+_FEWEST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class LearningRateSearch:
+    """Learning rates that were tried, and how each did.
+
+    Attributes:
+        rates: The rates, increasing.
+        scores: What each reached, larger is better; NaN where training diverged.
+    """
+
+    rates: Float[np.ndarray, "tries"]
+    scores: Float[np.ndarray, "tries"]
+
+    @property
+    def best(self) -> float:
+        """The rate that reached most; of equal ones the smallest.
+
+        Raises:
+            InvalidInputError: If training diverged at every rate.
+        """
+        return float(self.rates[self._place])
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the best rate is the smallest or the largest tried, so that more might be had."""
+        return self._place in (0, len(self.rates) - 1)
+
+    @property
+    def _place(self) -> int:
+        if np.isnan(self.scores).all():
+            raise InvalidInputError(
+                "guess", "training diverged at every rate tried", "Give a smaller one"
+            )
+        return int(np.nanargmax(self.scores))
+
+
+def search_learning_rate(
+    score: Callable[[float], float],
+    guess: float,
+    *,
+    tries: int = 6,
+    factor: float = math.sqrt(10),
+) -> LearningRateSearch:
+    """Searches for a learning rate with a fixed number of tries.
+
+    It tries the guess and the rates on both sides of it. While the best rate is at the edge of
+    those tried, it goes on beyond that edge; else it halves, on a logarithmic scale, the wider of
+    the two gaps beside the best rate.
+
+    Args:
+        score: What a learning rate reaches, such as accuracy on a validation split; NaN if
+            training diverges.
+        guess: Where to begin, positive.
+        tries: How often ``score`` is called, 3 at least.
+        factor: The ratio of neighboring rates at first, above 1.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    if not 0 < guess < math.inf:
+        raise InvalidInputError("guess", f"it is {guess!r}", "Give a positive finite rate")
+    if isinstance(tries, bool) or not isinstance(tries, int) or tries < _FEWEST:
+        raise InvalidInputError("tries", f"it is {tries!r}", f"Give an integer >= {_FEWEST}")
+    if not 1 < factor < math.inf:
+        raise InvalidInputError("factor", f"it is {factor!r}", "Give a number above 1")
+    found = {rate: float(score(rate)) for rate in (guess, guess * factor, guess / factor)}
+    while len(found) < tries:
+        rate = _next(found, factor)
+        found[rate] = float(score(rate))
+    rates = np.array(sorted(found))
+    return LearningRateSearch(rates, np.array([found[rate] for rate in rates]))
+
+
+def _next(found: dict[float, float], factor: float) -> float:
+    rates = sorted(found)
+    scores = [-math.inf if math.isnan(found[rate]) else found[rate] for rate in rates]
+    best = scores.index(max(scores))
+    if best == 0:  # where all diverged, too
+        return rates[0] / factor
+    if best == len(rates) - 1:
+        return rates[-1] * factor
+    below, here, above = rates[best - 1 : best + 2]
+    wider = below if here / below >= above / here else above
+    return math.sqrt(wider * here)
