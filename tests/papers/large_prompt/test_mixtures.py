@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from attractor.papers import Outcome, examine, get_claim
-from attractor.papers.large_prompt.claims.discriminant_saddles import head_risk
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points, variances
 from attractor.papers.large_prompt.discriminant import (
@@ -14,6 +13,7 @@ from attractor.papers.large_prompt.discriminant import (
     classes,
     risk,
 )
+from attractor.papers.large_prompt.discriminant_head import head_risk
 from attractor.papers.large_prompt.mixture_data import clusters, random_mixture, two_classes
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
 from attractor.prompt.head import Head

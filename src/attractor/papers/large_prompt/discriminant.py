@@ -100,7 +100,7 @@ def risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:
     nodes, weights = _plane()
     # Where the point goes in all other directions averages out of the gradient.
     nodes = nodes[:, : directions.shape[1]]
-    moved = nodes @ (factor @ directions).T
+    turned = (factor @ directions).T
     along = nodes @ seen
     value, gradient = 0.0, np.zeros(len(flat))
     for label, mean in ((1.0, of.positive), (-1.0, of.negative)):
@@ -109,11 +109,11 @@ def risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:
         margin = label * (mean @ score.w + along[:, 0] + score.b + score.r * gate)
         slope = -label * expit(-margin) * probability
         moves = score.r * gate * (1 - gate)
-        points = mean + moved
+        gated = slope * moves
+        in_w = slope.sum() * mean + slope @ nodes @ turned
+        in_s = gated.sum() * mean + gated @ nodes @ turned
         value += float(np.logaddexp(0.0, -margin) @ probability)
-        gradient += np.concatenate(
-            [slope @ points, [slope.sum(), slope @ gate], (slope * moves) @ points]
-        )
+        gradient += np.concatenate([in_w, [slope.sum(), slope @ gate], in_s])
     return Risk(value, gradient)
 
 

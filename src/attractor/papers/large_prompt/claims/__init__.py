@@ -9,6 +9,8 @@ ORDER = (
     "mixtures",
     "discriminant",
     "discriminant_saddles",
+    "discriminant_local_flow",
+    "discriminant_krylov_flow",
     "denoising",
     "denoising_gaps",
     "iterated_denoising",

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.optimize
-from jaxtyping import Float
 
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.data_set import DataKind
 from attractor.papers.head_case import HeadCase
-from attractor.papers.large_prompt.discriminant import (
-    Classes,
-    Effective,
-    Risk,
-    bayes_risk,
-    classes,
-    risk,
-)
+from attractor.papers.large_prompt.discriminant import bayes_risk, classes
+from attractor.papers.large_prompt.discriminant_head import head_hessian, head_risk
 from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
 
@@ -25,7 +18,6 @@ _STARTS = 4
 _CRITICAL = 1e-8
 """Gradient below which a point is critical."""
 _EXCESS = 1e-6
-_STEP = 1e-5
 
 
 def _opposite(case: HeadCase) -> Check:
@@ -34,38 +26,10 @@ def _opposite(case: HeadCase) -> Check:
     return Check(size > 1e-6, f"the sum of the means has norm {size:.4g}")
 
 
-_NOT_OPPOSITE = Assumption[HeadCase](
+NOT_OPPOSITE = Assumption[HeadCase](
     "means not opposite", "The means of the classes do not add up to zero.", _opposite
 )
-_ASSUMPTIONS = (*CLASSES, _NOT_OPPOSITE)
-
-
-def head_risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:
-    """The logistic risk in the matrices of a head, and its gradient there.
-
-    With ``U^T = [[U11, u12], .]`` and ``V = (v21, v22)`` the score has ``w = U11 Gamma v21``,
-    ``b = v21^T m_- - v22``, ``r = v21^T (m_+ - m_-) + 2 v22`` and
-    ``s = 2 u12 + U11 (m_+ - m_-)``.
-
-    Args:
-        of: The classes.
-        flat: ``U11``, ``u12``, ``v21`` and ``v22`` in a row.
-    """
-    d = len(of.positive)
-    U11, u12, v21, v22 = np.split(flat, np.cumsum([d * d, d, d]))
-    U11 = U11.reshape(d, d)
-    score = Effective(
-        U11 @ of.covariance @ v21,
-        float(v21 @ of.negative - v22[0]),
-        float(v21 @ of.between + 2 * v22[0]),
-        2 * u12 + U11 @ of.between,
-    )
-    value, gradient = risk(of, score.flat)
-    slope = Effective.of(gradient)
-    in_U11 = np.outer(slope.w, of.covariance @ v21) + np.outer(slope.s, of.between)
-    in_v21 = of.covariance @ U11.T @ slope.w + slope.b * of.negative + slope.r * of.between
-    pieces = [in_U11.ravel(), 2 * slope.s, in_v21, [2 * slope.r - slope.b]]
-    return Risk(value, np.concatenate(pieces))
+_ASSUMPTIONS = (*CLASSES, NOT_OPPOSITE)
 
 
 def _least_curvature(case: HeadCase, seed: int) -> Measurement:
@@ -80,18 +44,11 @@ def _least_curvature(case: HeadCase, seed: int) -> Measurement:
             point = scipy.optimize.root(lambda flat: head_risk(of, flat).gradient, start).x
             value, gradient = head_risk(of, point)
             if np.linalg.norm(gradient) <= _CRITICAL and value > bayes_risk(of) + _EXCESS:
-                curvatures.append(float(np.linalg.eigvalsh(_hessian(of, point))[0]))
+                curvatures.append(float(np.linalg.eigvalsh(head_hessian(of, point))[0]))
         largest = max(curvatures, default=np.nan)
         return Measurement(largest, len(curvatures), {"least curvatures": curvatures})
 
     return case.once(("least curvature", seed), compute)
-
-
-def _hessian(of: Classes, point: Float[np.ndarray, "parameter"]) -> np.ndarray:
-    steps = _STEP * np.eye(len(point))
-    rows = [head_risk(of, point + h).gradient - head_risk(of, point - h).gradient for h in steps]
-    hessian = np.stack(rows) / (2 * _STEP)
-    return (hessian + hessian.T) / 2
 
 
 DISCRIMINANT_SADDLES = Claim(
@@ -116,7 +73,7 @@ DISCRIMINANT_SADDLES = Claim(
     data=lambda seed: [two_classes(), two_classes(wide=True, probability=0.3)],
     broken={
         **broken_mixtures(CLASSES),
-        _NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
+        NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
     },
     note="found as zeros of the gradient from random starts: mostly heads whose score is constant",
     takes=DataKind.HEAD,

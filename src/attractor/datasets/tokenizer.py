@@ -1,0 +1,256 @@
+"""Texts as sequences of word pieces."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int32
+
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.storage import atomic_file
+
+PADDING = "[PAD]"
+LARGEST_FILE = 2**26
+"""Bytes of a tokenizer's file before it is refused; one of 100,000 pieces has some 6 million."""
+_PADDING_NAMES = (PADDING, "<pad>", "<|pad|>")
+CHUNK = 512
+"""Texts given to the library at a time."""
+_INSTALL = "Run `pip install 'attractor[text]'`"
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedTexts:
+    """Texts as numbers of word pieces, cut or padded to one length.
+
+    Attributes:
+        ids: The pieces; those past the end of a text are padding.
+        lengths: How many pieces of each text there are, after the cut.
+        settings: The length, how many texts were cut, and the tokenizer's settings.
+    """
+
+    ids: Int32[np.ndarray, "n length"]
+    lengths: Int32[np.ndarray, "n"]
+    settings: dict[str, Any]
+
+    @property
+    def mask(self) -> Bool[np.ndarray, "n length"]:
+        """True at the pieces of a text, False at padding."""
+        return np.arange(self.ids.shape[1]) < self.lengths[:, None]
+
+
+class TextWords(NamedTuple):
+    """Which word every position of an encoded text belongs to.
+
+    Attributes:
+        words: The words and punctuation marks of the text, as written there.
+        word_of_position: The word of each position, or -1 where there is none: at [CLS] and [SEP].
+        pieces: The piece at each position.
+    """
+
+    words: tuple[str, ...]
+    word_of_position: Int32[np.ndarray, "length"]
+    pieces: tuple[str, ...]
+
+    def sums(self, values: Float[np.ndarray, "*batch length"]) -> Float[np.ndarray, "*batch words"]:
+        """Sums what each position has, such as attention, over the pieces of each word."""
+        belongs = self.word_of_position[:, None] == np.arange(len(self.words))
+        return np.asarray(values) @ belongs.astype(float)
+
+
+class TextTokenizer:
+    """Cuts texts into pieces of words, by a tokenizer of the library tokenizers.
+
+    Attributes:
+        settings: Where the tokenizer is from, and how many pieces it knows.
+        vocabulary: How many pieces it knows.
+        padding: The number of the piece that stands past the end of a text.
+        first: The number of the piece that every text begins with.
+    """
+
+    def __init__(self, text: str, settings: dict[str, Any] | None = None) -> None:
+        """Reads a tokenizer from the JSON text that the library tokenizers writes.
+
+        Raises:
+            InvalidInputError: If the library is not installed, or the tokenizer puts no piece such
+                as [CLS] in front of a text, or has no piece for padding.
+            FileFormatError: If the text is no tokenizer.
+        """
+        library = tokenizers_library()
+        self._tokenizer = _parsed(library, text)
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        numbers = (self._tokenizer.token_to_id(name) for name in _PADDING_NAMES)
+        padding = next((number for number in numbers if number is not None), None)
+        if padding is None:
+            raise InvalidInputError(
+                "tokenizer",
+                f"it has none of the pieces {', '.join(_PADDING_NAMES)}",
+                "Give a tokenizer with a piece for padding, such as that of a BERT model",
+            )
+        self.padding: int = padding
+        self.first = self._first_piece()
+        self.vocabulary: int = self._tokenizer.get_vocab_size()
+        self.settings = (settings or {"source": "JSON text"}) | {"vocabulary": self.vocabulary}
+
+    def _first_piece(self) -> int:
+        begins = [self._pieces([text])[0] for text in ("", "a", "the film")]
+        starts = {begin.ids[0] for begin in begins if begin.ids and begin.special_tokens_mask[0]}
+        if len(starts) != 1 or not all(begin.ids for begin in begins):
+            raise InvalidInputError(
+                "tokenizer",
+                "it puts no piece such as [CLS] in front of every text",
+                "Give a tokenizer whose post_processor does, such as that of a BERT model",
+            )
+        return starts.pop()
+
+    def encode(self, texts: Sequence[str], length: int) -> EncodedTexts:
+        """Encodes texts, each cut hard at ``length``: [CLS] stays, and a cut drops [SEP].
+
+        Texts are encoded a few hundred at a time, so that little more than the result is held.
+
+        Args:
+            texts: The texts.
+            length: Pieces of each, [CLS] included.
+
+        Raises:
+            InvalidInputError: If the length is no positive integer, or an entry is no text.
+        """
+        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
+            raise InvalidInputError("length", f"got {length!r}", "Give a number of pieces >= 1")
+        check_texts(texts)
+        ids = np.full((len(texts), length), self.padding, np.int32)
+        lengths = np.zeros(len(texts), np.int32)
+        cut = 0
+        for begin in range(0, len(texts), CHUNK):
+            chunk = list(texts[begin : begin + CHUNK])
+            for row, encoding in enumerate(self._pieces(chunk), begin):
+                pieces = encoding.ids
+                lengths[row] = min(len(pieces), length)
+                ids[row, : lengths[row]] = pieces[:length]
+                cut += len(pieces) > length
+        settings = {"length": int(length), "texts_cut": cut, "tokenizer": dict(self.settings)}
+        return EncodedTexts(ids, lengths, settings)
+
+    def words(self, text: str, length: int | None = None) -> TextWords:
+        """Says which word each position of a text belongs to, as ``encode`` cuts it.
+
+        Args:
+            text: The text.
+            length: As for ``encode``; None for no cut.
+        """
+        check_texts([text])
+        encoding = self._pieces([text], places=True)[0]
+        spans: dict[int, tuple[int, int]] = {}
+        for word, (begin, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
+            if word is not None:
+                first, last = spans.get(word, (begin, end))
+                spans[word] = (min(first, begin), max(last, end))
+        positions = encoding.word_ids[:length]
+        number: dict[int | None, int] = {None: -1}
+        for word in positions:
+            number.setdefault(word, len(number) - 1)
+        return TextWords(
+            tuple(text[slice(*spans[word])].strip() for word in number if word is not None),
+            np.array([number[word] for word in positions], np.int32),
+            tuple(encoding.tokens[:length]),
+        )
+
+    def _pieces(self, texts: list[str], *, places: bool = False) -> list[Any]:
+        """The library's encodings of texts; without places of words they come faster."""
+        tokenizer = self._tokenizer
+        try:
+            return (tokenizer.encode_batch if places else tokenizer.encode_batch_fast)(texts)
+        except BaseException as error:
+            if not _is_of_library(error):
+                raise
+            raise InvalidInputError(
+                "tokenizer",
+                f"it cannot encode these texts ({error})",
+                "Give one with a piece for what it does not know, and texts in Unicode",
+            ) from None
+
+    def piece(self, number: int) -> str | None:
+        """The piece with a number; None if there is none."""
+        return self._tokenizer.id_to_token(number)
+
+    def number(self, piece: str) -> int | None:
+        """The number of a piece; None if there is none."""
+        return self._tokenizer.token_to_id(piece)
+
+    def to_json(self) -> str:
+        """The tokenizer as JSON text, to keep with results; the class reads it again."""
+        return self._tokenizer.to_str()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the tokenizer's JSON text to a file, whole or not at all."""
+        with atomic_file(path) as temporary:
+            temporary.write_text(self.to_json(), encoding="utf-8")
+
+
+def load_tokenizer(path: str | os.PathLike[str]) -> TextTokenizer:
+    """Reads a ``tokenizer.json``, one's own or that of a published model.
+
+    Raises:
+        InvalidInputError: If there is no such file, or the tokenizer cannot be used here.
+        FileFormatError: If the file is too large or no tokenizer.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInputError("path", f"there is no file {file}", "Give a tokenizer.json")
+    with file.open("rb") as stream:
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise FileFormatError(f"{file} has more than {LARGEST_FILE:,} bytes: no tokenizer.json.")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{file} is not UTF-8, so it is no tokenizer.json.") from None
+    return TextTokenizer(text, {"source": str(path)})
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuses anything but a sequence of texts."""
+    if isinstance(texts, str):
+        raise InvalidInputError("texts", "it is a single text", "Give a list of texts")
+    wrong = next((place for place, text in enumerate(texts) if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise InvalidInputError(
+            "texts", f"entry {wrong} is of type {type(texts[wrong]).__name__}", "Give texts only"
+        )
+
+
+def _parsed(library: Any, text: str) -> Any:
+    try:
+        parsed = json.loads(text)
+        if not isinstance(parsed, dict) or not {"model", "added_tokens"} <= set(parsed):
+            raise ValueError("it has no model and added_tokens")
+        return library.Tokenizer.from_str(text)
+    except BaseException as error:
+        if not _is_of_library(error):
+            raise
+        raise FileFormatError(
+            f"The text is no tokenizer of the library tokenizers ({error}). "
+            "Give the tokenizer.json that its method save writes."
+        ) from None
+
+
+def _is_of_library(error: BaseException) -> bool:
+    """Whether the library tokenizers raises this: plain Exception, or a panic of its Rust code."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def tokenizers_library() -> Any:
+    """The library tokenizers, loaded when it is needed."""
+    try:
+        import tokenizers
+    except ImportError:
+        raise InvalidInputError(
+            "tokenizer", "the package tokenizers is not installed", _INSTALL
+        ) from None
+    return tokenizers

@@ -1,0 +1,147 @@
+"""How fast gradient flow tells two classes apart, once it is near: exponentially, with a gate."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import expit
+
+from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.data_set import DataKind
+from attractor.papers.head_case import HeadCase
+from attractor.papers.large_prompt.claims.discriminant_saddles import NOT_OPPOSITE
+from attractor.papers.large_prompt.discriminant import (
+    Classes,
+    bayes_risk,
+    classes,
+)
+from attractor.papers.large_prompt.discriminant_head import (
+    Matrices,
+    head_flow,
+    head_hessian,
+    head_risk,
+)
+from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
+from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+_STARTS = 2
+_OFF = 0.1
+"""How far from Bayes parameters a flow starts."""
+_GATE = 2.0
+"""The size of ``s`` where ``r = 0``."""
+_CONSTANT_GATE = 3.0
+"""The size of ``r`` where ``s = 0``."""
+_LEAST_CURVATURE = 1e-6
+"""Least curvature that differences resolve and flows are followed for."""
+_LEAST_VALUES = 1e-6
+_DECAYS = 10.0
+_RECORDS = 30
+_LEAST_EXCESS = 1e-12
+"""Excess risk below which rounding hides it."""
+_ASSUMPTIONS = (*CLASSES, NOT_OPPOSITE)
+
+
+def _bayes_matrices(
+    of: Classes, draws: np.random.Generator, *, gate: bool
+) -> Float[np.ndarray, "parameter"] | None:
+    """Random matrices of a head that is Bayes, or None where ``b`` and ``r`` leave no ``v21``.
+
+    Args:
+        of: The classes.
+        draws: What they are drawn from.
+        gate: Whether ``r = 0`` and ``s`` is not, or ``s = 0`` and ``r`` is not.
+    """
+    (w, b), d = of.bayes, len(of.positive)
+    direction = draws.standard_normal(d)
+    s = _GATE * direction / np.linalg.norm(direction) * gate
+    r = _CONSTANT_GATE * (not gate)
+    b -= r * expit(of.log_odds) * (not gate)
+    # v21^T (m_+ + m_-) = 2 b + r is what b and r leave to v21.
+    total = of.positive + of.negative
+    v21 = draws.standard_normal(d)
+    v21 += total * (2 * b + r - v21 @ total) / (total @ total)
+    if np.linalg.norm(v21) < _LEAST_VALUES:
+        return None
+    turned = of.covariance @ v21
+    U11 = draws.standard_normal((d, d))
+    U11 += np.outer(w - U11 @ turned, turned) / (turned @ turned)
+    u12 = (s - U11 @ of.between) / 2
+    return Matrices(U11, u12, v21, float(r - v21 @ of.between) / 2).flat
+
+
+def _least_rate(case: HeadCase, seed: int, *, gate: bool) -> Measurement:
+    """The least rate at which the excess risk falls, over twice the least curvature.
+
+    Along gradient flow ``-d log(R - R*) / dt = ||grad R||^2 / (R - R*)``, at least twice the least
+    positive eigenvalue of the Hessian near minimizers whose other directions are minimizers too.
+    """
+
+    def compute() -> Measurement:
+        of = classes(case)
+        draws = np.random.default_rng([seed, 47])
+        found = [_rate_near(of, draws, gate=gate) for _ in range(_STARTS)]
+        rates, curvatures = np.transpose([one for one in found if one] or np.empty((0, 2)))
+        details = {"relative rates": rates.tolist(), "least curvatures": curvatures.tolist()}
+        return Measurement(min(rates, default=np.nan), len(rates), details)
+
+    return case.once(("least rate", seed, gate), compute)
+
+
+def _rate_near(
+    of: Classes, draws: np.random.Generator, *, gate: bool
+) -> tuple[float, float] | None:
+    """The relative rate of one flow and the least curvature, or None where too flat to be seen."""
+    center = _bayes_matrices(of, draws, gate=gate)
+    if center is None:
+        return None
+    # The risk does not change along s where r = 0, nor along b with r as well where s = 0.
+    curved = len(of.positive) + 1 + gate
+    curvature = float(np.linalg.eigvalsh(head_hessian(of, center))[-curved])
+    if curvature < _LEAST_CURVATURE:
+        return None
+    step = draws.standard_normal(len(center))
+    start = center + _OFF * step / np.linalg.norm(step)
+    times = np.linspace(0, _DECAYS / curvature, _RECORDS)
+    path = [head_risk(of, flat) for flat in head_flow(of, start, times, tolerance=1e-6)]
+    excess = np.array([risk.value for risk in path]) - bayes_risk(of)
+    squares = np.array([np.sum(risk.gradient**2) for risk in path])
+    seen = excess > _LEAST_EXCESS
+    if not seen.any():
+        return None
+    return float(np.min(squares[seen] / excess[seen])) / (2 * curvature), curvature
+
+
+DISCRIMINANT_LOCAL_CONVERGENCE = Claim(
+    name="large-prompt/discriminant-local-convergence",
+    paper=GAUSSIAN_MIXTURES,
+    statement="local exponential convergence of gradient flow of the logistic risk",
+    summary="near Bayes parameters with r = 0 and s != 0 gradient flow converges exponentially",
+    assumptions=_ASSUMPTIONS,
+    conclusion=Conclusion(
+        "least rate of log(R - R*) along flows from near r = 0, over twice the least positive "
+        "eigenvalue of the Hessian there",
+        lambda case, seed: _least_rate(case, seed, gate=True),
+        bound=0.5,
+        sense=">=",
+        reason="a start 0.1 away has curvatures of its own; without exponential convergence 0",
+    ),
+    control=Conclusion(
+        "the same from near s = 0 with r != 0, where the risk grows as s to the fourth or slower",
+        lambda case, seed: _least_rate(case, seed, gate=False),
+        bound=0.5,
+        sense=">=",
+        reason="as near r = 0",
+    ),
+    data=lambda seed: [
+        two_classes(),
+        two_classes(wide=True, probability=0.3),
+        two_classes((1.0, 0.5), (-0.5, 1.0), 0.5, wide=True),
+    ],
+    broken={
+        **broken_mixtures(CLASSES),
+        NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
+    },
+    note="the flow is that of the matrices of a head; the least rate is that of the Hessian, which "
+    "vanishes only along minimizers where r = 0, and along more than those where s = 0",
+    takes=DataKind.HEAD,
+)
