@@ -45,7 +45,7 @@ class TiedTokensWarning(AttractorWarning):
 
 
 class PrecisionWarning(AttractorWarning):
-    """A computation was asked to run in less than double precision."""
+    """Floating point is too narrow: less than double was asked for, or it cannot follow the steps."""
 
 
 class Status(enum.Enum):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
 from attractor.errors import InvalidInputError
+from attractor.geometry.exponent import checked_exponent
 
 
 def check_learning_rate(learning_rate: float) -> float:
@@ -16,6 +21,50 @@ def check_learning_rate(learning_rate: float) -> float:
             "learning_rate", f"{learning_rate!r} is not a positive number", "Give one, such as 0.1"
         )
     return value
+
+
+def check_rate_or_schedule(learning_rate: Any) -> Any:
+    """Checks that a learning rate is a positive finite number, or a function that gives one.
+
+    A traced number, as ``optax.inject_hyperparams`` and ``jax.vmap`` give it, is taken as it is.
+    """
+    if isinstance(learning_rate, Tracer):
+        return learning_rate
+    if not callable(learning_rate):
+        return check_learning_rate(learning_rate)
+    found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
+    if getattr(found, "shape", None) != ():
+        raise InvalidInputError(
+            "learning_rate",
+            f"the schedule {learning_rate!r} gives {found}",
+            "Give a function from the number of a step to one number",
+        )
+    return learning_rate
+
+
+def check_mirror_exponent(p: Any, argument: str = "p") -> float:
+    """Checks that the exponent of a mirror map is a plain number above 1."""
+    check_not_traced(argument, p)
+    try:
+        value = checked_exponent(p)
+    except InvalidInputError:
+        value = math.nan
+    if not 1 < value < math.inf:
+        raise InvalidInputError(
+            argument, f"{p!r} is not a number above 1", "Give one, such as 1.5; not infinity"
+        )
+    return value
+
+
+def check_not_traced(argument: str, value: Any) -> None:
+    """Checks that a setting on which the program depends is known before it is compiled."""
+    if isinstance(value, jax.Array):
+        raise InvalidInputError(
+            argument,
+            "it is an array of JAX, and what is compiled depends on its value",
+            "Give a plain number; of optax.inject_hyperparams, ask for the learning rate alone: "
+            "inject_hyperparams(lambda learning_rate: mirror_descent(learning_rate, p=1.1))",
+        )
 
 
 def check_weight_decay(weight_decay: float) -> float:

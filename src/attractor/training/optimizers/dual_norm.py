@@ -30,6 +30,8 @@ def unit_in_dual_norm(gradient: PyTree, geometries: PyTree, per_factor: bool) ->
             geometries,
             gradient,
         )
+    if not jax.tree.leaves(gradient):
+        return gradient
     geometry = _only(geometries)
     return unit(gradient, _power_sum(geometry), geometry.q)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from attractor.attention.scaled import Scaled, common_log_scale, relative
 
 def as_matrix(leaf: Float[Array, "..."]) -> Float[Array, "d e"]:
     """A leaf as one matrix: a vector is a column, and axes beyond the second count as columns."""
-    return leaf.reshape(leaf.shape[0] if leaf.ndim else 1, -1)
+    return leaf.reshape(leaf.shape[0] if leaf.ndim else 1, math.prod(leaf.shape[1:]))
 
 
 def on_matrices(function: Callable[[Array], Array], *trees: PyTree) -> PyTree:
@@ -117,4 +118,4 @@ def _reduced(
 
 
 def _largest(leaves: list[Array]) -> Float[Array, ""]:
-    return jnp.stack([jnp.abs(leaf).max() for leaf in leaves]).max()
+    return jnp.stack([jnp.abs(leaf).max(initial=0) for leaf in leaves]).max(initial=0)

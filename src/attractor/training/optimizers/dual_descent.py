@@ -1,0 +1,215 @@
+"""The steps of mirror descent, taken by the mirror image of the parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, PyTree
+
+from attractor.attention.scaled import Scaled
+from attractor.errors import InvalidInputError
+from attractor.geometry import Lp, Schatten
+from attractor.training.optimizers.checks import check_mirror_exponent
+from attractor.training.optimizers.dual_norm import (
+    log_dual_norm,
+    unit_in_dual_norm,
+    unit_with_eps,
+)
+from attractor.training.optimizers.gradient_descent import time_of_unit_step
+from attractor.training.optimizers.leaves import as_scaled, on_matrices
+from attractor.training.optimizers.mirror_precision import warn_of_lost_precision
+
+Exponents = float | Callable[[str], float]
+LearningRate = float | Float[Array, ""] | optax.Schedule
+
+
+class MirrorDescentState(NamedTuple):
+    """What mirror descent remembers.
+
+    Attributes:
+        dual: The mirror image ``Y`` of the parameters, in single precision at least.
+        moved: What has ever taken a step: entries, or whole matrices where singular values are
+            what is mapped. The rest keeps its first value, whose image may not be a float.
+        momentum: The memory ``M`` of gradients, in the precision of ``Y``; None without momentum.
+        step: The number of steps taken, which a schedule is asked with; None where the learning
+            rate is a number.
+    """
+
+    dual: PyTree[Float[Array, "..."]]
+    moved: PyTree
+    momentum: PyTree | None = None
+    step: Int[Array, ""] | None = None
+
+
+class DualDescent(NamedTuple):
+    """The functions that make mirror descent an optimizer.
+
+    Attributes:
+        family: What the mirror map acts on: entries, or singular values.
+        learning_rate: A number, perhaps a traced one, or a function of the number of the step.
+        p: The exponent, or a function from the path of an array to its exponent.
+        normalize: Whether gradients are divided by their dual norms.
+        per_factor: Whether each array is divided by the norm of its own.
+        eps: What is added to the dual norm that divides.
+        momentum: What remains of the memory of gradients after a step.
+        dual_weight_decay: Multiple of ``Y`` that is added to the memory.
+    """
+
+    family: type[Lp] | type[Schatten]
+    learning_rate: LearningRate
+    p: Exponents
+    normalize: bool
+    per_factor: bool
+    eps: float
+    momentum: float
+    dual_weight_decay: float
+
+    def init(self, params: PyTree) -> MirrorDescentState:
+        """The mirror image of the parameters; nothing has moved.
+
+        Warns where the floating point of the parameters cannot follow such steps.
+        """
+        shape = () if self.family is Schatten else None
+        kinds = self.geometries(params)
+        dual = jax.tree.map(_image, kinds, params)
+        warn_of_lost_precision(kinds, params, dual, *self._step_lengths())
+        return MirrorDescentState(
+            dual,
+            jax.tree.map(lambda leaf: jnp.zeros_like(leaf, bool, shape=shape), params),
+            jax.tree.map(jnp.zeros_like, dual) if self.momentum else None,
+            jnp.zeros((), jnp.int32) if callable(self.learning_rate) else None,
+        )
+
+    def update(
+        self,
+        updates: PyTree,
+        state: MirrorDescentState,
+        params: PyTree | None = None,
+        **further: Any,
+    ) -> tuple[PyTree, MirrorDescentState]:
+        """What takes the parameters to the weights of the next mirror image, and that image."""
+        if params is None:
+            raise InvalidInputError(
+                "params", "mirror descent needs them", "Call update(gradient, state, params)"
+            )
+        kinds = self.geometries(updates)
+        rise = self._slopes(updates, state.dual, kinds)
+        memory, number = None, None
+        if state.momentum is not None:
+            memory = jax.tree.map(lambda G, M: G + self.momentum * M, rise, state.momentum)
+            rise = memory
+        if self.dual_weight_decay:
+            rise = jax.tree.map(lambda M, Y: M + self.dual_weight_decay * Y, rise, state.dual)
+        if state.step is not None:
+            number = jnp.asarray(optax.safe_increment(state.step))
+        steps = jax.tree.map(lambda leaf: -self._rate(state.step, leaf.dtype) * leaf, rise)
+        dual = jax.tree.map(jnp.add, state.dual, steps)
+        moved = jax.tree.map(_has_moved, state.moved, steps)
+        differences = jax.tree.map(_difference, kinds, dual, moved, steps, params)
+        return differences, MirrorDescentState(dual, moved, memory, number)
+
+    def retract(self, parameters: PyTree, memory: MirrorDescentState) -> PyTree:
+        """The parameters that belong to the mirror image."""
+        kinds = self.geometries(parameters)
+        return jax.tree.map(_weights, kinds, memory.dual, memory.moved, parameters)
+
+    def log_time_step(self, gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
+        """The logarithm of the time that a step takes without normalization, of plain descent."""
+        rate = self.learning_rate
+        if not isinstance(rate, float):
+            return jnp.asarray(jnp.nan)
+        if not self.normalize:
+            return jnp.asarray(math.log(rate))
+        if self.per_factor and len(jax.tree.leaves(gradient)) > 1:
+            return jnp.asarray(jnp.nan)
+        size = log_dual_norm(gradient, self.geometries(gradient))
+        if self.eps:
+            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, math.log(self.eps)))
+        return time_of_unit_step(rate, size)
+
+    def geometries(self, tree: PyTree) -> PyTree:
+        """The geometry of every array."""
+
+        def of_path(path: Any, leaf: Any) -> Lp | Schatten:
+            if not callable(self.p):
+                return self.family(self.p)
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            return self.family(check_mirror_exponent(self.p(name), f"p({name!r})"))
+
+        return jax.tree_util.tree_map_with_path(of_path, tree)
+
+    def _step_lengths(self) -> tuple[float, float]:
+        """What the dual norm of the first step of an array is at least, and any is at most."""
+        if not (isinstance(self.learning_rate, float) and self.normalize):
+            return 0.0, math.inf
+        shortest = 0.0 if self.eps or not self.per_factor else self.learning_rate
+        longest = self.learning_rate / (1 - self.momentum)
+        return shortest, math.inf if self.dual_weight_decay else longest
+
+    def _slopes(self, updates: PyTree, dual: PyTree, kinds: PyTree) -> PyTree:
+        """Gradients in the precision of the dual variables, normalized if they are to be."""
+        if self.eps:
+            scaled = jax.tree.map(
+                lambda leaf, Y: Scaled(leaf.mantissa.astype(Y.dtype), leaf.log_scale),
+                as_scaled(updates),
+                dual,
+            )
+            return unit_with_eps(scaled, kinds, self.per_factor, math.log(self.eps))
+        wide = jax.tree.map(lambda leaf, Y: leaf.astype(Y.dtype), updates, dual)
+        return unit_in_dual_norm(wide, kinds, self.per_factor) if self.normalize else wide
+
+    def _rate(self, step: Any, dtype: Any) -> Any:
+        """The learning rate of this step; a plain number leaves the precision to the array."""
+        if isinstance(self.learning_rate, float):
+            return self.learning_rate
+        if isinstance(self.learning_rate, Callable):
+            return jnp.asarray(self.learning_rate(step), dtype)
+        return jnp.asarray(self.learning_rate, dtype)
+
+
+def _image(geometry: Lp | Schatten, leaf: Array | np.ndarray) -> Float[Array, "..."]:
+    """The mirror image of an array, in single precision at least."""
+    dtype = jnp.result_type(leaf)
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise InvalidInputError(
+            "params",
+            f"mirror descent moves real numbers, not {dtype}",
+            "Leave such arrays out, with equinox.partition or optax.masked",
+        )
+    master = jnp.asarray(leaf, jnp.promote_types(dtype, jnp.float32))
+    return on_matrices(geometry.mirror_map, master)
+
+
+def _has_moved(before: Array, step: Array) -> Array:
+    return before | (step != 0 if before.ndim else (step != 0).any())
+
+
+def _difference(
+    geometry: Lp | Schatten,
+    Y: Float[Array, "..."],
+    moved: Array,
+    step: Float[Array, "..."],
+    leaf: Float[Array, "..."],
+) -> Float[Array, "..."]:
+    """What is to be added to an array of parameters, in the precision of ``Y``.
+
+    It leads to the weights as their own precision holds them: the sum of half-precision weights
+    and a single-precision difference to another half-precision number is exact.
+    """
+    if geometry.p == 2 and Y.dtype == leaf.dtype:
+        return step
+    return _weights(geometry, Y, moved, leaf).astype(Y.dtype) - leaf.astype(Y.dtype)
+
+
+def _weights(
+    geometry: Lp | Schatten, Y: Float[Array, "..."], moved: Array, start: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """The parameters that belong to a mirror image, in the precision of those it started from."""
+    weights = on_matrices(geometry.inverse_mirror_map, Y)
+    return jnp.where(moved, weights, start.astype(Y.dtype)).astype(start.dtype)
