@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-slow lint benchmark constraints clean
+.PHONY: demo test test-slow test-torch lint benchmark constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
@@ -15,6 +15,9 @@ test: $(VENV)/installed  ## run the whole test suite
 
 test-slow: $(VENV)/installed  ## run the paper-size tests
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -m slow
+
+test-torch: $(VENV)/installed-torch  ## run the tests that need PyTorch
+	$(BIN)/python -m pytest tests/torch tests/monitor
 
 lint: $(VENV)/installed-dev  ## formatting, style, types
 	$(BIN)/ruff format --check .

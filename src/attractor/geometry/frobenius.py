@@ -49,7 +49,7 @@ class Frobenius(Geometry):
         xp = G.__array_namespace__()
         shrunk = G / _scale(xp, G)
         norm = xp.sqrt(xp.sum(shrunk**2, axis=(-2, -1), keepdims=True))
-        return shrunk / xp.where(norm > 0, norm, xp.ones_like(norm))
+        return shrunk / xp.where(norm != 0, norm, xp.ones_like(norm))
 
     def dual_norm_constant(self, rows: int, columns: int) -> float:
         """One, for any shape."""

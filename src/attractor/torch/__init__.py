@@ -1,6 +1,11 @@
-"""PyTorch optimizers on exact gradients. Importing this module imports PyTorch."""
+"""PyTorch optimizers: ours to drop in, and any on exact gradients.
 
+Importing this module imports PyTorch.
+"""
+
+from attractor.torch.mirror_descent import MirrorDescent
 from attractor.torch.optimizer import TorchOptimizer
+from attractor.torch.steepest_descent import SteepestDescent
 from attractor.torch.train import train_with_torch
 
-__all__ = ["TorchOptimizer", "train_with_torch"]
+__all__ = ["MirrorDescent", "SteepestDescent", "TorchOptimizer", "train_with_torch"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, PrecisionWarning
 from attractor.geometry import Geometry
 
 DIRECTION = "directions of the gradient, exact at every magnitude"
@@ -55,7 +56,10 @@ class TorchOptimizer:
             InvalidInputError: If it raises, or returns something else.
         """
         try:
-            steps = [_steps(factory, factor) for factor in _FACTORS]
+            with warnings.catch_warnings():
+                # Gradients of other magnitudes are nothing that anybody means to train with.
+                warnings.simplefilter("ignore", PrecisionWarning)
+                steps = [_steps(factory, factor) for factor in _FACTORS]
             made = factory([torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))])
         except Exception as error:  # a user's factory can raise anything
             raise InvalidInputError(

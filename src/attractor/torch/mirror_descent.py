@@ -1,0 +1,182 @@
+"""Mirror descent as a PyTorch optimizer to drop in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attractor.errors import InvalidInputError, PrecisionWarning
+from attractor.geometry.exponent import checked_exponent
+from attractor.geometry.precision_limits import mirror_limits
+from attractor.torch.chunked_step import ChunkedStep
+from attractor.torch.mirror_step import mirror_step, plain_step, unit_in_dual_norm
+from attractor.torch.signed_powers import signed_powers
+from attractor.torch.wide_state import WideStateOptimizer, wide_type
+
+DUAL = "dual"
+
+
+class MirrorDescent(WideStateOptimizer):
+    """Mirror descent with the potential ``sum |W_ij|^p / p``, tensor by tensor.
+
+    With the gradient ``G`` of a tensor of weights ``W``, a step is::
+
+        G <- G / ||G||_q                          if normalize, with q = p / (p - 1)
+        M <- momentum M + G
+        Y <- (1 - lr weight_decay) Y - lr M
+        W  = sign(Y) |Y|^(1 / (p - 1))
+
+    ``Y`` starts at ``sign(W) |W|^(p - 1)`` and is the state, in single precision at least: near
+    p = 1 most of its values stand for weights too small to store, and a weight that starts at
+    zero would never leave it. Weight decay shrinks ``Y``, which is the gradient of
+    ``weight_decay sum |W_ij|^p / p``. With p = 2 and without weight decay this is
+    ``torch.optim.SGD`` to the last bit, and needs no ``Y`` but for half-precision weights.
+
+    Weights are read at every step as by any other optimizer. Where one is no longer what its ``Y``
+    stands for, because somebody has clamped it, averaged it or loaded another, its ``Y`` is taken
+    from it anew; where ``Y`` does not move, the weight keeps its value to the last bit. A NaN in a
+    gradient makes its weight NaN, and with ``normalize`` the whole tensor.
+
+    Every setting is read at every step, and parameter groups may have their own. The first step
+    warns, once, if steps of this length cannot be followed in this precision.
+
+    Source: l_p-AttGD of *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), which has
+    neither momentum nor weight decay.
+    """
+
+    _warned = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        p: float = 1.1,
+        normalize: bool = False,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        foreach: bool | None = None,
+    ) -> None:
+        """Takes parameters, or groups of them with settings of their own.
+
+        Args:
+            params: Tensors, pairs of names and tensors, or dictionaries, as for any optimizer of
+                PyTorch.
+            lr: The length of a step in ``Y``, zero or more; may be a tensor.
+            p: The exponent, more than 1 and finite.
+            normalize: Whether the gradient of every tensor is divided by its dual norm.
+            momentum: What remains of the momentum after a step, in [0, 1).
+            weight_decay: By how much ``Y`` shrinks in a step, relative to the learning rate.
+            foreach: Whether to work on all tensors of a group at once, which saves launches on
+                accelerators; one after the other saves memory traffic on processors. None chooses.
+                Both give the same but for the rounding of powers.
+
+        Raises:
+            InvalidInputError: If a setting is out of its range, or a parameter is complex or
+                sparse.
+        """
+        defaults = {
+            "lr": lr,
+            "p": p,
+            "normalize": normalize,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+        }
+        super().__init__(params, defaults)
+
+    def _check_settings(self, group: dict[str, Any]) -> None:
+        super()._check_settings(group)
+        try:
+            p = checked_exponent(group["p"])
+        except InvalidInputError:
+            p = math.nan
+        if not 1 < p < math.inf:
+            raise InvalidInputError(
+                "p", f"{group['p']!r} is not a finite number above 1", "Give one, such as 1.1"
+            )
+        if not isinstance(group["normalize"], bool):
+            raise InvalidInputError(
+                "normalize", f"{group['normalize']!r} is neither True nor False", "Give one of them"
+            )
+        if group["foreach"] not in (None, True, False):
+            raise InvalidInputError(
+                "foreach", f"{group['foreach']!r} is not known", "Give True, False or None"
+            )
+
+    def _step(self, group: dict[str, Any], weights: list[Tensor], gradients: list[Tensor]) -> None:
+        p, rate = group["p"], group["lr"]
+        if isinstance(rate, Tensor) and rate.device.type == "cpu" and not _compiling():
+            rate = rate.item()
+        settings = {"rate": rate, "shrinkage": rate * group["weight_decay"]}
+        if group["normalize"]:
+            gradients = unit_in_dual_norm(gradients, p)
+        steps = self._with_momentum(weights, gradients, group["momentum"])
+        at_once = group["foreach"]
+        if at_once is None:
+            at_once = _compiling() or weights[0].device.type != "cpu"
+        in_chunks = ChunkedStep(p, **settings)
+        for alike in _alike(weights, steps, at_once):
+            some, moves = [pair[0] for pair in alike], [pair[1] for pair in alike]
+            if p == 2 and some[0].dtype == wide_type(some[0].dtype):
+                plain_step(some, moves, **settings)
+                continue
+            duals = [self._dual(*pair, group) for pair in alike]
+            if at_once or some[0].device.type != "cpu":
+                mirror_step(some, duals, moves, p=p, **settings)
+            else:
+                in_chunks(some[0], duals[0], moves[0])
+
+    def _dual(self, weight: Tensor, step: Tensor, group: dict[str, Any]) -> Tensor:
+        """The dual variable of a weight, made from it where there is none yet."""
+        state = self.state[weight]
+        if DUAL not in state:
+            wide = weight.to(wide_type(weight.dtype))
+            (image,) = signed_powers([wide], group["p"] - 1)
+            state[DUAL] = image.clone() if image is wide else image
+            if not (self._warned or _compiling()):
+                self._look_for_problem(weight.dtype, state[DUAL], step, group)
+        return state[DUAL]
+
+    def _look_for_problem(
+        self, dtype: torch.dtype, dual: Tensor, step: Tensor, group: dict[str, Any]
+    ) -> None:
+        """Warns, once for each optimizer, of steps that weights of this precision cannot follow."""
+        limits = mirror_limits(
+            group["p"],
+            smallest=torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps,
+            largest=torch.finfo(dtype).max,
+            epsilon=torch.finfo(dual.dtype).eps,
+        )
+        length = float(group["lr"]) * step.abs().amax().item()
+        problem = limits.problem(length, dual.abs().amin().item())
+        if problem is not None:
+            self._warned = True
+            warnings.warn(
+                f"mirror descent with p = {group['p']!r} on {str(dtype).removeprefix('torch.')} "
+                f"weights: {problem}; change p or lr, or use wider weights",
+                PrecisionWarning,
+                stacklevel=2,
+            )
+
+
+def _alike(
+    weights: list[Tensor], steps: list[Tensor], at_once: bool
+) -> list[list[tuple[Tensor, Tensor]]]:
+    """Weights with their steps, together where device and type are the same; else each alone."""
+    pairs = list(zip(weights, steps, strict=True))
+    if not at_once:
+        return [[pair] for pair in pairs]
+
+    def kind(pair: tuple[Tensor, Tensor]) -> tuple[str, str]:
+        return str(pair[0].device), str(pair[0].dtype)
+
+    return [list(alike) for _, alike in itertools.groupby(sorted(pairs, key=kind), key=kind)]
+
+
+def _compiling() -> bool:
+    return torch.compiler.is_compiling()

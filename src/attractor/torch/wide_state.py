@@ -1,0 +1,148 @@
+"""What the optimizers of this room share: checked settings, and state wider than the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attractor.errors import InvalidInputError
+
+MOMENTUM = "momentum_buffer"
+
+
+def wide_type(dtype: torch.dtype) -> torch.dtype:
+    """The type of the state of weights of a type: single precision at least."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+class WideStateOptimizer(torch.optim.Optimizer):
+    """An optimizer whose state is in single precision at least, whatever that of its weights."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group of parameters, with settings of its own where it has any.
+
+        Raises:
+            InvalidInputError: If a setting is out of its range, or a parameter is complex or
+                sparse.
+        """
+        found = param_group.get("params", ())
+        listed = [found] if isinstance(found, Tensor) else list(found)
+        group = {**self.defaults, **param_group, "params": listed}
+        self._check_settings(group)
+        for one in listed:
+            tensor = one[1] if isinstance(one, tuple) else one
+            if isinstance(tensor, Tensor) and not (
+                tensor.is_floating_point() and tensor.layout == torch.strided
+            ):
+                raise InvalidInputError(
+                    "params",
+                    f"one has the type {tensor.dtype} and the layout {tensor.layout}",
+                    "Give real, dense tensors of floating point",
+                )
+        super().add_param_group({**param_group, "params": listed})
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads what ``state_dict`` gave, bit for bit.
+
+        PyTorch would round the state to the type of the weights, which half-precision weights
+        would pay for with all that the state knows beyond them.
+        """
+        given: dict[str, Any] = {}
+
+        def keep(_: Any, read: dict[str, Any]) -> None:
+            given.update(read)
+
+        def restore(_: Any) -> None:
+            saved = [number for group in given["param_groups"] for number in group["params"]]
+            here = [tensor for group in self.param_groups for tensor in group["params"]]
+            for number, tensor in zip(saved, here, strict=True):
+                for name, value in given["state"].get(number, {}).items():
+                    if isinstance(value, Tensor):
+                        wide = wide_type(tensor.dtype)
+                        self.state[tensor][name] = value.to(tensor.device, wide, copy=True)
+
+        hooks = (
+            self.register_load_state_dict_pre_hook(keep),
+            self.register_load_state_dict_post_hook(restore, prepend=True),
+        )
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Takes a step.
+
+        Args:
+            closure: Computes the loss and its gradients anew, if given.
+
+        Returns:
+            What the closure returned, None without one.
+
+        Raises:
+            InvalidInputError: If a gradient is sparse.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            weights = [one for one in group["params"] if one.grad is not None and one.numel()]
+            if any(one.grad.layout != torch.strided for one in weights):
+                raise InvalidInputError(
+                    "gradient", "it is sparse", "Set sparse=False where it comes from"
+                )
+            if weights:
+                wide = [one.grad.to(wide_type(one.dtype)) for one in weights]
+                self._step(group, weights, wide)
+        return loss
+
+    def _check_settings(self, group: dict[str, Any]) -> None:
+        """Checks the settings of a group of parameters."""
+        rate = group["lr"]
+        if isinstance(rate, Tensor) and rate.numel() != 1:
+            raise InvalidInputError("lr", f"it has {rate.numel()} elements", "Give one number")
+        check_not_negative("lr", rate)
+        check_not_negative("weight_decay", group["weight_decay"])
+        momentum = group["momentum"]
+        if not 0 <= check_not_negative("momentum", momentum) < 1:
+            raise InvalidInputError(
+                "momentum", f"{momentum!r} is not a number in [0, 1)", "Give 0.9, say"
+            )
+
+    def _step(self, group: dict[str, Any], weights: list[Tensor], gradients: list[Tensor]) -> None:
+        """Takes a step of some parameters of a group, none of them empty; gradients are wide."""
+        raise NotImplementedError
+
+    def _with_momentum(
+        self, weights: list[Tensor], gradients: list[Tensor], momentum: float
+    ) -> list[Tensor]:
+        """What is left of earlier gradients, with those of now."""
+        if momentum == 0:
+            return gradients
+        found = []
+        for weight, gradient in zip(weights, gradients, strict=True):
+            state = self.state[weight]
+            if MOMENTUM in state:
+                state[MOMENTUM].mul_(momentum).add_(gradient)
+            else:
+                state[MOMENTUM] = gradient.clone()
+            found.append(state[MOMENTUM])
+        return found
+
+
+def check_not_negative(argument: str, value: Any) -> float:
+    """Checks that a setting is a finite number, zero or more."""
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise InvalidInputError(argument, f"{value!r} is not a number >= 0", "Give one, such as 0")
+    return number
