@@ -10,8 +10,9 @@ import attractor
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
-    "attention", "selection", "margin", "training", "torch", "analysis", "next_token",
-    "prompt", "datasets", "files", "provenance", "plots", "papers", "report", "cli",
+    "attention", "selection", "margin", "training", "torch", "analysis", "monitor",
+    "next_token", "prompt", "datasets", "models", "files", "provenance", "plots", "papers", "report",
+    "cli",
 ]  # fmt: skip
 
 

@@ -67,6 +67,7 @@ from attractor.margin import (
     solve_several,
     tie_classes,
 )
+from attractor.monitor import HeadMonitor, WatchedHead
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import (
@@ -110,6 +111,7 @@ __all__ = [
     "FileFormatError",
     "Frobenius",
     "Geometry",
+    "HeadMonitor",
     "InvalidInputError",
     "Joint",
     "KeyQuery",
@@ -140,6 +142,7 @@ __all__ = [
     "ValueMatrix",
     "Verdict",
     "VocabularyHead",
+    "WatchedHead",
     "adam",
     "attended_tokens",
     "attracting_cone",
@@ -191,6 +194,8 @@ _SUBMODULES = (
     "datasets",
     "geometry",
     "margin",
+    "models",
+    "monitor",
     "next_token",
     "plots",
     "prompt",

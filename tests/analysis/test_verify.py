@@ -108,7 +108,7 @@ def test_the_selection_may_be_read_at_each_step(data, run):
 def test_a_ratio_above_one_is_an_error(data, run):
     solution = predicted(*data)
     good = at.verify(run, solution)
-    run_W = run.data["W"].copy(data=run.data["W"].values)
+    run_W = run.data["W"].copy(deep=True)
     run_W[:] = solution.W[:, None, None]
     exact = at.Trajectory(**(vars(run) | {"data": run.data.assign(W=run_W)}))
     verdict = at.verify(exact, solution)

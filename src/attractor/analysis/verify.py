@@ -11,6 +11,7 @@ from jaxtyping import Float
 from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
 from attractor.analysis.measures import measure_direction
 from attractor.analysis.reference import Reference, solve_for, use_given
+from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.analysis.verdict import Verdict
 from attractor.attention import get_loss
 from attractor.attention.losses import is_margin_loss
@@ -127,23 +128,13 @@ def _curves(
             found[name][places] = getattr(measures, name)
         own = tokens[int(reference.instance[number])]
         chosen = reference.selection.mask[number]
-        log_losers[places] = _log_mass_outside(own, chosen, W[places])
+        rows = log_unselected(own, chosen, np.nan_to_num(W[places]))
+        log_losers[places] = log_mean(rows.reshape(len(rows), -1))
     # A matrix that is not finite has no probabilities, and must not pass for a saturated one.
     log_losers[~np.isfinite(W).all((-1, -2))] = np.nan
     found["log_unselected_probability"] = log_losers
     found["selected_probability"] = -np.expm1(np.minimum(log_losers, 0))
     return found
-
-
-def _log_mass_outside(
-    tokens: Tokens, chosen: np.ndarray, W: Float[np.ndarray, "batch d e"]
-) -> Float[np.ndarray, "batch"]:
-    """Logarithm of the softmax mass off the chosen tokens, averaged over rows before it."""
-    scores = tokens.scores(np.nan_to_num(W))
-    everything = np.logaddexp.reduce(scores, axis=-1)
-    outside = np.logaddexp.reduce(np.where(chosen, -np.inf, scores), axis=-1)
-    logs = (outside - everything).reshape(len(W), -1)
-    return np.logaddexp.reduce(logs, axis=-1) - np.log(logs.shape[-1])
 
 
 def _excess_curve(

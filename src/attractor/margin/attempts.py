@@ -18,15 +18,24 @@ def attempt(
     geometry: Geometry,
     methods: tuple[Method, ...],
     tolerance: float,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
     """Tries methods in turn on what is not yet certified; keeps the best of each instance.
+
+    Args:
+        scaled: The constraints of a batch.
+        geometry: The norm.
+        methods: The methods, in the order to try them.
+        tolerance: Relative duality gap to reach.
+        start: Multipliers that the first method is handed, in the units of the given problem.
 
     Returns:
         W and multipliers in the units of the given problem, what they prove, and the status of
         each instance.
     """
     count, m, d = scaled.left.shape
-    W, multipliers = np.full((count, d, scaled.right.shape[-1]), np.nan), np.zeros((count, m))
+    W = np.full((count, d, scaled.right.shape[-1]), np.nan)
+    multipliers = np.zeros((count, m)) if start is None else start
     status = np.full(count, Status.STOPPED_EARLY, dtype=object)
     best: Certificate | None = None
     for method in methods:
@@ -34,9 +43,9 @@ def attempt(
         if best is not None and not open_.size:
             break
         part = scaled if open_.size == count else scaled.choose(open_)
-        start = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
+        in_hand = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
         asked = part if best is None else _without_idle(part, geometry, best.value[open_])
-        found = _try(method, Task(asked, geometry, tolerance, *start), part)
+        found = _try(method, Task(asked, geometry, tolerance, *in_hand), part)
         if best is None:
             W, multipliers, best, status = found
             continue

@@ -238,7 +238,8 @@ def _dual(
     for i in np.flatnonzero(blurred & finite & (sizes > 0).any(-1)):
         _, shift = np.frexp(sizes[i].max())
         unit = np.ldexp(weights[i], -shift)
-        pair = extended.weighted_outer_sum(scaled.left[i], unit, scaled.right[i])
+        held = unit != 0
+        pair = extended.weighted_outer_sum(scaled.left[i, held], unit[held], scaled.right[i, held])
         combined[i] = np.ldexp(pair[0], shift)
         dual_norm[i] = geometry.dual_norm(combined[i])
         error = np.sqrt((pair[1] ** 2).sum()) + 2 * extended.relative_error(m) * np.sqrt(d * e)

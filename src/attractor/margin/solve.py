@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Real
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from attractor.margin.methods import Method
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
-from attractor.precision import single_blas_thread
+from attractor.margin.working_set import from_working_set
+from attractor.precision import as_float64, single_blas_thread
 from attractor.progress import ProgressBar, progress_bar
 from attractor.threads import in_threads
 
@@ -33,6 +34,7 @@ def solve(
     geometry: Geometry = ...,
     *,
     tolerance: float = ...,
+    start: Any = ...,
     progress: bool = ...,
 ) -> Solution: ...
 @overload
@@ -48,6 +50,7 @@ def solve(
     geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
     *,
     tolerance: float = 1e-9,
+    start: Any = None,
     progress: bool = False,
 ) -> Solution | list[Solution]:
     """Solves ``min ||W||`` subject to ``a_j^T W b_j >= c_j``, and certifies the answer.
@@ -61,19 +64,23 @@ def solve(
         problem: The constraints, or a list of problems.
         geometry: The norm.
         tolerance: Relative duality gap to reach.
+        start: Multipliers of a similar problem, ``(*instances, m)``: the constraints with a
+            positive one are solved first, and others join as they fall short. Only of a single
+            problem; what is certified does not depend on it.
         progress: Whether to show a progress bar.
 
     Returns:
         A Solution with the leading axes of the problem; for a list, a list.
 
     Raises:
-        InvalidInputError: If the geometry has no solver, the tolerance is not positive, or
-            solving would take more memory than there is.
+        InvalidInputError: If the geometry has no solver, the tolerance is not positive, the
+            start does not fit, or solving would take more memory than there is.
     """
     methods = methods_of(geometry)
     check_tolerance(tolerance)
     single = isinstance(problem, MarginProblem)
     problems: list[MarginProblem] = _listed(problem)
+    begin = None if start is None else _as_start(start, problem)
     total = sum(len(p) if p.instances is not None else 1 for p in problems)
     for one in problems:
         check_memory(one)
@@ -81,7 +88,7 @@ def solve(
         found: dict[int, Solution] = {}
         for places in _alike(problems):
             alike = [problems[i] for i in places]
-            answers = _solve_alike(alike, geometry, methods, tolerance, advance)
+            answers = _solve_alike(alike, geometry, methods, tolerance, advance, begin)
             found.update(zip(places, answers, strict=True))
     return found[0] if single else [found[i] for i in range(len(problems))]
 
@@ -96,6 +103,22 @@ def check_tolerance(tolerance: float) -> None:
         raise InvalidInputError(
             "tolerance", f"it is {tolerance!r}", "Give a number between 0 and 1, such as 1e-9"
         )
+
+
+def _as_start(start: Any, problem: MarginProblem | Sequence[MarginProblem]) -> np.ndarray:
+    """Multipliers to start from, with an axis of instances."""
+    if not isinstance(problem, MarginProblem):
+        raise InvalidInputError(
+            "start", "the problem is a list", "Solve them one by one, each from its own start"
+        )
+    multipliers = as_float64("start", start)
+    if multipliers.shape != problem.bounds.shape:
+        raise InvalidInputError(
+            "start",
+            f"the shape is {multipliers.shape}",
+            f"Give a multiplier for each constraint: {problem.bounds.shape}",
+        )
+    return multipliers.reshape(-1, multipliers.shape[-1])
 
 
 def _listed(problem: MarginProblem | Sequence[MarginProblem]) -> list[MarginProblem]:
@@ -126,10 +149,11 @@ def _solve_alike(
     methods: tuple[Method, ...],
     tolerance: float,
     advance: ProgressBar,
+    start: np.ndarray | None,
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
     if len(problems) == 1:
-        return [_solve(problems[0], geometry, methods, tolerance, advance)]
+        return [_solve(problems[0], geometry, methods, tolerance, advance, start)]
     left, right, bounds, equality, present = (
         np.stack([getattr(p, name) for p in problems])
         for name in ("left", "right", "bounds", "equality", "present")
@@ -150,7 +174,9 @@ def _solve(
     methods: tuple[Method, ...],
     tolerance: float,
     advance: ProgressBar,
+    start: np.ndarray | None = None,
 ) -> Solution:
+    first = () if start is None else (from_working_set(methods),)
     whole = problem.stripped().batched()
     count, m = whole.bounds.shape
     W = np.full((count, *whole.shape), np.nan)
@@ -161,11 +187,14 @@ def _solve(
 
     def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
         part = np.s_[block.start : block.stop]
+        begin = None if start is None else start[part]
         if large:
-            answer = solve_large(whole[part], geometry, tolerance, advance)
+            answer = solve_large(
+                whole[part], geometry, tolerance, advance, first=first, start=begin
+            )
         else:
             scaled = ScaledConstraints.of(whole[part])
-            answer = attempt(scaled, geometry, methods, tolerance)
+            answer = attempt(scaled, geometry, (*first, *methods), tolerance, begin)
         W[part], multipliers[part], certificate, status = answer
         return certificate, status
 

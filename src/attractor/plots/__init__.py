@@ -51,6 +51,7 @@ from attractor.plots.geometries import (
     margin_ratio_matrix,
     solution_map,
 )
+from attractor.plots.heads import head_curves, heads_figure
 from attractor.plots.in_context import experiment_figure, lengths_figure
 from attractor.plots.orders import orders_figure, priority_figure
 from attractor.plots.pairs import beside, panel_letters, shared_legend
@@ -111,6 +112,8 @@ __all__ = [
     "frequency_figure",
     "geometries_figure",
     "geometry_label",
+    "head_curves",
+    "heads_figure",
     "image_with_patches",
     "lengths_figure",
     "limits_figure",

@@ -11,6 +11,7 @@ from attractor.margin.attempts import attempt
 from attractor.margin.certificate import Certificate
 from attractor.margin.large.methods import large_methods_of
 from attractor.margin.memory import require_memory
+from attractor.margin.methods import Method
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.progress import ProgressBar
@@ -65,7 +66,13 @@ def _bytes(m: int, d: int, e: int, instances: int) -> float:
 
 
 def solve_large(
-    problem: MarginProblem, geometry: Geometry, tolerance: float, progress: ProgressBar
+    problem: MarginProblem,
+    geometry: Geometry,
+    tolerance: float,
+    progress: ProgressBar,
+    *,
+    first: tuple[Method, ...] = (),
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
     """What ``attempt`` returns for a batch, of one instance.
 
@@ -74,6 +81,8 @@ def solve_large(
         geometry: The norm.
         tolerance: Relative duality gap to reach.
         progress: Is moved on by one in all, as the gap falls.
+        first: Methods to try before those for many constraints.
+        start: Multipliers that the first method is handed.
     """
     done = 0.0
 
@@ -85,7 +94,7 @@ def solve_large(
             progress(min(share, 1.0) - done)
             done = min(share, 1.0)
 
-    methods = large_methods_of(geometry, report)
-    found = attempt(ScaledConstraints.of(problem), geometry, methods, tolerance)
+    methods = (*first, *large_methods_of(geometry, report))
+    found = attempt(ScaledConstraints.of(problem), geometry, methods, tolerance, start)
     progress(1.0 - done)
     return found

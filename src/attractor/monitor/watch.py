@@ -1,0 +1,133 @@
+"""One head over the course of training: what it selects, and what that is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.analysis.measures import asked_margins, measure_direction
+from attractor.analysis.unselected import log_mean, log_unselected
+from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
+from attractor.monitor.head import WatchedHead, as_tokens
+from attractor.monitor.record import RecordStatus
+from attractor.monitor.reference import Reference
+from attractor.selection import Selection, attended_tokens
+from attractor.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A head as it is at one step.
+
+    Attributes:
+        tokens: What enters it.
+        W: Its matrix.
+        selection: The tokens with the highest scores.
+        selected_probability: Their softmax probability.
+        numbers: Numbers of the record that need no solution.
+    """
+
+    tokens: Tokens
+    W: Float[np.ndarray, "d e"]
+    selection: Selection
+    selected_probability: Float[np.ndarray, "sequence query"]
+    numbers: dict[str, float]
+
+
+class Watch:
+    """What is kept of one head between records.
+
+    Attributes:
+        head: The head.
+        reference: The solution it was last held against.
+        seconds_to_observe: What reading it last took.
+        seconds_to_solve: What the last solution took, or None before the first.
+        held: The step at which it was last held against a solution.
+    """
+
+    def __init__(self, head: WatchedHead, geometry: Geometry, tolerance: float, most: int) -> None:
+        """Begins with nothing known."""
+        self.head = head
+        self.reference = Reference(geometry, tolerance)
+        self.seconds_to_observe = 0.0
+        self.seconds_to_solve: float | None = None
+        self.held = -1
+        self._geometry, self._most = geometry, most
+        self._selection: Selection | None = None
+
+    def observe(self, state: Any, given: dict[int, Any]) -> Observation | None:
+        """Reads the head; None where it is not finite.
+
+        Args:
+            state: The user's training state.
+            given: Tokens of this record by the function that gave them, so that each is asked
+                once.
+
+        Raises:
+            InvalidInputError: If something does not fit, or there are too many constraints.
+        """
+        tokens = self._tokens(state, given)
+        if tokens is None:
+            return None
+        W = self.head.read_matrix(state, tokens)
+        if not np.isfinite(W).all():
+            return None
+        selection = attended_tokens(tokens, W)
+        logs = log_unselected(tokens, selection.mask, W)
+        singular = np.linalg.svd(W, compute_uv=False)
+        square, largest = float((singular**2).sum()), float(singular[0])
+        numbers = {
+            "norm": float(self._geometry.norm(W)),
+            "frobenius_norm": float(np.sqrt(square)),
+            "nuclear_norm": float(singular.sum()),
+            "stable_rank": square / largest**2 if largest > 0 else 0.0,
+            "log_unselected_probability": float(log_mean(logs.reshape(-1))),
+            "ties": float(selection.ties),
+            "constraints": float(tokens.mask.sum() - tokens.mask.any(-1).sum()),
+        }
+        if self._selection is not None and self._selection.mask.shape == selection.mask.shape:
+            changed = (self._selection.mask != selection.mask).any(-1)
+            numbers["selection_changes"] = float(changed.sum())
+        self._selection = selection
+        return Observation(tokens, W, selection, -np.expm1(np.minimum(logs, 0)), numbers)
+
+    def hold(self, seen: Observation) -> tuple[RecordStatus, str, dict[str, float]]:
+        """Holds what was seen against its certified solution.
+
+        Returns:
+            What became of it, how the solution was come by, and the numbers.
+        """
+        if not seen.selection.mask.sum() < seen.tokens.mask.sum():
+            return RecordStatus.UNDECIDED, "", {}
+        solution = self.reference.find(seen.tokens, seen.selection, seen.W)
+        status = RecordStatus(str(solution.status))
+        numbers = {"gap": float(solution.gap), "solution_norm": float(solution.value)}
+        if status is not RecordStatus.INFEASIBLE and asked_margins(solution.problem).any():
+            measures = measure_direction(seen.W[None], solution)
+            numbers["margin_ratio"] = float(measures.margin_ratio[0])
+            numbers["correlation"] = float(measures.correlation[0])
+        return status, self.reference.start, numbers
+
+    def _tokens(self, state: Any, given: dict[int, Any]) -> Tokens | None:
+        source = self.head.tokens
+        if not callable(source):
+            tokens = source
+        else:
+            if id(source) not in given:
+                given[id(source)] = as_tokens(self.head.name, source(state))
+            tokens = given[id(source)]
+        if tokens is None:
+            return None
+        constraints = int(tokens.mask.sum() - tokens.mask.any(-1).sum())
+        if constraints > self._most:
+            raise InvalidInputError(
+                "tokens",
+                f"the probe batch of head {self.head.name!r} makes {constraints:,} constraints, "
+                f"and max_constraints is {self._most:,}",
+                "Give fewer sequences or fewer queries of each, or allow more",
+            )
+        return tokens

@@ -1,0 +1,255 @@
+import numpy as np
+import pytest
+
+import attractor as at
+from attractor.datasets import unit_tokens
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.monitor import HeadMonitor, WatchedHead, load_records
+
+STEP = at.normalized_gradient_descent(0.1)
+
+
+class Clock:
+    """Seconds that pass only when told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def run():
+    return at.train(*unit_tokens(3, 4, 6, seeds=range(4)), STEP, steps=300, seeds=2)
+
+
+def watch_all(monitor, matrices, steps):
+    for step, W in zip(steps, matrices, strict=True):
+        monitor(int(step), W)
+    return monitor.to_xarray()
+
+
+def head_of(tokens, name="head", matrix=lambda W: W):
+    return WatchedHead(name, matrix, tokens)
+
+
+def random_tokens(seed=0, n=4, T=5, d=6):
+    rng = np.random.default_rng(seed)
+    return at.Tokens(rng.normal(size=(n, T, d)), rng.normal(size=(n, d)))
+
+
+def random_matrices(count, seed=1, d=6):
+    return np.random.default_rng(seed).normal(size=(count, d, d))
+
+
+def test_records_are_those_of_verify_on_the_same_run(run):
+    trial = {"instance": 2, "seed": 1}
+    verdict = at.verify(run, selection="reached at step").data.sel(trial)
+    matrices = run.data["W"].sel(trial)
+    monitor = HeadMonitor(head_of(run.tokens[2]), every=1, budget=None)
+    found = watch_all(monitor, matrices.values, matrices["step"].values).isel(head=0)
+    assert (found["status"] == "optimal").sum() > 5
+    decided = found["status"].values == "optimal"
+    for name in ("margin_ratio", "correlation", "log_unselected_probability"):
+        expected = verdict[name].values[decided]
+        np.testing.assert_allclose(found[name].values[decided], expected, rtol=1e-10, atol=1e-10)
+    norms = verdict["norm"].values
+    np.testing.assert_allclose(found["norm"].values, norms, rtol=1e-10, atol=1e-14)
+    reached = at.attended_tokens(run.tokens[2], matrices.values).index
+    np.testing.assert_array_equal(found["selected"].values[..., 0], reached)
+    assert np.nanargmax(found["margin_ratio"].values) == len(norms) - 1
+
+
+@pytest.mark.parametrize("geometry", ["frobenius", "nuclear", "l_3"])
+def test_solutions_from_the_ones_before_are_those_from_nothing(geometry):
+    tokens, start = random_tokens(n=6, T=8), random_matrices(2)
+    matrices = [start[0] + share * start[1] for share in (0, 0, 0.1, 0.3, 1.0)]
+    warm = HeadMonitor(head_of(tokens), every=1, geometry=geometry, budget=None)
+    found = watch_all(warm, matrices, range(5)).isel(head=0)
+    assert found["start"].values[:2].tolist() == ["cold", "reused"]
+    assert "warm" in found["start"].values
+    for step, W in enumerate(matrices):
+        cold = HeadMonitor(head_of(tokens), every=1, geometry=geometry, budget=None)
+        fresh = watch_all(cold, [W], [step]).isel(head=0, step=0)
+        assert fresh["start"] == "cold"
+        at_step = found.sel(step=step)
+        assert fresh["status"] == at_step["status"] == "optimal"
+        np.testing.assert_allclose(at_step["solution_norm"], fresh["solution_norm"], rtol=2e-9)
+        np.testing.assert_allclose(at_step["margin_ratio"], fresh["margin_ratio"], rtol=2e-9)
+        assert at_step["gap"] <= 1e-9
+
+
+def test_tokens_that_move_are_solved_for_again():
+    tokens, W = random_tokens(), random_matrices(1)[0]
+    moved = at.Tokens(tokens.keys + 0.02, tokens.queries)
+    monitor = HeadMonitor(head_of(lambda state: state["tokens"], matrix=lambda s: s["W"]), every=1)
+    for step, batch in enumerate((tokens, at.Tokens(tokens.keys, tokens.queries), moved)):
+        monitor.record(step, {"W": W, "tokens": batch})
+    found = monitor.to_xarray()["start"].values[:, 0].tolist()
+    assert found == ["cold", "reused", "warm"]
+
+
+def test_a_tie_no_matrix_can_keep_is_recorded_as_infeasible():
+    # The first two scores differ by less than rounding; kept equal, nothing lifts them off the
+    # third. A selection without ties is always feasible: its own matrix makes it.
+    keys = np.array([[[1.0, 0.0], [1.0, 1e-17], [1.0, -1.0]]])
+    monitor = HeadMonitor(head_of((keys, np.ones((1, 1)))), every=1, budget=None)
+    monitor(0, np.array([[1.0], [1.0]]))
+    monitor(1, np.array([[1.0], [1.0]]))
+    found = monitor.to_xarray().isel(head=0)
+    assert found["status"].values.tolist() == ["infeasible", "infeasible"]
+    assert found["start"].values.tolist() == ["cold", "reused"]
+    assert np.isnan(found["margin_ratio"].values).all()
+
+
+def test_ties_copies_and_lone_tokens():
+    keys = np.array([[[1.0, 0], [1.0, 0], [0, 1.0]], [[0, 1.0], [2.0, 0], [0, 0.5]]])
+    mask = np.array([[1, 1, 1], [1, 0, 0]])
+    monitor = HeadMonitor(head_of((keys, np.ones((2, 1)), mask)), every=1, budget=None)
+    monitor(0, np.array([[1.0], [0.0]]))
+    monitor(1, np.zeros((2, 1)))
+    monitor(2, np.array([[np.nan], [0.0]]))
+    found = monitor.to_xarray().isel(head=0)
+    assert found["status"].values.tolist() == ["optimal", "nothing to separate", "not finite"]
+    assert found["selected"].values[0, :, 0].tolist() == [-1, 0]
+    assert found["ties"].values[:2].tolist() == [1, 1]
+    # The copy is no constraint; W* = (1/2, -1/2) separates the rest, and W has margin 1.
+    assert float(found["margin_ratio"][0]) == pytest.approx(np.sqrt(0.5), rel=1e-12)
+    assert found["selected_probability"].values[0, 1, 0] == 1
+
+
+def test_factors_and_scale_stand_for_their_product():
+    tokens = random_tokens()
+    K, Q = np.random.default_rng(3).normal(size=(2, 6, 4))
+    heads = [
+        WatchedHead("factors", lambda _: (K, Q), tokens, scale=0.5),
+        WatchedHead("matrix", lambda _: 0.5 * K @ Q.T, tokens),
+    ]
+    monitor = HeadMonitor(heads, geometry="nuclear")
+    monitor.record(7, None)
+    found = monitor.to_xarray().sel(step=7)
+    for name in ("margin_ratio", "norm", "nuclear_norm", "stable_rank"):
+        assert float(found[name][0]) == pytest.approx(float(found[name][1]), rel=1e-12)
+    singular = np.linalg.svd(0.5 * K @ Q.T, compute_uv=False)
+    assert float(found["norm"][1]) == pytest.approx(singular.sum(), rel=1e-12)
+    assert float(found["frobenius_norm"][1]) == pytest.approx(
+        np.linalg.norm(0.5 * K @ Q.T), rel=1e-12
+    )
+
+
+def test_heads_that_share_a_function_share_its_call():
+    calls = []
+
+    def tokens(state):
+        calls.append(state)
+        return random_tokens()
+
+    heads = [head_of(tokens, name) for name in "abc"]
+    monitor = HeadMonitor(heads, every=10, budget=None)
+    for step in range(11):
+        monitor(step, random_matrices(1)[0])
+    assert len(calls) == 2
+
+
+def test_records_keep_to_the_budget(monkeypatch):
+    clock, tokens = Clock(), random_tokens()
+    matrices = random_matrices(400)
+
+    def slow(state):
+        clock.now += 0.01
+        return state
+
+    from attractor.monitor import reference
+
+    solved = reference.solve
+
+    def slow_solve(*args, **kwargs):
+        clock.now += 0.5
+        return solved(*args, **kwargs)
+
+    monkeypatch.setattr(reference, "solve", slow_solve)
+    heads = [head_of(tokens, name, slow) for name in "ab"]
+    monitor = HeadMonitor(heads, every=20, budget=0.05, clock=clock)
+    worst = 0.0
+    for step in range(400):
+        monitor(step, matrices[step])
+        worst = max(worst, monitor._budget.spent - 0.05 * monitor._budget.elapsed)
+        clock.now += 0.1
+    found = monitor.to_xarray()
+    assert worst <= 0.52  # one record, of which nothing was known
+    assert monitor.overhead == pytest.approx(0.05, abs=0.52 / 40)
+    postponed, optimal = (int((found["status"] == w).sum()) for w in ("postponed", "optimal"))
+    assert postponed > 0 and optimal >= 3
+    late = (found["due"] >= 0) & (found["due"] < found["step"])
+    assert bool((found["status"].values[late.values] == "optimal").any())
+    counts = (found["status"] == "optimal").sum("step").values
+    assert abs(int(counts[0]) - int(counts[1])) <= 1  # heads take turns
+    known = found["selected_probability"].notnull().any(("sequence", "query"))
+    assert bool((known | (found["status"] != "optimal")).all())
+
+
+def test_without_a_budget_nothing_waits():
+    tokens, matrices = random_tokens(), random_matrices(30)
+    monitor = HeadMonitor(head_of(tokens), every=10, budget=None)
+    again = HeadMonitor(head_of(tokens), every=10, budget=None)
+    found = watch_all(monitor, matrices, range(30))
+    same = watch_all(again, matrices, range(30)).drop_vars("seconds")
+    assert found["step"].values.tolist() == [0, 10, 20]
+    assert found.drop_vars("seconds").identical(same)
+    changes = found["selection_changes"].values[:, 0]
+    selected = found["selected"].values[:, 0, :, 0]
+    assert np.isnan(changes[0])
+    assert changes[1] == (selected[0] != selected[1]).sum() > 0
+
+
+def test_records_in_files_and_tables(tmp_path):
+    monitor = HeadMonitor(head_of(random_tokens(), "block 0, head 1"), every=1, budget=None)
+    assert "block 0, head 1" in str(monitor)
+    monitor(3, random_matrices(1)[0])
+    assert "optimal" in str(monitor)
+    broken = HeadMonitor(head_of(random_tokens()), every=1, budget=None)
+    broken(0, np.full((6, 6), np.nan))
+    assert "not finite: The matrix or the tokens hold NaN" in str(broken)
+    monitor.save(tmp_path / "heads.nc")
+    assert load_records(tmp_path / "heads.nc").identical(monitor.to_xarray())
+    with pytest.raises(InvalidInputError, match="nc"):
+        monitor.save(tmp_path / "heads.txt")
+    (tmp_path / "other.nc").write_bytes(b"nothing")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        load_records(tmp_path / "other.nc")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"every": 0}, "every"),
+        ({"budget": -1}, "budget"),
+        ({"tolerance": 0}, "tolerance"),
+        ({"geometry": "none"}, "geometry"),
+        ({"max_constraints": True}, "max_constraints"),
+    ],
+)
+def test_settings_are_checked(change, message):
+    with pytest.raises(InvalidInputError, match=message):
+        HeadMonitor(head_of(random_tokens()), **change)
+
+
+def test_heads_are_checked():
+    tokens = random_tokens()
+    with pytest.raises(InvalidInputError, match="share a name"):
+        HeadMonitor([head_of(tokens), head_of(tokens)])
+    with pytest.raises(InvalidInputError, match="no heads"):
+        HeadMonitor([])
+    with pytest.raises(InvalidInputError, match="NaN"):
+        head_of((np.full((1, 2, 3), np.nan), np.ones((1, 3))))
+    with pytest.raises(InvalidInputError, match="instances"):
+        head_of(at.Tokens(np.ones((2, 1, 2, 3)), np.ones((2, 1, 3))))
+    with pytest.raises(InvalidInputError, match="matrix"):
+        WatchedHead("head", np.eye(3), tokens)
+    with pytest.raises(InvalidInputError, match=r"Give \(6, 6\)"):
+        HeadMonitor(head_of(tokens)).record(0, np.eye(3))
+    with pytest.raises(InvalidInputError, match="16 constraints"):
+        HeadMonitor(head_of(tokens), max_constraints=15).record(0, np.eye(6))
+    with pytest.raises(InvalidInputError, match="float16"):
+        HeadMonitor(head_of(tokens)).record(0, np.eye(6, dtype=np.float16))
