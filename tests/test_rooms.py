@@ -11,8 +11,8 @@ SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "errors", "precision", "randomness", "storage", "progress", "threads", "geometry", "tokens",
     "attention", "selection", "margin", "training", "torch", "analysis", "monitor",
-    "next_token", "prompt", "datasets", "models", "files", "provenance", "plots", "papers", "report",
-    "cli",
+    "next_token", "prompt", "datasets", "models", "files", "provenance", "plots", "papers",
+    "report", "cli",
 ]  # fmt: skip
 
 

@@ -45,7 +45,7 @@ class TiedTokensWarning(AttractorWarning):
 
 
 class PrecisionWarning(AttractorWarning):
-    """Floating point is too narrow: less than double was asked for, or it cannot follow the steps."""
+    """Floating point is narrow: less than double was asked for, or it cannot follow the steps."""
 
 
 class Status(enum.Enum):

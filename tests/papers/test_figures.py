@@ -33,6 +33,9 @@ LONG = (
     "large-prompt/flows",
     "large-prompt/phase-diagram",
     "large-prompt/trained-models",
+    "mirror-descent/text-generalization",
+    "mirror-descent/text-selection",
+    "mirror-descent/weight-sparsity",
 )
 """Figures that compile for long, and whose computations other tests look at more closely."""
 

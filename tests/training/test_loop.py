@@ -135,6 +135,18 @@ class Doubling(loop.Objective):
         return {"state": state}
 
 
+class Restarting(Doubling):
+    """Goes back to one whenever it is measured."""
+
+    def recorded(self, state, measured):
+        return jnp.where(measured["state"] > 1, state / measured["state"], state)
+
+
+def test_a_trial_can_keep_something_of_what_was_measured():
+    records = loop.run(Restarting(), lambda t: (np.ones(len(t)),) * 2, 3, [0, 2, 5, 6])
+    assert (records.series["state"] == [1, 4, 8, 2]).all()
+
+
 def test_a_diverging_trial_is_frozen_and_the_others_go_on():
     start = np.where(np.arange(30) == 4, 2.0**1000, 1.0)
     records = loop.run(Doubling(), lambda t: (start[t], start[t]), 30, [0, 10, 100])

@@ -82,6 +82,7 @@ def compute(
     as_published: bool = False,
     progress: bool = False,
     folder: Path | None = None,
+    shared: Path | None = None,
 ) -> tuple[xr.Dataset, Provenance]:
     """Computes the data of a figure.
 
@@ -93,13 +94,14 @@ def compute(
         as_published: Whether to add the artifact of the published figure.
         progress: Whether to show progress bars.
         folder: Where long work may keep checkpoints.
+        shared: Where figures of a paper may keep what several of them need, trained models say.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
     check_request(figure, size, seeds, as_published)
     settings = figure.settings(size, seeds)
-    request = Request(size, settings, seed, as_published, progress, folder)
+    request = Request(size, settings, seed, as_published, progress, folder, shared)
     data = figure.compute(request)
     arguments = {"size": size, "seeds": settings["seeds"], "seed": seed}
     arguments["as_published"] = as_published
@@ -161,6 +163,7 @@ def draw(
             as_published=as_published,
             progress=progress,
             folder=folder,
+            shared=base.parent,
         )
         with atomic_file(files["nc"]) as temporary:
             data.to_netcdf(temporary, engine="h5netcdf")

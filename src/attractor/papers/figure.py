@@ -29,6 +29,7 @@ class Request:
         as_published: Whether the artifact of the published figure is wanted beside the exact one.
         progress: Whether to show progress bars.
         folder: Where long work may keep checkpoints; None for nowhere.
+        shared: Where figures of a paper may keep what several of them need; None for nowhere.
     """
 
     size: str
@@ -37,6 +38,7 @@ class Request:
     as_published: bool = False
     progress: bool = False
     folder: Path | None = None
+    shared: Path | None = None
     hashes: dict[str, str] = field(default_factory=dict)
 
     @property

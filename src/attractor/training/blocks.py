@@ -147,6 +147,7 @@ def _advance(
     def measure(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
         state, taken, status = carry
         measured = objective.record(state, data)
+        state = objective.recorded(state, measured)
         if stop is not None:
             met = jnp.asarray(stop(measured)) & (status == TrialStatus.TRAINED)
             status = jnp.where(met, jnp.int32(TrialStatus.STOPPED), status)

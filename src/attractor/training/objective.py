@@ -34,6 +34,13 @@ class Objective(abc.ABC):
     def record(self, state: PyTree, data: PyTree) -> dict[str, Array]:
         """Measures one trial where it stands."""
 
+    def recorded(self, state: PyTree, measured: dict[str, Array]) -> PyTree:
+        """The state of a trial after it was measured: what it keeps of that, nothing as a rule.
+
+        Asked twice at one place, it must give the same state.
+        """
+        return state
+
 
 def check_condition(
     objective: Objective, condition: Condition, state: PyTree, data: PyTree

@@ -7,4 +7,7 @@ ORDER = (
     "joint_probabilities",
     "joint_paths",
     "key_query",
+    "text_generalization",
+    "text_selection",
+    "weight_sparsity",
 )

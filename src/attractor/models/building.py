@@ -1,0 +1,71 @@
+"""From a config to its model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import DTypeLike
+
+from attractor.errors import InvalidInputError
+from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
+from attractor.models.text import TextTransformer
+from attractor.models.vision import VisionTransformer
+
+Config = TextTransformerConfig | VisionTransformerConfig
+Model = TextTransformer | VisionTransformer
+
+CONFIGS: dict[str, type[Config]] = {
+    config.kind: config for config in (TextTransformerConfig, VisionTransformerConfig)
+}
+
+
+def build_model(
+    config: Config, *, key: jax.Array | None = None, dtype: DTypeLike = jnp.float32
+) -> Model:
+    """Builds the model of a config.
+
+    Args:
+        config: A ``TextTransformerConfig`` or ``VisionTransformerConfig``.
+        key: A JAX key; default: that of seed 0.
+        dtype: Of the weights and of all that is computed.
+
+    Raises:
+        InvalidInputError: If ``config`` is neither.
+    """
+    check_config(config)
+    drawn = jax.random.key(0) if key is None else key
+    if isinstance(config, TextTransformerConfig):
+        return TextTransformer(config, key=drawn, dtype=dtype)
+    return VisionTransformer(config, key=drawn, dtype=dtype)
+
+
+def parameter_count(config: Config) -> int:
+    """Number of trained numbers of a model, found without building it.
+
+    Raises:
+        InvalidInputError: If ``config`` is no config.
+    """
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(model_shapes(config)))
+
+
+def model_shapes(config: Config, dtype: DTypeLike = jnp.float32) -> Any:
+    """The model with shapes in place of arrays."""
+    check_config(config)
+    return jax.eval_shape(lambda key: build_model(config, key=key, dtype=dtype), jax.random.key(0))
+
+
+def check_config(config: Any) -> None:
+    """Checks that something is a config.
+
+    Raises:
+        InvalidInputError: If it is not.
+    """
+    if not isinstance(config, TextTransformerConfig | VisionTransformerConfig):
+        raise InvalidInputError(
+            "config",
+            f"{type(config).__name__} is no config of a model",
+            "Give TextTransformerConfig() or VisionTransformerConfig()",
+        )

@@ -1,0 +1,275 @@
+"""``train_classifier``: a config and data in, models and their accuracies out."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+from attractor.errors import InvalidInputError
+from attractor.models.building import Config, check_config, model_shapes
+from attractor.models.classification_data import ClassificationData
+from attractor.models.classifier_training import (
+    BEST,
+    LAST,
+    Augment,
+    ClassifierTraining,
+    EarlyStop,
+    Labeled,
+    Prepare,
+    Transformation,
+)
+from attractor.models.classifier_trajectory import ClassifierTrajectory, classifier_data
+from attractor.models.classifier_trials import ClassifierTrials
+from attractor.models.configuration import TextTransformerConfig
+from attractor.models.model_file import named_weights
+from attractor.precision import double_precision
+from attractor.progress import progress_bar
+from attractor.randomness import check_seed
+from attractor.training import loop, validation
+from attractor.training.checkpoint import Checkpoint
+from attractor.training.optimizers.checks import check_learning_rate
+
+_EVALUATION_BATCH = 250
+
+
+def train_classifier(
+    config: Config,
+    data: ClassificationData,
+    optimizer: Transformation | Callable[[Any], Transformation],
+    *,
+    learning_rate: float | None = None,
+    epochs: int,
+    batch: int = 100,
+    seeds: int = 1,
+    seed: int = 0,
+    reduction: str = "mean",
+    patience: int | None = None,
+    target_train_accuracy: float | None = None,
+    same_initial_model: bool = False,
+    augment: Augment | None = None,
+    prepare: Prepare | None = None,
+    dtype: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
+    progress: bool | Callable[[float], None] = False,
+) -> ClassifierTrajectory:
+    """Trains a transformer to tell classes apart, from several seeds side by side.
+
+    Descends the cross-entropy of batches with all weights, embeddings and norms among them. Each
+    epoch goes once through all examples, in an order that the seed and the epoch determine; if
+    the batch does not divide their number, the last batch of an epoch is smaller. The best epoch
+    is chosen by the validation examples, never by the test examples.
+
+    Args:
+        config: What to build the models from.
+        data: The examples.
+        optimizer: Any optax transformation, such as ``mirror_descent(1e-3, p=1.1,
+            normalize=False)`` or ``optax.adam(1e-3)``; or, with ``learning_rate``, a function that
+            makes one from it, such as ``optax.adam``.
+        learning_rate: The rate to make the optimizer from. Calls that differ in it alone share
+            one compiled program, which a search over rates is glad of.
+        epochs: Most epochs.
+        batch: Examples of a step.
+        seeds: Number of runs: seeds ``seed`` to ``seed + seeds - 1``.
+        seed: The first seed. Names the initial model, the order of examples and what is dropped.
+        reduction: ``"mean"`` or ``"sum"`` of the losses of a batch. A sum makes the gradient, and
+            with it the step of gradient and mirror descent, as many times longer as the batch has
+            examples; the published sentiment runs use it.
+        patience: Ends a run after so many epochs without a new best validation accuracy.
+        target_train_accuracy: Ends a run at this accuracy on the examples trained on; published
+            is 0.995.
+        same_initial_model: Whether all runs start from the model of the first seed, as the
+            published ones do; they then differ by the order of examples and dropout alone.
+        augment: ``augment(key, inputs)``, traced by JAX, gives what the model reads of the inputs
+            of a training batch; it takes the place of ``prepare`` there.
+        prepare: ``prepare(inputs)``, traced by JAX, gives what the model reads of inputs.
+        dtype: ``"float32"`` or ``"float64"``.
+        checkpoint: A folder to write to every now and then. The same call goes on from there
+            after a crash, and gives the very numbers of a run that was never interrupted.
+        checkpoint_every: Seconds between two writes to it.
+        progress: Whether to show a progress bar over batches; or a function that is told the
+            number of batches just done, or found done.
+
+    Returns:
+        Curves, accuracies and models of every seed. A seed that diverged says so and keeps what
+        it had.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used, or the checkpoint is of another run;
+            nothing has been trained then.
+        FileFormatError: If the checkpoint is damaged.
+
+    Source:
+        Julistiono, Tarzanagh, Azizan, "Optimizing Attention with Mirror Descent"
+        (arXiv 2410.14581), sentiment of film reviews and images of ten classes.
+    """
+    check_config(config)
+    if not isinstance(data, ClassificationData):
+        raise InvalidInputError(
+            "data", f"{type(data).__name__} is not ClassificationData", "Give train=Examples(...)"
+        )
+    _check_optimizer(optimizer, learning_rate)
+    for argument, function in (("augment", augment), ("prepare", prepare)):
+        if function is not None and not callable(function):
+            raise InvalidInputError(argument, f"{function!r} is no function", "Give one")
+    epochs = validation.check_count("epochs", epochs)
+    batch = validation.check_count("batch", batch)
+    seeds = validation.check_count("seeds", seeds)
+    check_seed("seed", check_seed("seed", seed) + seeds - 1)
+    if batch > len(data.train):
+        raise InvalidInputError(
+            "batch", f"{batch} is more than all {len(data.train)} examples", "Give fewer"
+        )
+    training = ClassifierTraining(
+        optimizer=optimizer,
+        examples=len(data.train),
+        batch=batch,
+        reduction=validation.check_choice("reduction", reduction, ("mean", "sum")),
+        evaluation_batch=_EVALUATION_BATCH,
+        augment=augment,
+        prepare=prepare,
+    )
+    dtype = validation.check_choice("dtype", dtype, ("float32", "float64"))
+    validation.check_checkpoint(checkpoint, checkpoint_every)
+    stop = _early_stop(patience, target_train_accuracy, data)
+    _check_data(config, data, training)
+    same = bool(same_initial_model)
+    trials = ClassifierTrials(
+        training,
+        config,
+        data,
+        learning_rate=learning_rate,
+        seed=seed,
+        same_initial_model=same,
+        dtype=dtype,
+    )
+    name, chosen = _told(optimizer, learning_rate)
+    settings = {
+        "epochs": epochs,
+        "batch": batch,
+        "seeds": seeds,
+        "seed": seed,
+        "reduction": reduction,
+        "patience": patience,
+        "target_train_accuracy": target_train_accuracy,
+        "same_initial_model": same,
+        "augment": getattr(augment, "__qualname__", repr(augment)),
+        "prepare": getattr(prepare, "__qualname__", repr(prepare)),
+        "dtype": dtype,
+        "optimizer": chosen,
+        "data": dict(data.settings),
+    }
+    saved = None
+    if checkpoint is not None:
+        recognized = {"config": config.to_json(), "optimizer name": name, **settings}
+        saved = Checkpoint(checkpoint, recognized, data.arrays, checkpoint_every)
+    weights = named_weights(model_shapes(config))
+    run = functools.partial(
+        loop.run,
+        training,
+        trials,
+        seeds,
+        training.steps_per_epoch * np.arange(1, epochs + 1),
+        last_only=frozenset(prefix + weight for prefix in (BEST, LAST) for weight in weights),
+        stop=stop,
+        checkpoint=saved,
+    )
+    if callable(progress):
+        records = run(advance=progress, skip=progress)
+    else:
+        total = seeds * epochs * training.steps_per_epoch
+        with progress_bar("training", total, enabled=progress) as advance:
+            records = run(advance=advance, skip=advance.skip)
+    numbers = np.arange(seed, seed + seeds)
+    found, arrays = classifier_data(records, numbers, epochs, training.steps_per_epoch)
+    return ClassifierTrajectory(found, config, name, settings, arrays)
+
+
+def _check_optimizer(optimizer: Any, learning_rate: Any) -> None:
+    if learning_rate is not None:
+        check_learning_rate(learning_rate)
+        if isinstance(optimizer, optax.GradientTransformation) or not callable(optimizer):
+            raise InvalidInputError(
+                "optimizer",
+                f"a {type(optimizer).__name__} has its learning rate already",
+                "Give a function that makes one from it, such as optax.adam, or no learning_rate",
+            )
+        optimizer = optimizer(learning_rate)
+    if not isinstance(optimizer, optax.GradientTransformation):
+        raise InvalidInputError(
+            "optimizer",
+            f"{type(optimizer).__name__} is no optax transformation",
+            "Give one, such as mirror_descent(1e-3, p=1.1) or optax.adam(1e-3); or a function "
+            "that makes one, with learning_rate",
+        )
+    if getattr(optimizer, "needs", ()):
+        raise InvalidInputError(
+            "optimizer",
+            "it needs more than the gradient of a batch",
+            "Give one that does not, such as mirror_descent(1e-3, p=1.1) or optax.adam(1e-3)",
+        )
+
+
+def _told(optimizer: Any, learning_rate: float | None) -> tuple[str, dict[str, Any]]:
+    """The name of an optimizer and its settings."""
+    if learning_rate is None:
+        name = getattr(optimizer, "name", "optax transformation")
+        return name, dict(getattr(optimizer, "settings", {}))
+    made = optimizer(learning_rate)
+    name = getattr(made, "name", getattr(optimizer, "__name__", "optax transformation"))
+    settings = dict(getattr(made, "settings", {}))
+    return name, settings | {"learning_rate": float(learning_rate)}
+
+
+def _early_stop(patience: Any, target: Any, data: ClassificationData) -> EarlyStop | None:
+    if patience is not None:
+        patience = validation.check_count("patience", patience)
+        if data.validation is None:
+            raise InvalidInputError(
+                "patience", "there are no validation examples to wait for", "Give some in data"
+            )
+    number = isinstance(target, int | float) and not isinstance(target, bool)
+    if target is not None and not (number and 0 < target <= 1):
+        raise InvalidInputError(
+            "target_train_accuracy", f"{target!r} is no accuracy", "Give one above 0, up to 1"
+        )
+    return None if patience is None and target is None else EarlyStop(patience, target)
+
+
+def _check_data(config: Config, data: ClassificationData, training: ClassifierTraining) -> None:
+    """Checks that the model can read the data, and knows its classes."""
+    for name, examples in (("train", data.train), *data.held_out):
+        if (highest := int(examples.labels.max())) >= config.classes:
+            raise InvalidInputError(
+                name,
+                f"a label is {highest}, but the model has {config.classes} classes",
+                f"Give labels from 0 to {config.classes - 1}, or a config with more classes",
+            )
+        prepared = training.prepare is not None or training.augment is not None
+        if isinstance(config, TextTransformerConfig) and not prepared:
+            _check_ids(name, examples.inputs, config.vocabulary)
+    model = model_shapes(config)
+    some = jax.tree.map(lambda array: array[:1], Labeled.of(data.train))
+    with double_precision():
+        jax.eval_shape(training.logits, model, some)
+        if training.augment is not None:
+            jax.eval_shape(training.logits, model, some, jax.random.key(0))
+
+
+def _check_ids(name: str, ids: np.ndarray, vocabulary: int) -> None:
+    if ids.dtype.kind not in "iu" or ids.ndim != 2:
+        raise InvalidInputError(
+            name, f"inputs are {ids.dtype} of {ids.ndim} axes", "Give integers (text, token)"
+        )
+    if ids.min() < 0 or ids.max() >= vocabulary:
+        raise InvalidInputError(
+            name,
+            f"numbers of tokens go from {ids.min()} to {ids.max()}",
+            f"Give numbers from 0 to {vocabulary - 1}, or a config with a larger vocabulary",
+        )

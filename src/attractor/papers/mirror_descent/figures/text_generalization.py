@@ -1,0 +1,128 @@
+"""What text classifiers trained by several optimizers know of texts they have not seen."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.mirror_descent.text.experiment import experiment
+from attractor.papers.mirror_descent.text.looks import LOOKS, by_optimizer, told
+from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
+from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.roles import DOTTED
+from attractor.plots.style import COLORS, PAGE
+
+_PUBLISHED = "as_published_accuracy"
+
+
+def _compute(request: Request) -> xr.Dataset:
+    names = request.settings["optimizers"]
+    task = task_of(request)
+    found = experiment(request, task, names)
+    kept = ["validation_accuracy", "test_accuracy", "best_epoch", "status", "tried_rate",
+            "tried_accuracy", "learning_rate", "at_edge"]  # fmt: skip
+    data = found[kept]
+    if request.as_published:
+        copied = experiment(request, task, names, same_start=True)
+        data[_PUBLISHED] = copied["highest_test_accuracy"]
+    return data.assign_attrs(test_texts=len(task.telling))
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    mean = data["test_accuracy"].mean("seed")
+    ordered = [name for name in ("p = 1.1", "p = 2", "p = 3") if name in mean["optimizer"]]
+    found = [
+        at_least(f"mean test accuracy of {before} less that of {after}",
+                 mean.sel(optimizer=before) - mean.sel(optimizer=after), 0)
+        for before, after in itertools.pairwise(ordered)
+    ]  # fmt: skip
+    inside = data["at_edge"].size - int(data["at_edge"].sum())
+    words = f"of {data['at_edge'].size} learning rates, those chosen inside the range tried"
+    return [*found, at_least(words, inside, data["at_edge"].size)]
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.9))
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1.2, 1, 1))
+    if _PUBLISHED in data:
+        by_optimizer(left, data["test_accuracy"], shift=-0.15, label="chosen by validation")
+        by_optimizer(left, data[_PUBLISHED], shift=0.25, hollow=True,
+                     label="highest of all epochs on the test set, one start")  # fmt: skip
+        left.legend(fontsize=6, loc="lower right")
+    else:
+        by_optimizer(left, data["test_accuracy"])
+    left.set_ylabel("test accuracy")
+    _rates(middle, data)
+    _epochs(right, data)
+    panel_letters((left, middle, right))
+    shared_legend(figure, [right], columns=8)
+    return figure
+
+
+def _rates(axes: Axes, data: xr.Dataset) -> None:
+    axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
+    for name in data["optimizer"].values.tolist():
+        one, (color, marker, dash) = data.sel(optimizer=name), LOOKS[name]
+        axes.plot(one["tried_rate"], one["tried_accuracy"], color=color, linestyle=dash,
+                  marker=marker, markersize=3, linewidth=0.9)  # fmt: skip
+        best = one["tried_accuracy"].where(one["tried_rate"] == one["learning_rate"]).max()
+        axes.plot(one["learning_rate"], best, "o", markersize=9, markerfacecolor="none",
+                  markeredgecolor=color)  # fmt: skip
+        diverged = one["tried_rate"].where(one["tried_accuracy"].isnull())
+        axes.plot(diverged, np.full(diverged.shape, 0.5), "x", color=color, markersize=5)
+    axes.axhline(0.5, color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
+
+
+def _epochs(axes: Axes, data: xr.Dataset) -> None:
+    axes.set(xlabel="epoch", ylabel="validation accuracy")
+    for name in data["optimizer"].values.tolist():
+        color, _, dash = LOOKS[name]
+        curve = data["validation_accuracy"].sel(optimizer=name)
+        whole = curve.notnull().all("seed")
+        axes.plot(data["epoch"].where(whole), curve.mean("seed").where(whole), color=color,
+                  linestyle=dash, label=name)  # fmt: skip
+    axes.axhline(0.5, color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
+
+
+def _caption(data: xr.Dataset) -> str:
+    rates = ", ".join(
+        f"{name} {float(data['learning_rate'].sel(optimizer=name)):.2g}"
+        for name in data["optimizer"].values.tolist()
+    )
+    words = (
+        f"Accuracy on {data.attrs['test_texts']:,} texts not seen, of transformers trained by "
+        "several optimizers, at the epoch that knows most of a validation split (means over "
+        f"{data.sizes['seed']} seeds with 95 % intervals; single seeds as dots): "
+        f"{told(data['test_accuracy'])}. Learning rates come from one search for all, "
+        f"{data.sizes['try']} tries each on the validation split (b; rings: chosen, crosses: "
+        f"diverged): {rates}. (c) Validation accuracy by epoch, while every seed trains."
+    )
+    if _PUBLISHED in data:
+        words += (
+            " Hollow: the published reading, the highest accuracy of all epochs on the test set "
+            f"itself, from one start for all seeds: {told(data[_PUBLISHED])}."
+        )
+    return words
+
+
+TEXT_GENERALIZATION = PaperFigure(
+    name="mirror-descent/text-generalization",
+    paper=MIRROR_DESCENT,
+    statement="experiment: sentiment of film reviews, test accuracy",
+    summary="test accuracy of text classifiers by optimizer, each with its own learning rate",
+    published="test accuracy of p = 1.1 above those of p = 2 and 3, for three sizes of model",
+    sizes=SIZES,
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+    artifact=(
+        "accuracy read as the highest of all epochs on the test set, with all runs from one start"
+    ),
+)

@@ -1,0 +1,81 @@
+"""How sparse the attention matrices of text classifiers are, by optimizer."""
+
+from __future__ import annotations
+
+import itertools
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.mirror_descent.text.experiment import experiment
+from attractor.papers.mirror_descent.text.looks import LOOKS, by_optimizer, told
+from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
+from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.style import PAGE
+
+
+def _compute(request: Request) -> xr.Dataset:
+    found = experiment(request, task_of(request), request.settings["optimizers"])
+    return found[["hoyer", "largest_weight", "share_of_weights"]]
+
+
+def _readings(data: xr.Dataset) -> list[Reading]:
+    mean = data["hoyer"].sel(matrix="keys").mean(["seed", "block"])
+    ordered = [name for name in ("p = 1.1", "p = 2", "p = 3") if name in mean["optimizer"]]
+    return [
+        at_least(f"mean sparsity of the keys with {before} less that with {after}",
+                 mean.sel(optimizer=before) - mean.sel(optimizer=after), 0)
+        for before, after in itertools.pairwise(ordered)
+    ]  # fmt: skip
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 4.6))
+    panels = figure.subplots(2, 3, sharey="row")
+    names = data["matrix"].values.tolist()
+    for above, below, matrix in zip(*panels, names, strict=True):
+        one = data.sel(matrix=matrix)
+        above.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
+        for optimizer in data["optimizer"].values.tolist():
+            color, _, dash = LOOKS[optimizer]
+            share = one["share_of_weights"].sel(optimizer=optimizer).mean("seed")
+            above.step(data["bin"], share.where(share > 0), where="post", color=color,
+                       linestyle=dash, linewidth=1, label=optimizer)  # fmt: skip
+        by_optimizer(below, one["hoyer"].mean("block"))
+    panels[0, 0].set_ylabel("share of weights")
+    panels[1, 0].set_ylabel("Hoyer sparsity")
+    panel_letters(panels.flat)
+    shared_legend(figure, panels[0, :1], columns=8)
+    return figure
+
+
+def _caption(data: xr.Dataset) -> str:
+    lines = "; ".join(
+        f"{matrix} {told(data['hoyer'].sel(matrix=matrix).mean('block'), '.2f')}"
+        for matrix in data["matrix"].values.tolist()
+    )
+    return (
+        "Matrices of queries, keys and values of text classifiers at the epoch chosen by "
+        f"validation: (a-c) magnitudes of their entries (all blocks, mean over {data.sizes['seed']}"
+        " seeds; the last bin has all larger ones), (d-f) Hoyer's sparsity, 0 where all entries "
+        "are as large and 1 where one is not zero (mean over blocks; 95 % intervals over seeds). "
+        f"Sparsity: {lines}."
+    )
+
+
+WEIGHT_SPARSITY = PaperFigure(
+    name="mirror-descent/weight-sparsity",
+    paper=MIRROR_DESCENT,
+    statement="experiment: sentiment of film reviews, sparsity of weights",
+    summary="histograms and sparsity of queries, keys and values by optimizer",
+    published=(
+        "histograms of one model each: with p = 1.1 fewer weights beyond .06, and larger ones"
+    ),
+    sizes=SIZES,
+    compute=_compute,
+    draw=_draw,
+    caption=_caption,
+    readings=_readings,
+)

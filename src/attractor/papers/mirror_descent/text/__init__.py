@@ -1,0 +1,1 @@
+"""Text classifiers trained by several optimizers: what they know, where they look, how sparse."""

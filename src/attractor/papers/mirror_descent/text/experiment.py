@@ -1,0 +1,105 @@
+"""Several optimizers on a text task. Figures share what is trained, and it stays on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from attractor.models import save_model
+from attractor.papers.drawing import read_data
+from attractor.papers.figure import Request, stacked
+from attractor.papers.mirror_descent.text.contenders import CONTENDERS, Contender
+from attractor.papers.mirror_descent.text.task import TextTask
+from attractor.papers.mirror_descent.text.trained import trained
+from attractor.storage import atomic_file
+from attractor.threads import in_threads
+
+
+def experiment(
+    request: Request, task: TextTask, names: Sequence[str], *, same_start: bool = False
+) -> xr.Dataset:
+    """Every optimizer with its own learning rate: what it knows, where it looks, how sparse it is.
+
+    Where figures share a folder, each optimizer's numbers and models are kept there, and are not
+    trained again.
+
+    Args:
+        request: Gives the seeds and the folder.
+        task: The task.
+        names: Which optimizers.
+        same_start: Whether all seeds start from the model of the first, as published.
+    """
+    arrays: dict[str, Any] = task.data.arrays | {"telling": task.telling}
+    request.uses("texts", **arrays)
+    folder = _folder(request, task, request.hashes["texts"], same_start)
+    schedule = task.schedule
+    batches = -(-len(task.data.train) // schedule.batch)
+    epochs = (schedule.tries + request.seeds) * schedule.epochs
+    with request.bar("text classifiers", len(names) * epochs * batches) as advance:
+
+        def kept(name: str) -> xr.Dataset:
+            return _kept(CONTENDERS[name], task, request, folder, advance, same_start)
+
+        found = dict(in_threads(kept, names))
+    return stacked([found[name] for name in names], "optimizer", list(names))
+
+
+def _folder(request: Request, task: TextTask, texts: str, same_start: bool) -> Path | None:
+    """Where this very experiment is kept."""
+    if request.shared is None:
+        return None
+    from attractor import __version__
+
+    settings = {
+        "attractor": __version__,
+        "texts": texts,
+        "config": task.config.to_json(),
+        "schedule": dataclasses.asdict(task.schedule),
+        "seed": request.seed,
+        "seeds": request.seeds,
+        "same start": same_start,
+    }
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+    return request.shared / f"text-models-{digest}"
+
+
+def _kept(
+    contender: Contender,
+    task: TextTask,
+    request: Request,
+    folder: Path | None,
+    advance: Callable[[float], None],
+    same_start: bool,
+) -> xr.Dataset:
+    """What was found of an optimizer: read, or trained and written."""
+    name = contender.name.replace(" ", "")
+    file = None if folder is None else folder / f"{name}.nc"
+    if file is not None and file.is_file():
+        return read_data(file)
+    place = None if folder is None else folder / f".{name}-unfinished"
+    found, run = trained(
+        contender,
+        task,
+        seed=request.seed,
+        seeds=request.seeds,
+        same_start=same_start,
+        place=place,
+        advance=advance,
+    )
+    if folder is None or file is None or place is None:
+        return found
+    for seed in found["seed"].values.tolist():
+        save_model(folder / f"{name}-seed-{seed}.safetensors", run.model(seed))
+    with atomic_file(file) as temporary:
+        found.to_netcdf(temporary, engine="h5netcdf")
+    with contextlib.suppress(OSError):
+        shutil.rmtree(place)
+    return found

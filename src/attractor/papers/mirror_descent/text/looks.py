@@ -1,0 +1,69 @@
+"""How each optimizer is drawn, and the panels that figures of text classifiers share."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.stats
+import xarray as xr
+from jaxtyping import Float
+from matplotlib.axes import Axes
+
+from attractor.plots.style import COLORS
+
+LOOKS = {
+    "p = 1.1": (COLORS["blue"], "o", "-"),
+    "p = 2": (COLORS["orange"], "s", "--"),
+    "p = 3": (COLORS["green"], "^", "-."),
+    "Adam": (COLORS["purple"], "D", ":"),
+    "AdamW": (COLORS["sky"], "v", (0, (5, 1.5, 1, 1.5))),
+    "momentum": (COLORS["yellow"], "P", (0, (2, 1.2))),
+    "sign": (COLORS["gray"], "X", (0, (8, 1.8))),
+    "Muon": (COLORS["black"], "*", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
+}
+"""Color, marker and dash of each optimizer."""
+_LEVEL = 0.95
+
+
+def interval(values: Float[np.ndarray, "seed"]) -> tuple[float, float]:
+    """The mean over seeds, and half the width of its 95 % interval by Student's law."""
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return float(known.mean()) if len(known) else np.nan, np.nan
+    spread = known.std(ddof=1) / np.sqrt(len(known))
+    return float(known.mean()), float(scipy.stats.t.ppf((1 + _LEVEL) / 2, len(known) - 1) * spread)
+
+
+def by_optimizer(
+    axes: Axes, values: xr.DataArray, *, shift: float = 0.0, hollow: bool = False, label: str = ""
+) -> None:
+    """Every seed as a small point, the mean with its interval as a large one, by optimizer.
+
+    Args:
+        axes: Where to draw.
+        values: Over ``optimizer`` and ``seed``.
+        shift: How far to the right of the optimizer's place.
+        hollow: Whether markers are empty.
+        label: Name in the legend, of the first optimizer.
+    """
+    names = values["optimizer"].values.tolist()
+    for place, name in enumerate(names):
+        color, marker, _ = LOOKS[name]
+        seeds = values.sel(optimizer=name).values
+        mean, half = interval(seeds)
+        inside = "white" if hollow else color
+        axes.plot(np.full(len(seeds), place + shift - 0.11), seeds, ".", color=color, alpha=0.5,
+                  markersize=3)  # fmt: skip
+        axes.errorbar(place + shift + 0.05, mean, half, fmt=marker, color=color, capsize=2,
+                      markerfacecolor=inside, markersize=5, linewidth=1,
+                      label=label if place == 0 and label else None)  # fmt: skip
+    axes.set_xticks(range(len(names)), names, rotation=35, ha="right")
+    axes.set_xlim(-0.6, len(names) - 0.4)
+
+
+def told(values: xr.DataArray, form: str = ".3f") -> str:
+    """Means with their intervals in words, by optimizer."""
+    words = []
+    for name in values["optimizer"].values.tolist():
+        mean, half = interval(values.sel(optimizer=name).values)
+        words.append(f"{name} {mean:{form}} +- {half:{form}}")
+    return ", ".join(words)
