@@ -61,19 +61,16 @@ def planted_task(schedule: Schedule, *, seed: int = 0, **model: Any) -> TextTask
     Args:
         schedule: How long and how often to train.
         seed: Of the reviews.
-        model: What the config of the model has otherwise than one block of width 32, 2 heads, 64
-            hidden units and dropout 0.2.
+        model: What the config of the model has otherwise than the published sizes, but for the
+            vocabulary and the length.
     """
     reviews = planted_reviews(seed=seed)
     data = ClassificationData(
         *(_examples(part) for part in (reviews.train, reviews.validation, reviews.test)),
         settings=reviews.settings,
     )
-    sizes: dict[str, Any] = {"width": 32, "blocks": 1, "heads": 2, "hidden": 64, "dropout": 0.2}
     config = TextTransformerConfig(
-        vocabulary=reviews.settings["vocabulary"],
-        length=reviews.settings["length"],
-        **(sizes | model),
+        vocabulary=reviews.settings["vocabulary"], length=reviews.settings["length"], **model
     )
     return TextTask(data, reviews.test.planted, config, schedule)
 
