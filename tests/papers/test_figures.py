@@ -36,6 +36,7 @@ LONG = (
     "mirror-descent/text-generalization",
     "mirror-descent/text-selection",
     "mirror-descent/weight-sparsity",
+    "mirror-descent/vision",
 )
 """Figures that compile for long, and whose computations other tests look at more closely."""
 

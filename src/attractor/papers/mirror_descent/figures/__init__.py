@@ -10,4 +10,5 @@ ORDER = (
     "text_generalization",
     "text_selection",
     "weight_sparsity",
+    "vision",
 )

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least
-from attractor.papers.mirror_descent.text.experiment import experiment
-from attractor.papers.mirror_descent.text.looks import LOOKS, by_optimizer, told
+from attractor.papers.mirror_descent.classifiers.experiment import experiment
+from attractor.papers.mirror_descent.classifiers.looks import (
+    by_optimizer,
+    epochs_panel,
+    rates_panel,
+    told,
+    told_rates,
+)
 from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DOTTED
-from attractor.plots.style import COLORS, PAGE
+from attractor.plots.style import PAGE
 
 _PUBLISHED = "as_published_accuracy"
 
@@ -24,14 +27,14 @@ _PUBLISHED = "as_published_accuracy"
 def _compute(request: Request) -> xr.Dataset:
     names = request.settings["optimizers"]
     task = task_of(request)
-    found = experiment(request, task, names)
+    found = experiment(request, task, names, kind="text")
     kept = ["validation_accuracy", "test_accuracy", "best_epoch", "status", "tried_rate",
             "tried_accuracy", "learning_rate", "at_edge"]  # fmt: skip
     data = found[kept]
     if request.as_published:
-        copied = experiment(request, task, names, same_start=True)
+        copied = experiment(request, task, names, kind="text", same_start=True)
         data[_PUBLISHED] = copied["highest_test_accuracy"]
-    return data.assign_attrs(test_texts=len(task.telling))
+    return data.assign_attrs(test_texts=len(task.telling), chance=0.5)
 
 
 def _readings(data: xr.Dataset) -> list[Reading]:
@@ -58,50 +61,21 @@ def _draw(data: xr.Dataset) -> Figure:
     else:
         by_optimizer(left, data["test_accuracy"])
     left.set_ylabel("test accuracy")
-    _rates(middle, data)
-    _epochs(right, data)
+    rates_panel(middle, data)
+    epochs_panel(right, data)
     panel_letters((left, middle, right))
     shared_legend(figure, [right], columns=8)
     return figure
 
 
-def _rates(axes: Axes, data: xr.Dataset) -> None:
-    axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
-    for name in data["optimizer"].values.tolist():
-        one, (color, marker, dash) = data.sel(optimizer=name), LOOKS[name]
-        axes.plot(one["tried_rate"], one["tried_accuracy"], color=color, linestyle=dash,
-                  marker=marker, markersize=3, linewidth=0.9)  # fmt: skip
-        best = one["tried_accuracy"].where(one["tried_rate"] == one["learning_rate"]).max()
-        axes.plot(one["learning_rate"], best, "o", markersize=9, markerfacecolor="none",
-                  markeredgecolor=color)  # fmt: skip
-        diverged = one["tried_rate"].where(one["tried_accuracy"].isnull())
-        axes.plot(diverged, np.full(diverged.shape, 0.5), "x", color=color, markersize=5)
-    axes.axhline(0.5, color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
-
-
-def _epochs(axes: Axes, data: xr.Dataset) -> None:
-    axes.set(xlabel="epoch", ylabel="validation accuracy")
-    for name in data["optimizer"].values.tolist():
-        color, _, dash = LOOKS[name]
-        curve = data["validation_accuracy"].sel(optimizer=name)
-        whole = curve.notnull().all("seed")
-        axes.plot(data["epoch"].where(whole), curve.mean("seed").where(whole), color=color,
-                  linestyle=dash, label=name)  # fmt: skip
-    axes.axhline(0.5, color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
-
-
 def _caption(data: xr.Dataset) -> str:
-    rates = ", ".join(
-        f"{name} {float(data['learning_rate'].sel(optimizer=name)):.2g}"
-        for name in data["optimizer"].values.tolist()
-    )
     words = (
         f"Accuracy on {data.attrs['test_texts']:,} texts not seen, of transformers trained by "
         "several optimizers, at the epoch that knows most of a validation split (means over "
         f"{data.sizes['seed']} seeds with 95 % intervals; single seeds as dots): "
         f"{told(data['test_accuracy'])}. Learning rates come from one search for all, "
         f"{data.sizes['try']} tries each on the validation split (b; rings: chosen, crosses: "
-        f"diverged): {rates}. (c) Validation accuracy by epoch, while every seed trains."
+        f"diverged): {told_rates(data)}. (c) Validation accuracy by epoch, while every seed trains."
     )
     if _PUBLISHED in data:
         words += (

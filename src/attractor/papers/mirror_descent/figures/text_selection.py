@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least
-from attractor.papers.mirror_descent.text.experiment import experiment
-from attractor.papers.mirror_descent.text.looks import by_optimizer, told
+from attractor.papers.mirror_descent.classifiers.experiment import experiment
+from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told
 from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -20,7 +20,7 @@ from attractor.plots.style import COLORS, PAGE
 
 
 def _compute(request: Request) -> xr.Dataset:
-    found = experiment(request, task_of(request), request.settings["optimizers"])
+    found = experiment(request, task_of(request), request.settings["optimizers"], kind="text")
     return found[
         ["attention", "attention_by_frequency", "attention_by_chance", "rescaled_attention"]
     ]

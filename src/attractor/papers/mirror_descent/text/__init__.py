@@ -1,1 +1,1 @@
-"""Text classifiers trained by several optimizers: what they know, where they look, how sparse."""
+"""Text classifiers: where their read-out looks, on made-up texts and on film reviews."""

@@ -18,7 +18,8 @@ from attractor.datasets import (
     train_tokenizer,
 )
 from attractor.models import ClassificationData, Examples, TextTransformerConfig
-from attractor.papers.mirror_descent.text.task import Schedule, TextTask
+from attractor.papers.mirror_descent.classifiers.task import Schedule
+from attractor.papers.mirror_descent.text.task import TextTask
 
 _DROPOUT = 0.2
 _POLARITY = 1.0
@@ -67,7 +68,7 @@ def reviews_task(
         vocabulary=tokenizer.vocabulary, length=length, dropout=_DROPOUT, **model
     )
     telling = telling_words(parts.test.texts, tokenizer, lexicon, length)
-    return TextTask(data, telling, config, schedule)
+    return TextTask(data, config, schedule, telling=telling)
 
 
 def telling_words(

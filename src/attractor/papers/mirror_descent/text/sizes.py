@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from attractor.papers.figure import Request
-from attractor.papers.mirror_descent.text.contenders import CONTENDERS
+from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
+from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.text.reviews import reviews_task
-from attractor.papers.mirror_descent.text.task import Schedule, TextTask, planted_task
+from attractor.papers.mirror_descent.text.task import TextTask, planted_task
 
 _FOUR = ("p = 1.1", "p = 2", "p = 3", "Adam")
 

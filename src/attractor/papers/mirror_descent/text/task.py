@@ -1,4 +1,4 @@
-"""A text task: what is trained, on what, for how long, and which words tell the class."""
+"""Texts with a class, and words that tell it."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float
 
 from attractor.datasets import planted_reviews
 from attractor.datasets.planted_reviews import PlantedPart
-from attractor.models import ClassificationData, Examples, TextTransformerConfig
+from attractor.models import ClassificationData, Examples, TextTransformer, TextTransformerConfig
+from attractor.papers.mirror_descent.classifiers.task import ClassifierTask, Schedule
+from attractor.papers.mirror_descent.classifiers.weights import measure_weights
+from attractor.papers.mirror_descent.text.attended_words import attended_words
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How long and how often to train.
-
-    Attributes:
-        epochs: Most epochs of a run, and of each try of a learning rate: a shorter search would
-            favor rates that learn fast over those that learn much.
-        patience: Epochs without a better validation accuracy after which it ends.
-        tries: How many learning rates are tried, the same for every optimizer.
-        batch: Examples of a step; their losses are summed.
-    """
-
-    epochs: int
-    patience: int | None
-    tries: int
-    batch: int = 100
-
-
-@dataclass(frozen=True, eq=False)
-class TextTask:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextTask(ClassifierTask):
     """A text task.
 
     Attributes:
-        data: The texts as numbers of tokens, with their classes.
         telling: Where words that tell the class stand in the texts to test with.
-        config: The model.
-        schedule: How long and how often to train.
     """
 
-    data: ClassificationData
     telling: Bool[np.ndarray, "n token"]
-    config: TextTransformerConfig
-    schedule: Schedule
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """Everything that results depend on, by name."""
+        return super().arrays | {"telling": self.telling}
 
     @property
     def frequencies(self) -> Float[np.ndarray, "vocabulary"]:
         """How often each token occurs in the texts trained on."""
         train = self.data.train
         real = train.inputs if train.mask is None else train.inputs[train.mask]
-        return np.bincount(real.ravel(), minlength=self.config.vocabulary).astype(np.float64)
+        vocabulary = int(max(real.max() + 1, getattr(self.config, "vocabulary", 0)))
+        return np.bincount(real.ravel(), minlength=vocabulary).astype(np.float64)
+
+    def measure(self, model: TextTransformer) -> xr.Dataset:
+        """Where the read-out looks on texts to test with, and how sparse the weights are."""
+        test = self.data.test
+        assert test is not None
+        mask = np.ones(test.inputs.shape, bool) if test.mask is None else test.mask
+        looked = attended_words(model, test.inputs, mask, self.telling, self.frequencies)
+        attention = {
+            "attention": ("block", looked.attention),
+            "attention_by_frequency": ("block", looked.by_frequency),
+            "attention_by_chance": looked.chance,
+            "rescaled_attention": looked.rescaled,
+        }
+        return measure_weights(model).assign(attention)
 
 
 def planted_task(schedule: Schedule, *, seed: int = 0, **model: Any) -> TextTask:
@@ -72,7 +72,7 @@ def planted_task(schedule: Schedule, *, seed: int = 0, **model: Any) -> TextTask
     config = TextTransformerConfig(
         vocabulary=reviews.settings["vocabulary"], length=reviews.settings["length"], **model
     )
-    return TextTask(data, reviews.test.planted, config, schedule)
+    return TextTask(data, config, schedule, telling=reviews.test.planted)
 
 
 def _examples(part: PlantedPart) -> Examples:

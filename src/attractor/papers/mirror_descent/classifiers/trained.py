@@ -1,4 +1,4 @@
-"""One optimizer on a text task: its learning rate searched for, then models from several seeds."""
+"""One optimizer on a task: its learning rate searched for, then models from several seeds."""
 
 from __future__ import annotations
 
@@ -6,34 +6,26 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
-from attractor.analysis.sparsity import hoyer_sparsity
 from attractor.models import (
     ClassifierTrajectory,
     LearningRateSearch,
-    TextTransformer,
-    head_matrices,
     search_learning_rate,
     train_classifier,
 )
-from attractor.papers.mirror_descent.text.attended_words import attended_words
-from attractor.papers.mirror_descent.text.contenders import Contender
-from attractor.papers.mirror_descent.text.task import TextTask
+from attractor.papers.mirror_descent.classifiers.contenders import Contender
+from attractor.papers.mirror_descent.classifiers.task import ClassifierTask
 
-MATRICES = ("queries", "keys", "values")
+_TIE = 1e-4
+"""Weight of the loss beside the accuracy in the search: less than one example counts."""
 _SEARCH_SEED = 10_000
 """Apart from the seeds of the runs that are reported."""
-_BINS = 60
-_REACH = 0.6
-"""The largest weight of the histograms; larger ones count in the last bin."""
 
 
 def trained(
     contender: Contender,
-    task: TextTask,
+    task: ClassifierTask,
     *,
     seed: int,
     seeds: int,
@@ -53,8 +45,7 @@ def trained(
         advance: Told of steps just done.
 
     Returns:
-        Accuracies, where the read-out attends to and how sparse the weights are, by seed; and the
-        run itself with its models.
+        Accuracies and what the task measures, by seed; and the run itself with its models.
     """
     searched = _search(contender, task, seed, place, advance)
     run = _run(
@@ -75,18 +66,18 @@ def trained(
             "at_edge": searched.at_edge,
         }
     )
-    measured = [_measured(run, each, task) for each in range(seed, seed + seeds)]
+    measured = [task.measure(run.model(each)) for each in range(seed, seed + seeds)]
     return found.merge(xr.concat(measured, curves["seed"])), run
 
 
 def _search(
     contender: Contender,
-    task: TextTask,
+    task: ClassifierTask,
     seed: int,
     place: Path | None,
     advance: Callable[[float], None],
 ) -> LearningRateSearch:
-    """Looks for the rate whose best epoch knows most of the validation split; sees no tests."""
+    """Looks for the rate that comes to know most of the validation split; sees no tests."""
     untested = dataclasses.replace(task, data=dataclasses.replace(task.data, test=None))
 
     def score(rate: float) -> float:
@@ -94,14 +85,17 @@ def _search(
             contender, untested, rate, _SEARCH_SEED + seed, 1,
             place=place and place / f"rate-{rate:.6g}", advance=advance, same_start=False,
         )  # fmt: skip
-        return float(run.to_xarray()["validation_accuracy"].max())  # NaN if it diverged at once
+        curves = run.to_xarray()
+        # Before anything is learned all rates know as much; the loss tells which goes somewhere.
+        loss = float(curves["validation_loss"].min())
+        return float(curves["validation_accuracy"].max()) - _TIE * loss  # NaN if it diverged
 
     return search_learning_rate(score, contender.guess, tries=task.schedule.tries)
 
 
 def _run(
     contender: Contender,
-    task: TextTask,
+    task: ClassifierTask,
     rate: float,
     seed: int,
     seeds: int,
@@ -122,39 +116,8 @@ def _run(
         reduction="sum",
         patience=task.schedule.patience,
         same_initial_model=same_start,
+        prepare=task.prepare,
+        augment=task.augment,
         checkpoint=place,
         progress=advance,
     )
-
-
-def _measured(run: ClassifierTrajectory, seed: int, task: TextTask) -> xr.Dataset:
-    """Where the read-out of a model looks on texts to test with, and how sparse its weights are."""
-    model, test = run.model(seed), task.data.test
-    assert isinstance(model, TextTransformer) and test is not None
-    mask = np.ones(test.inputs.shape, bool) if test.mask is None else test.mask
-    looked = attended_words(model, test.inputs, mask, task.telling, task.frequencies)
-    matrices = head_matrices(model)
-    whole = [matrices[name].reshape(model.config.blocks, -1) for name in MATRICES]
-    hoyer = [[hoyer_sparsity(block) for block in matrix] for matrix in whole]
-    return xr.Dataset(
-        {
-            "attention": ("block", looked.attention),
-            "attention_by_frequency": ("block", looked.by_frequency),
-            "attention_by_chance": looked.chance,
-            "rescaled_attention": looked.rescaled,
-            "hoyer": (("matrix", "block"), hoyer),
-            "largest_weight": ("matrix", [float(np.abs(matrix).max()) for matrix in whole]),
-            "share_of_weights": (("matrix", "bin"), [_histogram(matrix) for matrix in whole]),
-        },
-        {
-            "matrix": list(MATRICES),
-            "block": np.arange(1, model.config.blocks + 1),
-            "bin": _REACH * np.arange(_BINS) / _BINS,
-        },
-    )
-
-
-def _histogram(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "bin"]:
-    """Shares of the magnitudes in bins of one width; the last has all larger ones."""
-    place = np.minimum((np.abs(weights) * (_BINS / _REACH)).astype(int), _BINS - 1)
-    return np.bincount(place.ravel(), minlength=_BINS) / weights.size

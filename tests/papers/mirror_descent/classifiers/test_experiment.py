@@ -9,11 +9,12 @@ import pytest
 from attractor.datasets import planted_reviews
 from attractor.models import ClassificationData, Examples, TextTransformerConfig, load_model
 from attractor.papers.figure import Request
-from attractor.papers.mirror_descent.text import experiment as module
-from attractor.papers.mirror_descent.text import trained as training
-from attractor.papers.mirror_descent.text.contenders import CONTENDERS, Contender
-from attractor.papers.mirror_descent.text.looks import LOOKS
-from attractor.papers.mirror_descent.text.task import Schedule, TextTask
+from attractor.papers.mirror_descent.classifiers import experiment as module
+from attractor.papers.mirror_descent.classifiers import trained as training
+from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
+from attractor.papers.mirror_descent.classifiers.looks import LOOKS
+from attractor.papers.mirror_descent.classifiers.task import Schedule
+from attractor.papers.mirror_descent.text.task import TextTask
 
 SETTINGS = {"seeds": 2}
 
@@ -29,7 +30,10 @@ def task():
         vocabulary=20, length=6, width=4, blocks=1, heads=1, hidden=4, dropout=0.0
     )
     return TextTask(
-        ClassificationData(*parts), found.test.planted, config, Schedule(2, None, 3, batch=20)
+        ClassificationData(*parts),
+        config,
+        Schedule(2, None, 3, batch=20),
+        telling=found.test.planted,
     )
 
 
@@ -37,7 +41,7 @@ def task():
 def kept(task, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
     request = Request("quick", SETTINGS, shared=folder)
-    return folder, module.experiment(request, task, ["p = 2"])
+    return folder, module.experiment(request, task, ["p = 2"], kind="text")
 
 
 def test_every_seed_is_measured_and_every_try_kept(kept):
@@ -59,7 +63,9 @@ def test_models_are_kept_and_nothing_is_trained_twice(kept, task, monkeypatch):
     model = load_model(place / "p=2-seed-1.safetensors")
     assert model.config == task.config
     monkeypatch.setattr(module, "trained", None)  # would raise if it were called
-    again = module.experiment(Request("quick", SETTINGS, shared=folder), task, ["p = 2"])
+    again = module.experiment(
+        Request("quick", SETTINGS, shared=folder), task, ["p = 2"], kind="text"
+    )
     assert again.equals(data)
 
 
@@ -68,7 +74,7 @@ def test_other_settings_are_another_experiment(kept, task, monkeypatch):
     monkeypatch.setattr(module, "trained", None)
     longer = dataclasses.replace(task, schedule=Schedule(3, None, 3, batch=20))
     with pytest.raises(TypeError):
-        module.experiment(Request("quick", SETTINGS, shared=folder), longer, ["p = 2"])
+        module.experiment(Request("quick", SETTINGS, shared=folder), longer, ["p = 2"], kind="text")
 
 
 def test_the_search_never_sees_the_texts_to_test_with(task, monkeypatch):

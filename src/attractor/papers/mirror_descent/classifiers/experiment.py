@@ -1,4 +1,4 @@
-"""Several optimizers on a text task. Figures share what is trained, and it stays on disk."""
+"""Several optimizers on a task. Figures share what is trained, and it stays on disk."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import xarray as xr
 
 from attractor.models import save_model
 from attractor.papers.drawing import read_data
 from attractor.papers.figure import Request, stacked
-from attractor.papers.mirror_descent.text.contenders import CONTENDERS, Contender
-from attractor.papers.mirror_descent.text.task import TextTask
-from attractor.papers.mirror_descent.text.trained import trained
+from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
+from attractor.papers.mirror_descent.classifiers.task import ClassifierTask
+from attractor.papers.mirror_descent.classifiers.trained import trained
 from attractor.storage import atomic_file
 from attractor.threads import in_threads
 
 
 def experiment(
-    request: Request, task: TextTask, names: Sequence[str], *, same_start: bool = False
+    request: Request,
+    task: ClassifierTask,
+    names: Sequence[str],
+    *,
+    kind: str,
+    same_start: bool = False,
 ) -> xr.Dataset:
-    """Every optimizer with its own learning rate: what it knows, where it looks, how sparse it is.
+    """Every optimizer with its own learning rate: what it knows, and what the task measures.
 
     Where figures share a folder, each optimizer's numbers and models are kept there, and are not
     trained again.
@@ -35,15 +39,15 @@ def experiment(
         request: Gives the seeds and the folder.
         task: The task.
         names: Which optimizers.
+        kind: What the data are, "text" or "image"; the folder's name begins with it.
         same_start: Whether all seeds start from the model of the first, as published.
     """
-    arrays: dict[str, Any] = task.data.arrays | {"telling": task.telling}
-    request.uses("texts", **arrays)
-    folder = _folder(request, task, request.hashes["texts"], same_start)
+    request.uses("data", **task.arrays)
+    folder = _folder(request, task, kind, same_start)
     schedule = task.schedule
     batches = -(-len(task.data.train) // schedule.batch)
     epochs = (schedule.tries + request.seeds) * schedule.epochs
-    with request.bar("text classifiers", len(names) * epochs * batches) as advance:
+    with request.bar(f"{kind} classifiers", len(names) * epochs * batches) as advance:
 
         def kept(name: str) -> xr.Dataset:
             return _kept(CONTENDERS[name], task, request, folder, advance, same_start)
@@ -52,7 +56,7 @@ def experiment(
     return stacked([found[name] for name in names], "optimizer", list(names))
 
 
-def _folder(request: Request, task: TextTask, texts: str, same_start: bool) -> Path | None:
+def _folder(request: Request, task: ClassifierTask, kind: str, same_start: bool) -> Path | None:
     """Where this very experiment is kept."""
     if request.shared is None:
         return None
@@ -60,7 +64,7 @@ def _folder(request: Request, task: TextTask, texts: str, same_start: bool) -> P
 
     settings = {
         "attractor": __version__,
-        "texts": texts,
+        "data": request.hashes["data"],
         "config": task.config.to_json(),
         "schedule": dataclasses.asdict(task.schedule),
         "seed": request.seed,
@@ -68,12 +72,12 @@ def _folder(request: Request, task: TextTask, texts: str, same_start: bool) -> P
         "same start": same_start,
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-    return request.shared / f"text-models-{digest}"
+    return request.shared / f"{kind}-models-{digest}"
 
 
 def _kept(
     contender: Contender,
-    task: TextTask,
+    task: ClassifierTask,
     request: Request,
     folder: Path | None,
     advance: Callable[[float], None],

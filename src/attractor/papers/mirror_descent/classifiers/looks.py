@@ -1,4 +1,4 @@
-"""How each optimizer is drawn, and the panels that figures of text classifiers share."""
+"""How each optimizer is drawn, and the panels that figures of classifiers share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from attractor.plots.roles import DOTTED
 from attractor.plots.style import COLORS
 
 LOOKS = {
@@ -67,3 +68,40 @@ def told(values: xr.DataArray, form: str = ".3f") -> str:
         mean, half = interval(values.sel(optimizer=name).values)
         words.append(f"{name} {mean:{form}} +- {half:{form}}")
     return ", ".join(words)
+
+
+def rates_panel(axes: Axes, data: xr.Dataset) -> None:
+    """What each rate tried came to know; a ring around the one chosen, a cross if it diverged."""
+    axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
+    for name in data["optimizer"].values.tolist():
+        one, (color, marker, dash) = data.sel(optimizer=name), LOOKS[name]
+        axes.plot(one["tried_rate"], one["tried_accuracy"], color=color, linestyle=dash,
+                  marker=marker, markersize=3, linewidth=0.9)  # fmt: skip
+        best = one["tried_accuracy"].where(one["tried_rate"] == one["learning_rate"]).max()
+        axes.plot(one["learning_rate"], best, "o", markersize=9, markerfacecolor="none",
+                  markeredgecolor=color)  # fmt: skip
+        diverged = one["tried_rate"].where(one["tried_accuracy"].isnull())
+        axes.plot(
+            diverged, np.full(diverged.shape, data.attrs["chance"]), "x", color=color, markersize=5
+        )
+    axes.axhline(data.attrs["chance"], color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
+
+
+def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
+    """Validation accuracy by epoch, mean over seeds while all of them train."""
+    axes.set(xlabel="epoch", ylabel="validation accuracy")
+    for name in data["optimizer"].values.tolist():
+        color, _, dash = LOOKS[name]
+        curve = data["validation_accuracy"].sel(optimizer=name)
+        whole = curve.notnull().all("seed")
+        axes.plot(data["epoch"].where(whole), curve.mean("seed").where(whole), color=color,
+                  linestyle=dash, label=name)  # fmt: skip
+    axes.axhline(data.attrs["chance"], color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
+
+
+def told_rates(data: xr.Dataset) -> str:
+    """The learning rates chosen, in words."""
+    return ", ".join(
+        f"{name} {float(data['learning_rate'].sel(optimizer=name)):.2g}"
+        for name in data["optimizer"].values.tolist()
+    )

@@ -1,0 +1,1 @@
+"""Image classifiers: handwritten digits for a vision transformer."""
