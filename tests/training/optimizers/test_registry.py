@@ -95,3 +95,11 @@ def test_names_that_say_nothing_known_are_refused(name, says):
 def test_a_learning_rate_is_asked_for():
     with pytest.raises(InvalidInputError, match="learning_rate"):
         get_optimizer("gd")
+
+
+def test_equal_settings_stay_one_optimizer_however_many_others_there_are():
+    """So that what is compiled for it is compiled for good."""
+    first = mirror_descent(0.1, 1.75)
+    for step in range(300):
+        mirror_descent(1.0 + step, 1.75)
+    assert mirror_descent(0.1, 1.75) is first

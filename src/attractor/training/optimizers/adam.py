@@ -61,7 +61,7 @@ def adam(
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
-@functools.lru_cache
+@functools.cache
 def _adam(learning_rate: float, b1: float, b2: float, eps: float, weight_decay: float) -> Optimizer:
     transformation = optax.adam(learning_rate, b1, b2, eps)
     settings = {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps}

@@ -78,7 +78,7 @@ def normalized_gradient_descent(
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
-@functools.lru_cache
+@functools.cache
 def _gradient_descent(learning_rate: float, weight_decay: float) -> Optimizer:
     log_rate = math.log(learning_rate)
     return Optimizer(
@@ -92,7 +92,7 @@ def _gradient_descent(learning_rate: float, weight_decay: float) -> Optimizer:
     )
 
 
-@functools.lru_cache
+@functools.cache
 def _normalized_gradient_descent(
     learning_rate: float, per_factor: bool, eps: float, weight_decay: float
 ) -> Optimizer:

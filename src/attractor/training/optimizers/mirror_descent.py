@@ -175,7 +175,7 @@ def _make(
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
-@functools.lru_cache
+@functools.cache
 def _optimizer_of(descent: DualDescent, weight_decay: float) -> Optimizer:
     family, rate, p = descent.family, descent.learning_rate, descent.p
     normalized: Reads = "leaf directions" if descent.per_factor else "direction"

@@ -128,7 +128,7 @@ def lion(
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
-@functools.lru_cache
+@functools.cache
 def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: float) -> Optimizer:
     return in_moving_gauge(
         optax.sgd(learning_rate, momentum=decay, nesterov=nesterov),
@@ -140,7 +140,7 @@ def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: 
     )
 
 
-@functools.lru_cache
+@functools.cache
 def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
     def normalize(updates: PyTree, params: PyTree | None = None) -> PyTree:
         return unit(updates, square_sum, 2)
@@ -156,7 +156,7 @@ def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float
     )
 
 
-@functools.lru_cache
+@functools.cache
 def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
     return _averaged(
         optax.scale_by_sign(),
@@ -169,7 +169,7 @@ def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> O
     )
 
 
-@functools.lru_cache
+@functools.cache
 def _lion(learning_rate: float, b1: float, b2: float, weight_decay: float) -> Optimizer:
     return in_moving_gauge(
         optax.chain(optax.scale_by_lion(b1, b2), optax.scale_by_learning_rate(learning_rate)),

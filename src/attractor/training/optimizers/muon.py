@@ -64,7 +64,7 @@ def muon(
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
-@functools.lru_cache
+@functools.cache
 def _muon(
     learning_rate: float, momentum: float, nesterov: bool, iterations: int, weight_decay: float
 ) -> Optimizer:

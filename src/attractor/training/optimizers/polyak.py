@@ -46,7 +46,7 @@ def polyak_step(scale: float = 1.0, *, weight_decay: float = 0.0) -> Optimizer:
     return _polyak_step(float(value), check_weight_decay(weight_decay))
 
 
-@functools.lru_cache
+@functools.cache
 def _polyak_step(scale: float, weight_decay: float) -> Optimizer:
     log_factor = math.log(scale)
 

@@ -142,7 +142,7 @@ def spectral_descent(
 
 
 # The same settings give the same object, so that training compiled once is compiled for good.
-@functools.lru_cache
+@functools.cache
 def _steepest_descent(
     learning_rate: float, geometry: Geometry, name: str, weight_decay: float
 ) -> Optimizer:
@@ -168,7 +168,7 @@ def _steepest_descent(
     )
 
 
-@functools.lru_cache
+@functools.cache
 def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         plain, scale = with_one_scale(gradient)
@@ -186,7 +186,7 @@ def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Opt
     )
 
 
-@functools.lru_cache
+@functools.cache
 def _spectral_descent(
     learning_rate: float, iterations: int | None, weight_decay: float
 ) -> Optimizer:
