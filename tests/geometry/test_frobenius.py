@@ -18,3 +18,8 @@ def test_distance_bound_holds_for_feasible_matrices():
         gap = (value - 1) / value
         distance = np.linalg.norm(W - np.diag([1.0, 0.0]))
         assert distance <= Frobenius().distance_to_solution(value, gap) * (1 + 1e-12)
+
+
+def test_no_part_of_a_direction_is_left_without_a_norm():
+    found = Frobenius().steepest_descent_direction(np.array([[3.0, np.nan], [4.0, 0.0]]))
+    assert np.isnan(found).all()
