@@ -26,6 +26,13 @@ in_jax_once_a_kind = pytest.mark.parametrize(
     indirect=True,
     ids=str,
 )
+in_single_precision_too = pytest.mark.parametrize(
+    ("geometry", "apply"),
+    [(g, kind) for g in EVERY for kind in ("numpy", "numpy-single")]
+    + [(g, kind) for g in FIRST for kind in ("jax", "jax-single")],
+    indirect=True,
+    ids=str,
+)
 
 
 @pytest.fixture(params=EVERY, ids=repr)
@@ -58,6 +65,7 @@ def inner(A, B):
     return (A * B).sum((-2, -1))
 
 
+@in_single_precision_too
 def test_direction_attains_the_dual_norm_within_the_unit_ball(geometry, apply):
     G = np.random.default_rng(0).normal(size=(4, 3, 5))
     D = apply(geometry.steepest_descent_direction, G)
@@ -67,6 +75,7 @@ def test_direction_attains_the_dual_norm_within_the_unit_ball(geometry, apply):
     np.testing.assert_allclose(inner(G, D), geometry.dual_norm(G), rtol=rtol)
 
 
+@in_single_precision_too
 def test_norms_agree_in_every_library_and_precision(geometry, apply):
     G = np.random.default_rng(1).normal(size=(4, 3, 5))
     for method in (geometry.norm, geometry.dual_norm):

@@ -9,9 +9,18 @@ from attractor.papers import PAPERS, Outcome, all_claims, examine, examine_contr
 CLAIMS = all_claims()
 LONG = (
     "max-margin/finite-offset",
+    "max-margin/global-path",
     "max-margin/joint-path",
     "max-margin/local-path",
+    "max-margin/matrix-and-prompt-equivalence",
+    "transformers-as-svms/global-path",
+    "transformers-as-svms/key-query-path",
     "transformers-as-svms/only-local-optima-attract",
+    "transformers-as-svms/sequence-path",
+    "mirror-descent/joint-path",
+    "mirror-descent/regularization-path",
+    "large-prompt/trained-limit",
+    "large-prompt/trajectory-stability",
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
