@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int, Int32
 
 from attractor.errors import InvalidInputError
 from attractor.randomness import generator
+from attractor.training.validation import check_count
 
 PADDING, FIRST = 0, 1
 _SPECIAL = 2
@@ -146,9 +147,7 @@ def _check(given: dict[str, Any]) -> None:
     least = {"train": 2, "validation": 0, "test": 0, "vocabulary": 5, "length": 2, "shortest": 2}
     least |= {"planted": 1, "class_words": 1}
     for name, smallest in least.items():
-        value = given[name]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
-            raise InvalidInputError(name, f"got {value!r}", f"Give an integer >= {smallest}")
+        check_count(name, given[name], smallest)
     if given["shortest"] > given["length"] or given["planted"] >= given["shortest"]:
         raise InvalidInputError(
             "planted",

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int32
 
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import atomic_file
+from attractor.training.validation import check_count
 
 PADDING = "[PAD]"
 LARGEST_FILE = 2**26
@@ -121,8 +122,7 @@ class TextTokenizer:
         Raises:
             InvalidInputError: If the length is no positive integer, or an entry is no text.
         """
-        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
-            raise InvalidInputError("length", f"got {length!r}", "Give a number of pieces >= 1")
+        check_count("length", length)
         check_texts(texts)
         ids = np.full((len(texts), length), self.padding, np.int32)
         lengths = np.zeros(len(texts), np.int32)

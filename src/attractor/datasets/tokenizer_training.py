@@ -6,8 +6,6 @@ import collections
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from attractor.datasets.tokenizer import (
     CHUNK,
     PADDING,
@@ -16,6 +14,7 @@ from attractor.datasets.tokenizer import (
     tokenizers_library,
 )
 from attractor.errors import InvalidInputError
+from attractor.training.validation import check_count
 
 UNKNOWN, FIRST, LAST = "[UNK]", "[CLS]", "[SEP]"
 _SPECIAL = [PADDING, UNKNOWN, FIRST, LAST]
@@ -44,9 +43,8 @@ def train_tokenizer(
         InvalidInputError: If there are no words, an argument is no such number, or the library
             tokenizers is not installed.
     """
-    for name, value, least in (("vocabulary", vocabulary, 16), ("minimum_count", minimum_count, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InvalidInputError(name, f"got {value!r}", f"Give an integer >= {least}")
+    check_count("vocabulary", vocabulary, 16)
+    check_count("minimum_count", minimum_count)
     check_texts(texts)
     library = tokenizers_library()
     tokenizer = _untrained(library)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError
+from attractor.training.validation import check_count
 
 _FEWEST = 3
 
@@ -74,8 +75,7 @@ def search_learning_rate(
     """
     if not 0 < guess < math.inf:
         raise InvalidInputError("guess", f"it is {guess!r}", "Give a positive finite rate")
-    if isinstance(tries, bool) or not isinstance(tries, int) or tries < _FEWEST:
-        raise InvalidInputError("tries", f"it is {tries!r}", f"Give an integer >= {_FEWEST}")
+    tries = check_count("tries", tries, _FEWEST)
     if not 1 < factor < math.inf:
         raise InvalidInputError("factor", f"it is {factor!r}", "Give a number above 1")
     found = {rate: float(score(rate)) for rate in (guess, guess * factor, guess / factor)}

@@ -8,9 +8,6 @@ import xarray as xr
 from attractor.geometry import Geometry
 from attractor.monitor.record import NUMBERS, HeadRecord
 
-KIND = "records of attention heads"
-"""How a file of records is known."""
-
 
 def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.Dataset:
     """The records of all heads over step, head, sequence and query.
@@ -49,4 +46,4 @@ def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.D
         },
         coords={"step": np.array(steps, dtype=int), "head": np.array([*records], dtype=str)},
     )
-    return data.assign_attrs(kind=KIND, geometry=geometry.name)
+    return data.assign_attrs(geometry=geometry.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from numbers import Integral
 from statistics import median
 from typing import Any
 
@@ -25,6 +24,7 @@ from attractor.monitor.record import HeadRecord, RecordStatus
 from attractor.monitor.stored import save_records
 from attractor.monitor.table import latest_record, latest_table
 from attractor.monitor.watch import Watch
+from attractor.training.validation import check_count
 
 
 class HeadMonitor(Printed):
@@ -86,8 +86,8 @@ class HeadMonitor(Printed):
             raise InvalidInputError(
                 "heads", f"two share a name among {names}", "Name each differently"
             )
-        self.every = _positive("every", every)
-        most = _positive("max_constraints", max_constraints)
+        self.every = check_count("every", every)
+        most = check_count("max_constraints", max_constraints)
         self.geometry = get_geometry(geometry)
         methods_for(self.geometry)
         check_tolerance(tolerance)
@@ -243,10 +243,3 @@ class HeadMonitor(Printed):
         if records and records[-1].step == record.step:
             records.pop()
         records.append(record)
-
-
-def _positive(argument: str, value: Any) -> int:
-    """A positive integer."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InvalidInputError(argument, f"it is {value!r}", "Give an integer >= 1")
-    return int(value)

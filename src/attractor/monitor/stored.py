@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import xarray as xr
 
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.monitor.dataset import KIND
-from attractor.storage import atomic_file
+from attractor.analysis.stored import load_data, save_data
+
+_KIND = "records of attention heads"
 
 
 def save_records(data: xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -18,10 +17,7 @@ def save_records(data: xr.Dataset, path: str | os.PathLike[str]) -> None:
     Raises:
         InvalidInputError: If the path does not end in .nc.
     """
-    if Path(path).suffix != ".nc":
-        raise InvalidInputError("path", f"it is {os.fspath(path)!r}", "Give a name ending in .nc")
-    with atomic_file(path) as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+    save_data(data, path, _KIND)
 
 
 def load_records(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -30,11 +26,4 @@ def load_records(path: str | os.PathLike[str]) -> xr.Dataset:
     Raises:
         FileFormatError: If it is none.
     """
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
-            data = stored.load()
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{os.fspath(path)} cannot be read: {error}") from error
-    if data.attrs.get("kind") != KIND:
-        raise FileFormatError(f"{os.fspath(path)} holds no records of attention heads.")
-    return data
+    return load_data(path, _KIND)

@@ -87,7 +87,7 @@ class Watch:
             "stable_rank": square / largest**2 if largest > 0 else 0.0,
             "log_unselected_probability": float(log_mean(logs.reshape(-1))),
             "ties": float(selection.ties),
-            "constraints": float(tokens.mask.sum() - tokens.mask.any(-1).sum()),
+            "constraints": float(_constraints(tokens)),
         }
         if self._selection is not None and self._selection.mask.shape == selection.mask.shape:
             changed = (self._selection.mask != selection.mask).any(-1)
@@ -122,7 +122,7 @@ class Watch:
             tokens = given[id(source)]
         if tokens is None:
             return None
-        constraints = int(tokens.mask.sum() - tokens.mask.any(-1).sum())
+        constraints = _constraints(tokens)
         if constraints > self._most:
             raise InvalidInputError(
                 "tokens",
@@ -131,3 +131,8 @@ class Watch:
                 "Give fewer sequences or fewer queries of each, or allow more",
             )
         return tokens
+
+
+def _constraints(tokens: Tokens) -> int:
+    """How many tokens queries leave out, where each selects one."""
+    return int(tokens.mask.sum() - tokens.mask.any(-1).sum())

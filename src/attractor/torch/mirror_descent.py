@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import warnings
 from typing import Any
 
@@ -11,12 +10,12 @@ import torch
 from torch import Tensor
 
 from attractor.errors import InvalidInputError, PrecisionWarning
-from attractor.geometry.exponent import checked_exponent
 from attractor.geometry.precision_limits import mirror_limits
 from attractor.torch.chunked_step import ChunkedStep
 from attractor.torch.mirror_step import mirror_step, plain_step, unit_in_dual_norm
 from attractor.torch.signed_powers import signed_powers
 from attractor.torch.wide_state import WideStateOptimizer, wide_type
+from attractor.training.optimizers.checks import check_flag, check_mirror_exponent
 
 DUAL = "dual"
 
@@ -91,18 +90,8 @@ class MirrorDescent(WideStateOptimizer):
 
     def _check_settings(self, group: dict[str, Any]) -> None:
         super()._check_settings(group)
-        try:
-            p = checked_exponent(group["p"])
-        except InvalidInputError:
-            p = math.nan
-        if not 1 < p < math.inf:
-            raise InvalidInputError(
-                "p", f"{group['p']!r} is not a finite number above 1", "Give one, such as 1.1"
-            )
-        if not isinstance(group["normalize"], bool):
-            raise InvalidInputError(
-                "normalize", f"{group['normalize']!r} is neither True nor False", "Give one of them"
-            )
+        check_mirror_exponent(group["p"])
+        check_flag("normalize", group["normalize"])
         if group["foreach"] not in (None, True, False):
             raise InvalidInputError(
                 "foreach", f"{group['foreach']!r} is not known", "Give True, False or None"

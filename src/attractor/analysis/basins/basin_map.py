@@ -17,9 +17,9 @@ from attractor.analysis.basins.attractors import Attractors
 from attractor.analysis.basins.follow import check_steps, follow
 from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
-from attractor.analysis.basins.stored import load_data, save_data
 from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
 from attractor.analysis.printed import Printed
+from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry

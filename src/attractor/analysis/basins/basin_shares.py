@@ -20,7 +20,6 @@ from attractor.analysis.basins.attractors import Attractors
 from attractor.analysis.basins.follow import check_steps, follow
 from attractor.analysis.basins.problem import BasinProblem, Starts, check_problem, check_starts
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
-from attractor.analysis.basins.stored import load_data, save_data
 from attractor.analysis.basins.tables import (
     LISTED,
     Line,
@@ -30,6 +29,7 @@ from attractor.analysis.basins.tables import (
     words_about,
 )
 from attractor.analysis.printed import Printed
+from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -104,6 +103,5 @@ def _kept(
         save_model(folder / f"{name}-seed-{seed}.safetensors", run.model(seed))
     with atomic_file(file) as temporary:
         found.to_netcdf(temporary, engine="h5netcdf")
-    with contextlib.suppress(OSError):
-        shutil.rmtree(place)
+    shutil.rmtree(place, ignore_errors=True)
     return found

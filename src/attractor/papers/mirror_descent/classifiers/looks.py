@@ -99,6 +99,16 @@ def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
     axes.axhline(data.attrs["chance"], color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
 
 
+def weights_panel(axes: Axes, data: xr.Dataset, matrix: str) -> None:
+    """Magnitudes of the entries of a matrix, all blocks, mean over seeds."""
+    axes.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
+    for name in data["optimizer"].values.tolist():
+        color, _, dash = LOOKS[name]
+        share = data["share_of_weights"].sel(optimizer=name, matrix=matrix).mean("seed")
+        axes.step(data["bin"], share.where(share > 0), where="post", color=color, linestyle=dash,
+                  linewidth=1, label=name)  # fmt: skip
+
+
 def told_rates(data: xr.Dataset) -> str:
     """The learning rates chosen, in words."""
     return ", ".join(

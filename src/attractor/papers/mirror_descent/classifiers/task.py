@@ -10,7 +10,6 @@ import xarray as xr
 
 from attractor.models import ClassificationData
 from attractor.models.building import Config
-from attractor.models.classifier_training import Augment, Prepare
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,11 @@ class ClassifierTask(abc.ABC):
         data: The examples.
         config: The model.
         schedule: How long and how often to train.
-        prepare: Turns inputs into what the model reads, as for ``train_classifier``.
-        augment: The same in training, at random.
     """
 
     data: ClassificationData
     config: Config
     schedule: Schedule
-    prepare: Prepare | None = None
-    augment: Augment | None = None
 
     @property
     def arrays(self) -> dict[str, Any]:

@@ -116,8 +116,6 @@ def _run(
         reduction="sum",
         patience=task.schedule.patience,
         same_initial_model=same_start,
-        prepare=task.prepare,
-        augment=task.augment,
         checkpoint=place,
         progress=advance,
     )

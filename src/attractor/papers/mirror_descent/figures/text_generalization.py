@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.figure import PaperFigure, Reading, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import (
     by_optimizer,
@@ -15,6 +13,10 @@ from attractor.papers.mirror_descent.classifiers.looks import (
     rates_panel,
     told,
     told_rates,
+)
+from attractor.papers.mirror_descent.classifiers.readings import (
+    falls_with_the_exponent,
+    rates_inside_the_range,
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
@@ -39,15 +41,8 @@ def _compute(request: Request) -> xr.Dataset:
 
 def _readings(data: xr.Dataset) -> list[Reading]:
     mean = data["test_accuracy"].mean("seed")
-    ordered = [name for name in ("p = 1.1", "p = 2", "p = 3") if name in mean["optimizer"]]
-    found = [
-        at_least(f"mean test accuracy of {before} less that of {after}",
-                 mean.sel(optimizer=before) - mean.sel(optimizer=after), 0)
-        for before, after in itertools.pairwise(ordered)
-    ]  # fmt: skip
-    inside = data["at_edge"].size - int(data["at_edge"].sum())
-    words = f"of {data['at_edge'].size} learning rates, those chosen inside the range tried"
-    return [*found, at_least(words, inside, data["at_edge"].size)]
+    ordered = falls_with_the_exponent("mean test accuracy of", mean)
+    return [*ordered, rates_inside_the_range(data)]
 
 
 def _draw(data: xr.Dataset) -> Figure:

@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import (
-    LOOKS,
     by_optimizer,
     epochs_panel,
     rates_panel,
     told,
     told_rates,
+    weights_panel,
 )
+from attractor.papers.mirror_descent.classifiers.readings import rates_inside_the_range
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
 from attractor.papers.paper import MIRROR_DESCENT
@@ -46,14 +47,12 @@ def _compute(request: Request) -> xr.Dataset:
 def _readings(data: xr.Dataset) -> list[Reading]:
     mean = data["test_accuracy"].mean("seed")
     sparse = data["hoyer"].sel(matrix="keys").mean(["seed", "block"])
-    inside = data["at_edge"].size - int(data["at_edge"].sum())
-    words = f"of {data['at_edge'].size} learning rates, those chosen inside the range tried"
     return [
         at_least("mean test accuracy of p = 1.1 less that of Adam, and .05 more",
                  mean.sel(optimizer="p = 1.1") - mean.sel(optimizer="Adam") + 0.05, 0),
         at_least("mean sparsity of the keys with p = 1.1 less that with Adam",
                  sparse.sel(optimizer="p = 1.1") - sparse.sel(optimizer="Adam"), 0),
-        at_least(words, inside, data["at_edge"].size),
+        rates_inside_the_range(data),
     ]  # fmt: skip
 
 
@@ -65,12 +64,7 @@ def _draw(data: xr.Dataset) -> Figure:
     rates_panel(rates, data)
     epochs_panel(epochs, data)
     for axes, matrix in ((keys, "keys"), (values, "values")):
-        axes.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
-        for optimizer in data["optimizer"].values.tolist():
-            color, _, dash = LOOKS[optimizer]
-            share = data["share_of_weights"].sel(optimizer=optimizer, matrix=matrix).mean("seed")
-            axes.step(data["bin"], share.where(share > 0), where="post", color=color,
-                      linestyle=dash, linewidth=1)  # fmt: skip
+        weights_panel(axes, data, matrix)
     keys.set_ylabel("share of weights")
     by_optimizer(sparsity, data["hoyer"].sel(matrix="keys").mean("block"))
     sparsity.set(ylabel="Hoyer sparsity", title="keys")

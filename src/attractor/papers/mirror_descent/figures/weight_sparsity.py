@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.figure import PaperFigure, Reading, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.looks import LOOKS, by_optimizer, told
+from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told, weights_panel
+from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
 from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -23,12 +22,7 @@ def _compute(request: Request) -> xr.Dataset:
 
 def _readings(data: xr.Dataset) -> list[Reading]:
     mean = data["hoyer"].sel(matrix="keys").mean(["seed", "block"])
-    ordered = [name for name in ("p = 1.1", "p = 2", "p = 3") if name in mean["optimizer"]]
-    return [
-        at_least(f"mean sparsity of the keys with {before} less that with {after}",
-                 mean.sel(optimizer=before) - mean.sel(optimizer=after), 0)
-        for before, after in itertools.pairwise(ordered)
-    ]  # fmt: skip
+    return falls_with_the_exponent("mean sparsity of the keys with", mean)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -36,14 +30,8 @@ def _draw(data: xr.Dataset) -> Figure:
     panels = figure.subplots(2, 3, sharey="row")
     names = data["matrix"].values.tolist()
     for above, below, matrix in zip(*panels, names, strict=True):
-        one = data.sel(matrix=matrix)
-        above.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
-        for optimizer in data["optimizer"].values.tolist():
-            color, _, dash = LOOKS[optimizer]
-            share = one["share_of_weights"].sel(optimizer=optimizer).mean("seed")
-            above.step(data["bin"], share.where(share > 0), where="post", color=color,
-                       linestyle=dash, linewidth=1, label=optimizer)  # fmt: skip
-        by_optimizer(below, one["hoyer"].mean("block"))
+        weights_panel(above, data, matrix)
+        by_optimizer(below, data["hoyer"].sel(matrix=matrix).mean("block"))
     panels[0, 0].set_ylabel("share of weights")
     panels[1, 0].set_ylabel("Hoyer sparsity")
     panel_letters(panels.flat)

@@ -70,19 +70,19 @@ def _first_rows(
     model: TextTransformer, ids: Int[np.ndarray, "n token"], mask: Bool[np.ndarray, "n token"]
 ) -> Float[np.ndarray, "n block token"]:
     """The attention of the first position, mean over heads."""
-
-    @eqx.filter_jit
-    def of(model: TextTransformer, ids: Array, mask: Array) -> Array:
-        _, attention = model(ids, mask, return_attention=True)
-        return attention[..., 0, :].mean(-2)
-
     extra = -len(ids) % _TOGETHER  # all batches of one size, so that one program does
     batches = [
         jnp.concatenate([part, part[:1].repeat(extra, 0)]).reshape(-1, _TOGETHER, part.shape[1])
         for part in (ids, mask)
     ]
-    found = [np.asarray(of(model, *batch)) for batch in zip(*batches, strict=True)]
+    found = [np.asarray(_first_row(model, *batch)) for batch in zip(*batches, strict=True)]
     return np.concatenate(found).astype(np.float64)[: len(ids)]
+
+
+@eqx.filter_jit
+def _first_row(model: TextTransformer, ids: Array, mask: Array) -> Float[Array, "n block token"]:
+    _, attention = model(ids, mask, return_attention=True)
+    return attention[..., 0, :].mean(-2)
 
 
 def _by_frequency(

@@ -1,0 +1,34 @@
+"""What figures of classifiers conclude, as numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import xarray as xr
+
+from attractor.papers.figure import Reading, at_least
+
+_BY_EXPONENT = ("p = 1.1", "p = 2", "p = 3")
+
+
+def falls_with_the_exponent(what: str, values: xr.DataArray) -> list[Reading]:
+    """That a number is smaller with every larger p of mirror descent.
+
+    Args:
+        what: The number, in words that end before the name of an optimizer.
+        values: The number over ``optimizer``.
+    """
+    ordered = [name for name in _BY_EXPONENT if name in values["optimizer"]]
+    last = what.split()[-1]
+    return [
+        at_least(f"{what} {before} less that {last} {after}",
+                 values.sel(optimizer=before) - values.sel(optimizer=after), 0)
+        for before, after in itertools.pairwise(ordered)
+    ]  # fmt: skip
+
+
+def rates_inside_the_range(data: xr.Dataset) -> Reading:
+    """That no learning rate chosen is at the edge of those tried."""
+    count = data["at_edge"].size
+    words = f"of {count} learning rates, those chosen inside the range tried"
+    return at_least(words, count - int(data["at_edge"].sum()), count)
