@@ -70,6 +70,16 @@ def test_numbers_are_dropped_with_a_key_alone(text, texts, seen):
     assert np.abs(one - other).max() > 1e-3
 
 
+@pytest.mark.parametrize("read_out", ["first", "mean", "masked_mean"])
+@pytest.mark.parametrize("normalization", ["pre", "post"])
+def test_logits_need_not_all_of_the_last_block(texts, read_out, normalization):
+    config = dataclasses.replace(TEXT, read_out=read_out, normalization=normalization)
+    model = widened(built(config))
+    with double_precision():
+        whole, _ = forward(model, *texts, return_attention=True)
+        np.testing.assert_allclose(forward(model, *texts), whole, rtol=1e-12, atol=1e-14)
+
+
 def test_weights_start_as_documented():
     model = built(dataclasses.replace(TEXT, vocabulary=4000, width=64, hidden=256))
     assert abs(float(model.tokens.std()) - 1) < 0.01

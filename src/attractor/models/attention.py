@@ -58,23 +58,36 @@ class SelfAttention(eqx.Module):
         x: Float[Array, "... token width"],
         allowed: Bool[Array, "... query token"] | None = None,
         key: jax.Array | None = None,
-    ) -> tuple[Float[Array, "... token width"], Float[Array, "... head query token"]]:
+        queries: int | None = None,
+    ) -> tuple[Float[Array, "... query width"], Float[Array, "... head query token"]]:
         """The outputs, and the attention weights before dropout.
 
         Args:
             x: The tokens.
             allowed: Which token a query may attend to; None for all. Every query needs one.
             key: Of dropout; None outside training.
+            queries: How many tokens ask, from the first on; None for all.
         """
         of_weights, of_output = split(key, 2)
-        # One product of matrices is faster than three.
-        projected = x @ jnp.concatenate([self.queries, self.keys, self.values]).T
-        by_head = (*x.shape[:-1], self.heads, x.shape[-1] // self.heads)
-        q, k, v = (part.reshape(by_head) for part in jnp.split(projected, 3, axis=-1))
-        scores = jnp.einsum("...qhc,...khc->...hqk", q * by_head[-1] ** -0.5, k)
+        q, k, v = self._projections(x, queries)
+        scores = jnp.einsum("...qhc,...khc->...hqk", q * q.shape[-1] ** -0.5, k)
         if allowed is not None:
-            scores = jnp.where(allowed[..., None, :, :], scores, -jnp.inf)
+            scores = jnp.where(allowed[..., None, :queries, :], scores, -jnp.inf)
         weights = jax.nn.softmax(scores, axis=-1)
         dropped = drop(weights, self.weight_dropout, of_weights)
-        mixed = jnp.einsum("...hqk,...khc->...qhc", dropped, v).reshape(x.shape)
+        mixed = jnp.einsum("...hqk,...khc->...qhc", dropped, v)
+        mixed = mixed.reshape(*mixed.shape[:-2], x.shape[-1])
         return drop(self.output(mixed), self.dropout, of_output), weights
+
+    def _projections(
+        self, x: Float[Array, "... token width"], queries: int | None
+    ) -> tuple[Float[Array, "... token head part"], ...]:
+        """Queries, keys and values by head. One product of matrices is faster than two or three."""
+        if queries is None:
+            found = jnp.split(x @ jnp.concatenate([self.queries, self.keys, self.values]).T, 3, -1)
+        else:
+            asking = x[..., :queries, :] @ self.queries.T
+            asked = x @ jnp.concatenate([self.keys, self.values]).T
+            found = asking, *jnp.split(asked, 2, axis=-1)
+        by_head = (self.heads, x.shape[-1] // self.heads)
+        return tuple(part.reshape(*part.shape[:-1], *by_head) for part in found)

@@ -69,15 +69,23 @@ class Block(eqx.Module):
         x: Float[Array, "... token width"],
         allowed: Bool[Array, "... query token"] | None = None,
         key: jax.Array | None = None,
-    ) -> tuple[Float[Array, "... token width"], Float[Array, "... head query token"]]:
-        """The tokens after the block, and its attention weights."""
+        queries: int | None = None,
+    ) -> tuple[Float[Array, "... query width"], Float[Array, "... head query token"]]:
+        """The tokens after the block, and its attention weights.
+
+        Args:
+            x: The tokens.
+            allowed: Which token a query may attend to; None for all.
+            key: Of dropout; None outside training.
+            queries: How many tokens are wanted, from the first on; None for all.
+        """
         of_attention, of_perceptron = split(key, 2)
+        read = self.attention_norm(x) if self.normalize_first else x
+        added, weights = self.attention(read, allowed, of_attention, queries)
+        x = x[..., :queries, :] + added
         if self.normalize_first:
-            added, weights = self.attention(self.attention_norm(x), allowed, of_attention)
-            x = x + added
             return x + self.perceptron(self.perceptron_norm(x), of_perceptron), weights
-        added, weights = self.attention(x, allowed, of_attention)
-        x = self.attention_norm(x + added)
+        x = self.attention_norm(x)
         return self.perceptron_norm(x + self.perceptron(x, of_perceptron)), weights
 
 
@@ -86,10 +94,21 @@ def through_blocks(
     x: Float[Array, "... token width"],
     allowed: Bool[Array, "... query token"] | None,
     key: jax.Array | None,
-) -> tuple[Float[Array, "... token width"], list[Float[Array, "... head query token"]]]:
-    """The tokens after the last block, and the attention weights of each."""
+    queries: int | None = None,
+) -> tuple[Float[Array, "... query width"], list[Float[Array, "... head query token"]]]:
+    """The tokens after the last block, and the attention weights of each.
+
+    Args:
+        blocks: The blocks.
+        x: The tokens before the first.
+        allowed: Which token a query may attend to; None for all.
+        key: Of dropout; None outside training.
+        queries: How many tokens are wanted of the last block, from the first on; None for all.
+    """
     attention = []
-    for block, of_block in zip(blocks, split(key, len(blocks)), strict=True):
-        x, weights = block(x, allowed, of_block)
+    for number, (block, of_block) in enumerate(
+        zip(blocks, split(key, len(blocks)), strict=True), 1
+    ):
+        x, weights = block(x, allowed, of_block, queries if number == len(blocks) else None)
         attention.append(weights)
     return x, attention

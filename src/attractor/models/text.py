@@ -106,7 +106,10 @@ class TextTransformer(eqx.Module):
                 "mask", f"its shape {mask.shape} is not {ids.shape}", "Give one entry for each id"
             )
         x = self.tokens[ids] + self.positions[:length]
-        x, attention = through_blocks(self.blocks, x, _allowed(mask), key)
+        # What other positions become in the last block is read by nobody.
+        first_only = self.config.read_out == "first" and not return_attention
+        queries = 1 if first_only else None
+        x, attention = through_blocks(self.blocks, x, _allowed(mask), key, queries)
         x = x if self.norm is None else self.norm(x)
         logits = self.head(read_vector(x, mask, self.config.read_out))
         logits = logits[..., 0] if self.config.outputs == 1 else logits

@@ -111,7 +111,9 @@ class VisionTransformer(eqx.Module):
         first = jnp.broadcast_to(self.class_token, (*tokens.shape[:-2], 1, self.config.width))
         x = jnp.concatenate([first, tokens], -2) + self.positions
         x = drop(x, self.config.embedding_dropout, of_embedding)
-        x, attention = through_blocks(self.blocks, x, None, of_blocks)
+        # What other tokens become in the last block is read by nobody.
+        queries = None if return_attention else 1
+        x, attention = through_blocks(self.blocks, x, None, of_blocks, queries)
         logits = self.head(self.norm(x[..., 0, :]))
         return (logits, jnp.stack(attention, -4)) if return_attention else logits
 
