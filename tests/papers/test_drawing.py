@@ -1,10 +1,13 @@
 """Figures go on where they were stopped, and are not computed twice."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
+from attractor.errors import InvalidInputError
 from attractor.papers.drawing import compute, draw
 from attractor.papers.figure import PaperFigure, at_least
 from attractor.papers.max_margin.data import joint_training
@@ -77,3 +80,27 @@ def test_a_finished_figure_is_not_computed_again_unless_other_things_are_asked(t
     xr.testing.assert_identical(again.data, drawn.data)
     assert not again.computed and not TRAINED
     assert draw(FIGURE, tmp_path, seed=1).computed and TRAINED
+
+
+def test_data_of_the_user_are_refused_where_they_are_not_taken(tmp_path):
+    with pytest.raises(InvalidInputError, match="data: max-margin/two-runs is made of no data"):
+        draw(FIGURE, tmp_path, source=tmp_path)
+    taking = dataclasses.replace(FIGURE, takes="a folder of texts")
+    with pytest.raises(InvalidInputError, match="Give a folder of texts"):
+        draw(taking, tmp_path, source=tmp_path / "nowhere")
+
+
+def test_a_figure_of_other_data_is_computed_anew(tmp_path):
+    asked = []
+
+    def lengths(request):
+        asked.append(request.source)
+        return xr.Dataset({"length": ((), len(str(request.source)))})
+
+    taking = dataclasses.replace(
+        FIGURE, takes="anything", compute=lengths,
+        readings=lambda data: [at_least("length", data["length"], 0.0)],
+    )  # fmt: skip
+    for source in (None, tmp_path, tmp_path, tmp_path.parent):
+        draw(taking, tmp_path / "out", source=source)
+    assert asked == [None, tmp_path, tmp_path.parent]

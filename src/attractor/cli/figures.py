@@ -49,6 +49,15 @@ def figures(
             help="Draw what rounding or a solver did to the published figure beside the exact one.",
         ),
     ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FOLDER",
+            help="Data of yours for figures that take some: a folder that holds aclImdb and "
+            "cifar-10-batches-bin.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path(
         "attractor-figures"
     ),
@@ -76,8 +85,8 @@ def figures(
         from attractor.storage import check_writable
 
         for figure in chosen.values():
-            if not as_published or figure.artifact or names:
-                check_request(figure, size, seeds, as_published)
+            published = as_published and bool(figure.artifact or names)
+            check_request(figure, size, seeds, published, data if figure.takes or names else None)
         check_writable("out", out / "index.html")
         drawn = []
         for number, figure in enumerate(chosen.values(), start=1):
@@ -90,6 +99,7 @@ def figures(
                 seed=seed,
                 as_published=as_published and bool(figure.artifact),
                 progress=current.progress,
+                source=data if figure.takes else None,
             )
             drawn.append(done)
             how = f"{time.perf_counter() - began:.1f} s" if done.computed else "of an earlier run"

@@ -55,7 +55,13 @@ class DrawnFigure:
         }
 
 
-def check_request(figure: PaperFigure, size: str, seeds: int | None, as_published: bool) -> None:
+def check_request(
+    figure: PaperFigure,
+    size: str,
+    seeds: int | None,
+    as_published: bool,
+    source: Path | None = None,
+) -> None:
     """Checks what is asked of a figure.
 
     Raises:
@@ -71,6 +77,16 @@ def check_request(figure: PaperFigure, size: str, seeds: int | None, as_publishe
             f"the published form of {figure.name} has no artifact to reproduce",
             "Leave it out",
         )
+    if source is None:
+        return
+    if not figure.takes:
+        raise InvalidInputError(
+            "data", f"{figure.name} is made of no data of yours", "Leave it out"
+        )
+    if not source.exists():
+        raise InvalidInputError(
+            "data", f"there is no file or folder {source}", f"Give {figure.takes}"
+        )
 
 
 def compute(
@@ -83,6 +99,7 @@ def compute(
     progress: bool = False,
     folder: Path | None = None,
     shared: Path | None = None,
+    source: Path | None = None,
 ) -> tuple[xr.Dataset, Provenance]:
     """Computes the data of a figure.
 
@@ -95,16 +112,16 @@ def compute(
         progress: Whether to show progress bars.
         folder: Where long work may keep checkpoints.
         shared: Where figures of a paper may keep what several of them need, trained models say.
+        source: The user's own data, for figures that take some.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    check_request(figure, size, seeds, as_published)
+    check_request(figure, size, seeds, as_published, source)
     settings = figure.settings(size, seeds)
-    request = Request(size, settings, seed, as_published, progress, folder, shared)
+    request = Request(size, settings, seed, as_published, progress, folder, shared, source)
     data = figure.compute(request)
-    arguments = {"size": size, "seeds": settings["seeds"], "seed": seed}
-    arguments["as_published"] = as_published
+    arguments = _asked(figure, size, seeds, seed, as_published, source)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
     provenance = Provenance.record(
         "figure",
@@ -127,6 +144,7 @@ def draw(
     seed: int = 0,
     as_published: bool = False,
     progress: bool = False,
+    source: str | os.PathLike[str] | None = None,
 ) -> DrawnFigure:
     """Draws a figure and writes it as PNG, SVG, labeled data (NetCDF) and caption.
 
@@ -141,18 +159,19 @@ def draw(
         seed: The first seed.
         as_published: Whether to draw the artifact of the published figure beside the exact one.
         progress: Whether to show progress bars.
+        source: The user's own data, for figures that take some, in place of those of the size.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    check_request(figure, size, seeds, as_published)
+    given = None if source is None else Path(source)
+    check_request(figure, size, seeds, as_published, given)
     base = Path(out) / figure.name
     base.parent.mkdir(parents=True, exist_ok=True)
     name = f"{base.name}-as-published" if as_published else base.name
     files = {kind: base.with_name(f"{name}.{kind}") for kind in ("nc", "png", "svg", "txt")}
     folder = base.with_name(f".{name}-unfinished")
-    asked = {"size": size, "seeds": figure.settings(size, seeds)["seeds"], "seed": seed}
-    asked["as_published"] = as_published
+    asked = _asked(figure, size, seeds, seed, as_published, given)
     known = _finished(files["nc"], figure, asked)
     if known is None:
         data, provenance = compute(
@@ -164,6 +183,7 @@ def draw(
             progress=progress,
             folder=folder,
             shared=base.parent,
+            source=given,
         )
         with atomic_file(files["nc"]) as temporary:
             data.to_netcdf(temporary, engine="h5netcdf")
@@ -178,6 +198,20 @@ def draw(
         temporary.write_text(f"{caption}\n\n{figure.bibtex}\n", encoding="utf-8")
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
+
+
+def _asked(
+    figure: PaperFigure,
+    size: str,
+    seeds: int | None,
+    seed: int,
+    as_published: bool,
+    source: Path | None,
+) -> dict[str, Any]:
+    """What is asked for, as a figure's provenance says it."""
+    asked: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
+    asked |= {"seed": seed, "as_published": as_published}
+    return asked if source is None else asked | {"data": str(source)}
 
 
 def _finished(

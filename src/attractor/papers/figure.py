@@ -30,6 +30,7 @@ class Request:
         progress: Whether to show progress bars.
         folder: Where long work may keep checkpoints; None for nowhere.
         shared: Where figures of a paper may keep what several of them need; None for nowhere.
+        source: The user's own data, for figures that take some; None for those of the size.
     """
 
     size: str
@@ -39,6 +40,7 @@ class Request:
     progress: bool = False
     folder: Path | None = None
     shared: Path | None = None
+    source: Path | None = None
     hashes: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -119,6 +121,7 @@ class PaperFigure:
         readings: Its conclusion, as numbers read off the data.
         artifact: What ``as_published`` reproduces of the published figure beside the exact one;
             empty where there is nothing.
+        takes: What data of the user's it can be made of, in words; empty where of none.
     """
 
     name: str
@@ -132,6 +135,7 @@ class PaperFigure:
     caption: Callable[[xr.Dataset], str]
     readings: Callable[[xr.Dataset], Sequence[Reading]]
     artifact: str = ""
+    takes: str = ""
 
     @property
     def bibtex(self) -> str:

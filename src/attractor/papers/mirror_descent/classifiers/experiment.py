@@ -32,7 +32,7 @@ def experiment(
     """Every optimizer with its own learning rate: what it knows, and what the task measures.
 
     Where figures share a folder, each optimizer's numbers and models are kept there, and are not
-    trained again.
+    trained again; all numbers together are in its ``results.nc``, which claims can be checked on.
 
     Args:
         request: Gives the seeds and the folder.
@@ -52,7 +52,16 @@ def experiment(
             return _kept(CONTENDERS[name], task, request, folder, advance, same_start)
 
         found = dict(in_threads(kept, names))
-    return stacked([found[name] for name in names], "optimizer", list(names))
+    test = task.data.test
+    results = stacked([found[name] for name in names], "optimizer", list(names)).assign_attrs(
+        data=kind,
+        chance=1 / task.config.classes,
+        test_examples=0 if test is None else len(test),
+        seed=request.seed,
+    )
+    if folder is not None:
+        _write(results, folder / "results.nc")
+    return results
 
 
 def _folder(request: Request, task: ClassifierTask, kind: str, same_start: bool) -> Path | None:
@@ -101,7 +110,11 @@ def _kept(
         return found
     for seed in found["seed"].values.tolist():
         save_model(folder / f"{name}-seed-{seed}.safetensors", run.model(seed))
-    with atomic_file(file) as temporary:
-        found.to_netcdf(temporary, engine="h5netcdf")
+    _write(found, file)
     shutil.rmtree(place, ignore_errors=True)
     return found
+
+
+def _write(found: xr.Dataset, file: Path) -> None:
+    with atomic_file(file) as temporary:
+        found.to_netcdf(temporary, engine="h5netcdf")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.stats
 import xarray as xr
-from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.plots.roles import DOTTED
 from attractor.plots.style import COLORS
 
@@ -22,16 +21,8 @@ LOOKS = {
     "Muon": (COLORS["black"], "*", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
 }
 """Color, marker and dash of each optimizer."""
-_LEVEL = 0.95
-
-
-def interval(values: Float[np.ndarray, "seed"]) -> tuple[float, float]:
-    """The mean over seeds, and half the width of its 95 % interval by Student's law."""
-    known = values[np.isfinite(values)]
-    if len(known) < 2:
-        return float(known.mean()) if len(known) else np.nan, np.nan
-    spread = known.std(ddof=1) / np.sqrt(len(known))
-    return float(known.mean()), float(scipy.stats.t.ppf((1 + _LEVEL) / 2, len(known) - 1) * spread)
+_HISTOGRAMS = ("p = 1.1", "p = 2", "p = 3", "Adam")
+"""The optimizers whose weights are drawn one by one; more lines could not be told apart."""
 
 
 def by_optimizer(
@@ -59,6 +50,26 @@ def by_optimizer(
                       label=label if place == 0 and label else None)  # fmt: skip
     axes.set_xticks(range(len(names)), names, rotation=35, ha="right")
     axes.set_xlim(-0.6, len(names) - 0.4)
+
+
+def by_model(axes: Axes, values: xr.DataArray) -> None:
+    """Means with their intervals side by side, by model.
+
+    Args:
+        axes: Where to draw.
+        values: Over ``model``, ``optimizer`` and ``seed``.
+    """
+    names, models = values["optimizer"].values.tolist(), values["model"].values.tolist()
+    for number, name in enumerate(names):
+        color, marker, _ = LOOKS[name]
+        shift = 0.14 * (number - (len(names) - 1) / 2)
+        known = [interval(values.sel(model=model, optimizer=name).values) for model in models]
+        means, halves = np.transpose(known)
+        places = np.arange(len(models)) + shift
+        axes.errorbar(places, means, halves, fmt=marker, color=color, capsize=2, markersize=5,
+                      linewidth=1)  # fmt: skip
+    axes.set_xticks(range(len(models)), models)
+    axes.set_xlim(-0.6, len(models) - 0.4)
 
 
 def told(values: xr.DataArray, form: str = ".3f") -> str:
@@ -100,9 +111,9 @@ def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
 
 
 def weights_panel(axes: Axes, data: xr.Dataset, matrix: str) -> None:
-    """Magnitudes of the entries of a matrix, all blocks, mean over seeds."""
+    """Magnitudes of the entries of a matrix, all blocks, mean over seeds, of few optimizers."""
     axes.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
-    for name in data["optimizer"].values.tolist():
+    for name in (name for name in data["optimizer"].values.tolist() if name in _HISTOGRAMS):
         color, _, dash = LOOKS[name]
         share = data["share_of_weights"].sel(optimizer=name, matrix=matrix).mean("seed")
         axes.step(data["bin"], share.where(share > 0), where="post", color=color, linestyle=dash,

@@ -1,14 +1,27 @@
-"""What figures of classifiers conclude, as numbers."""
+"""What figures and claims of classifiers conclude, as numbers."""
 
 from __future__ import annotations
 
 import itertools
 
+import numpy as np
+import scipy.stats
 import xarray as xr
+from jaxtyping import Float
 
 from attractor.papers.figure import Reading, at_least
 
 _BY_EXPONENT = ("p = 1.1", "p = 2", "p = 3")
+_LEVEL = 0.95
+
+
+def interval(values: Float[np.ndarray, "seed"]) -> tuple[float, float]:
+    """The mean over seeds, and half the width of its 95 % interval by Student's law."""
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return float(known.mean()) if len(known) else np.nan, np.nan
+    spread = known.std(ddof=1) / np.sqrt(len(known))
+    return float(known.mean()), float(scipy.stats.t.ppf((1 + _LEVEL) / 2, len(known) - 1) * spread)
 
 
 def falls_with_the_exponent(what: str, values: xr.DataArray) -> list[Reading]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import xarray as xr
 
 from attractor.models import ClassificationData
 from attractor.models.building import Config
+from attractor.models.classifier_training import Augment, Prepare
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,15 @@ class Schedule:
         patience: Epochs without a better validation accuracy after which it ends.
         tries: How many learning rates are tried, the same for every optimizer.
         batch: Examples of a step; their losses are summed.
+        guesses: Where the search for the learning rate of an optimizer begins; for those that
+            are missing, where it usually does.
     """
 
     epochs: int
     patience: int | None
     tries: int
     batch: int = 100
+    guesses: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +43,15 @@ class ClassifierTask(abc.ABC):
         data: The examples.
         config: The model.
         schedule: How long and how often to train.
+        augment: What changes inputs at random in training; None for nothing.
+        prepare: What turns inputs into what the model reads; None for nothing.
     """
 
     data: ClassificationData
     config: Config
     schedule: Schedule
+    augment: Augment | None = None
+    prepare: Prepare | None = None
 
     @property
     def arrays(self) -> dict[str, Any]:

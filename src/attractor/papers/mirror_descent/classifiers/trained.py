@@ -90,7 +90,8 @@ def _search(
         loss = float(curves["validation_loss"].min())
         return float(curves["validation_accuracy"].max()) - _TIE * loss  # NaN if it diverged
 
-    return search_learning_rate(score, contender.guess, tries=task.schedule.tries)
+    guess = task.schedule.guesses.get(contender.name, contender.guess)
+    return search_learning_rate(score, guess, tries=task.schedule.tries)
 
 
 def _run(
@@ -116,6 +117,8 @@ def _run(
         reduction="sum",
         patience=task.schedule.patience,
         same_initial_model=same_start,
+        augment=task.augment,
+        prepare=task.prepare,
         checkpoint=place,
         progress=advance,
     )

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import PaperFigure, Reading, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import (
+    by_model,
     by_optimizer,
     epochs_panel,
     rates_panel,
@@ -18,17 +19,20 @@ from attractor.papers.mirror_descent.classifiers.readings import (
     falls_with_the_exponent,
     rates_inside_the_range,
 )
-from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
+from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.style import PAGE
 
 _PUBLISHED = "as_published_accuracy"
+_BY_MODEL = "accuracy_by_model"
 
 
 def _compute(request: Request) -> xr.Dataset:
     names = request.settings["optimizers"]
     task = task_of(request)
+    *others, main = request.settings["models"]
+    compared = list(request.settings["compared"])
     found = experiment(request, task, names, kind="text")
     kept = ["validation_accuracy", "test_accuracy", "best_epoch", "status", "tried_rate",
             "tried_accuracy", "learning_rate", "at_edge"]  # fmt: skip
@@ -36,7 +40,15 @@ def _compute(request: Request) -> xr.Dataset:
     if request.as_published:
         copied = experiment(request, task, names, kind="text", same_start=True)
         data[_PUBLISHED] = copied["highest_test_accuracy"]
-    return data.assign_attrs(test_texts=len(task.telling), chance=0.5)
+    by_size = [
+        experiment(request, task_of(request, model), compared, kind="text") for model in others
+    ]
+    accuracies = [each["test_accuracy"] for each in (*by_size, found.sel(optimizer=compared))]
+    data[_BY_MODEL] = xr.concat(
+        [values.rename(optimizer="compared") for values in accuracies],
+        xr.IndexVariable("model", [*others, main]),
+    )
+    return data
 
 
 def _readings(data: xr.Dataset) -> list[Reading]:
@@ -46,8 +58,8 @@ def _readings(data: xr.Dataset) -> list[Reading]:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.9))
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1.2, 1, 1))
+    figure = Figure(figsize=(PAGE, 5.0))
+    ((left, models), (rates, epochs)) = figure.subplots(2, 2, width_ratios=(1.25, 1))
     if _PUBLISHED in data:
         by_optimizer(left, data["test_accuracy"], shift=-0.15, label="chosen by validation")
         by_optimizer(left, data[_PUBLISHED], shift=0.25, hollow=True,
@@ -56,21 +68,24 @@ def _draw(data: xr.Dataset) -> Figure:
     else:
         by_optimizer(left, data["test_accuracy"])
     left.set_ylabel("test accuracy")
-    rates_panel(middle, data)
-    epochs_panel(right, data)
-    panel_letters((left, middle, right))
-    shared_legend(figure, [right], columns=8)
+    by_model(models, data[_BY_MODEL].rename(compared="optimizer"))
+    models.set_ylabel("test accuracy")
+    rates_panel(rates, data)
+    epochs_panel(epochs, data)
+    panel_letters((left, models, rates, epochs))
+    shared_legend(figure, [epochs], columns=8)
     return figure
 
 
 def _caption(data: xr.Dataset) -> str:
     words = (
-        f"Accuracy on {data.attrs['test_texts']:,} texts not seen, of transformers trained by "
+        f"Accuracy on {data.attrs['test_examples']:,} texts not seen, of transformers trained by "
         "several optimizers, at the epoch that knows most of a validation split (means over "
-        f"{data.sizes['seed']} seeds with 95 % intervals; single seeds as dots): "
-        f"{told(data['test_accuracy'])}. Learning rates come from one search for all, "
-        f"{data.sizes['try']} tries each on the validation split (b; rings: chosen, crosses: "
-        f"diverged): {told_rates(data)}. (c) Validation accuracy by epoch, while every seed trains."
+        f"{data.sizes['seed']} seeds with 95 % intervals; single seeds as dots): (a) "
+        f"{told(data['test_accuracy'])}; (b) by size of the model: {_by_size(data)}. Learning "
+        f"rates come from one search for all, {data.sizes['try']} tries each on the validation "
+        f"split (c; rings: chosen, crosses: diverged): {told_rates(data)}. (d) Validation accuracy "
+        "by epoch, while every seed trains."
     )
     if _PUBLISHED in data:
         words += (
@@ -78,6 +93,14 @@ def _caption(data: xr.Dataset) -> str:
             f"itself, from one start for all seeds: {told(data[_PUBLISHED])}."
         )
     return words
+
+
+def _by_size(data: xr.Dataset) -> str:
+    """Accuracies of the other models, in words."""
+    accuracy = data[_BY_MODEL].rename(compared="optimizer")
+    return "; ".join(
+        f"{name} {told(accuracy.sel(model=name))}" for name in accuracy["model"].values[:-1]
+    )
 
 
 TEXT_GENERALIZATION = PaperFigure(
@@ -91,6 +114,7 @@ TEXT_GENERALIZATION = PaperFigure(
     draw=_draw,
     caption=_caption,
     readings=_readings,
+    takes=TAKES,
     artifact=(
         "accuracy read as the highest of all epochs on the test set, with all runs from one start"
     ),

@@ -9,7 +9,7 @@ from attractor.papers.figure import PaperFigure, Reading, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told, weights_panel
 from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
-from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
+from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.style import PAGE
@@ -46,10 +46,10 @@ def _caption(data: xr.Dataset) -> str:
     )
     return (
         "Matrices of queries, keys and values of text classifiers at the epoch chosen by "
-        f"validation: (a-c) magnitudes of their entries (all blocks, mean over {data.sizes['seed']}"
-        " seeds; the last bin has all larger ones), (d-f) Hoyer's sparsity, 0 where all entries "
-        "are as large and 1 where one is not zero (mean over blocks; 95 % intervals over seeds). "
-        f"Sparsity: {lines}."
+        "validation: (a-c) magnitudes of their entries, for the optimizers of the legend (all "
+        f"blocks, mean over {data.sizes['seed']} seeds; the last bin has all larger ones), (d-f) "
+        "Hoyer's sparsity, 0 where all entries are as large and 1 where one is not zero (mean over "
+        f"blocks; 95 % intervals over seeds). Sparsity: {lines}."
     )
 
 
@@ -66,4 +66,5 @@ WEIGHT_SPARSITY = PaperFigure(
     draw=_draw,
     caption=_caption,
     readings=_readings,
+    takes=TAKES,
 )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float32, UInt8
 
 from attractor.datasets import (
     Images,
+    augment_images,
     channel_statistics,
     load_images,
     normalize_images,
+    resize_images,
     split_images,
 )
 from attractor.models import (
@@ -26,6 +31,9 @@ from attractor.papers.mirror_descent.classifiers.weights import measure_weights
 
 _LEVELS = 16
 """The largest value of a pixel of scikit-learn's digits."""
+_COLORED = 48
+"""Pixels along a side that images in color are resized to, as published."""
+_PLACES = ("cifar-10-batches-bin", "cifar-10-binary.tar.gz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +45,41 @@ class ImageTask(ClassifierTask):
         return measure_weights(model)
 
 
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What makes images in color ready while they are trained on, as published.
+
+    Attributes:
+        mean: Of each channel of the images to train on.
+        deviation: The same.
+    """
+
+    mean: Float32[np.ndarray, "channel"]
+    deviation: Float32[np.ndarray, "channel"]
+
+    def prepare(self, pixels: UInt8[Array, "n row column channel"]) -> Float32[Array, "n _ _ _"]:
+        """Resizes and normalizes."""
+        return normalize_images(resize_images(pixels, _COLORED), self.mean, self.deviation)
+
+    def augment(
+        self, key: jax.Array, pixels: UInt8[Array, "n row column channel"]
+    ) -> Float32[Array, "n _ _ _"]:
+        """Shifts, resizes, mirrors and normalizes."""
+        changed = augment_images(key, pixels, size=_COLORED)
+        return normalize_images(changed, self.mean, self.deviation)
+
+
 def image_task(
     schedule: Schedule,
     images: Images,
     *,
-    sizes: dict[str, int],
+    sizes: dict[str, Any],
     seed: int = 0,
     **model: Any,
 ) -> ImageTask:
     """Images, normalized by the mean and the deviation of those to train on.
+
+    Images in color are resized, too, and those to train on shifted and mirrored at random.
 
     Args:
         schedule: How long and how often to train.
@@ -61,20 +95,26 @@ def image_task(
     parts = split_images(images, **sizes, seed=seed)
     statistics = channel_statistics(parts.train.pixels)
 
+    colored = images.pixels.shape[3] > 1
+    ready = Preparation(*statistics) if colored else None
+
     def examples(part: Images) -> Examples:
-        return Examples(np.asarray(normalize_images(part.pixels, *statistics)), part.labels)
+        gray = None if colored else np.asarray(normalize_images(part.pixels, *statistics))
+        return Examples(part.pixels if gray is None else gray, part.labels)
 
     data = ClassificationData(
         *(examples(part) for part in (parts.train, parts.validation, parts.test)),
         settings=parts.settings,
     )
     config = VisionTransformerConfig(
-        image=images.pixels.shape[1:3],
+        image=(_COLORED, _COLORED) if colored else images.pixels.shape[1:3],
         channels=images.pixels.shape[3],
         classes=len(images.classes),
         **model,
     )
-    return ImageTask(data, config, schedule)
+    if ready is None:
+        return ImageTask(data, config, schedule)
+    return ImageTask(data, config, schedule, augment=ready.augment, prepare=ready.prepare)
 
 
 def small_digits() -> Images:
@@ -89,6 +129,15 @@ def small_digits() -> Images:
     return Images(pixels, np.asarray(labels, np.int32), classes, None, settings)
 
 
-def images_of(name: str) -> Images:
-    """The images of a size: "digits" or "MNIST"."""
-    return small_digits() if name == "digits" else load_images()
+def images_of(name: str, source: Path | None = None) -> Images:
+    """The images of a size, or of the user.
+
+    Args:
+        name: ``"digits"`` or ``"MNIST"``.
+        source: An archive or folder of images, or a folder that CIFAR-10 is in; None for those of
+            the size.
+    """
+    if source is None:
+        return small_digits() if name == "digits" else load_images()
+    inside = [source / place for place in _PLACES if (source / place).exists()]
+    return load_images(inside[0] if inside else source)
