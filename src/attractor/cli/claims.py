@@ -24,9 +24,12 @@ HELP = (
     "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
     "them, `attractor corpus` where they are a corpus, and `attractor prompt-length` where they "
     "are a head), assumption not met, or vacuous here. Claims speak of token files, of corpora, of "
-    "heads or of tasks of in-context regression; with --data those are checked that speak of what "
-    "your file is, and the others are counted. With --data alone it is said first which hypotheses "
-    "of the papers your file meets. "
+    "heads, of tasks of in-context regression, or of results of trained classifiers (results.nc, "
+    "which figures of them leave beside their models, or your own with the same variables); with "
+    "--data those are checked that speak of what your file is, and the others are counted. With "
+    "--data alone it is said first which hypotheses of the papers your file meets. On the papers' "
+    "data, claims about classifiers train them first: --all and --of mirror-descent take some five "
+    "minutes longer for it. "
     "`attractor check --help` shows what a token file holds, `attractor corpus --help` what a "
     "corpus does, and `attractor prompt-length --help` what a head file does. Exit codes: 0 done, "
     "whatever the outcomes; 2 bad input; 130 interrupted."
@@ -44,7 +47,11 @@ def claims(
     everything: Annotated[bool, typer.Option("--all", help="Check every claim.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="FILE", help="Token file, corpus, head or regression task."),
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Token file, corpus, head, regression task or classifier results.",
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")

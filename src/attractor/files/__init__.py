@@ -1,5 +1,8 @@
-"""The files that users keep token sequences, corpora, heads and regression tasks in."""
+"""The files that users keep data in: tokens, corpora, heads, regression tasks, results."""
 
+from attractor.files.classifiers_layout import CLASSIFIERS_LAYOUT
+from attractor.files.classifiers_loaded import LoadedClassifiers
+from attractor.files.classifiers_writing import save_classifiers
 from attractor.files.corpus_layout import CORPUS_LAYOUT
 from attractor.files.corpus_loaded import LoadedCorpus
 from attractor.files.corpus_writing import save_corpus
@@ -15,10 +18,12 @@ from attractor.files.regression_writing import save_regression
 from attractor.files.writing import save_tokens
 
 __all__ = [
+    "CLASSIFIERS_LAYOUT",
     "CORPUS_LAYOUT",
     "HEAD_LAYOUT",
     "LAYOUT",
     "REGRESSION_LAYOUT",
+    "LoadedClassifiers",
     "LoadedCorpus",
     "LoadedHead",
     "LoadedRegression",
@@ -27,6 +32,7 @@ __all__ = [
     "load_corpus",
     "load_head",
     "load_tokens",
+    "save_classifiers",
     "save_corpus",
     "save_head",
     "save_regression",

@@ -1,4 +1,4 @@
-"""Reading files of token sequences, corpora, heads and regression tasks."""
+"""Reading files of token sequences, corpora, heads, regression tasks and classifier results."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import safetensors
 import safetensors.numpy
 
 from attractor.errors import FileFormatError, InvalidInputError
+from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
+from attractor.files.classifiers_loaded import LoadedClassifiers
+from attractor.files.classifiers_reading import read_classifiers
 from attractor.files.corpus_arrays import interpret_corpus, with_vocabulary
 from attractor.files.corpus_layout import CORPUS_TEXTS, MARKS
 from attractor.files.corpus_loaded import LoadedCorpus
@@ -28,25 +31,28 @@ from attractor.files.regression_layout import REGRESSION_MARKS
 from attractor.files.regression_loaded import LoadedRegression
 from attractor.next_token.vocabulary import with_context_length
 
-Loaded = LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression
+Loaded = LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression | LoadedClassifiers
 """What a file may hold."""
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
-    """Reads a file of token sequences, a corpus, a head or a regression task.
+    """Reads a file of token sequences, a corpus, a head, a regression task or classifier results.
 
     A ``.npz`` or ``.safetensors`` file is one of token sequences, of the layout in ``LAYOUT``; or
     a corpus if it has ``sentences`` or ``contexts``, of the layout in ``CORPUS_LAYOUT``; or a head
     with the laws of its tokens and queries if it has ``W_Q``, ``W_K`` or ``W_V``, of the layout in
     ``HEAD_LAYOUT``; or else a task of in-context regression if it has ``covariance`` or
-    ``weight_variance``, of the layout in ``REGRESSION_LAYOUT``. Anything else is text in UTF-8, one
-    sentence a line. Nothing in a file is ever unpickled or imported.
+    ``weight_variance``, of the layout in ``REGRESSION_LAYOUT``. A ``.nc`` file is NetCDF with the
+    results of classifiers, of the layout in ``CLASSIFIERS_LAYOUT``. Anything else is text in UTF-8,
+    one sentence a line. Nothing in a file is ever unpickled or imported.
 
     Raises:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
-    file = _existing(path, "Give a .npz or .safetensors file, or text with a sentence a line")
+    file = _existing(path, "Give a .npz, .safetensors or .nc file, or text with a sentence a line")
+    if file.suffix == CLASSIFIERS_SUFFIX:
+        return read_classifiers(file)
     if file.suffix not in SUFFIXES:
         return read_text(file)
     arrays, texts = _read_arrays(file)
@@ -106,7 +112,7 @@ def load_corpus(
     file = _existing(
         path, "Give text with a sentence a line; `attractor example corpus PATH` writes one"
     )
-    if file.suffix not in SUFFIXES:
+    if file.suffix not in (*SUFFIXES, CLASSIFIERS_SUFFIX):
         return read_text(file, context_length=context_length, vocabulary=vocabulary)
     loaded = load(file)
     if not isinstance(loaded, LoadedCorpus):
@@ -153,6 +159,8 @@ def load_head(path: str | os.PathLike[str]) -> LoadedHead:
 
 def _other_kind(loaded: Loaded) -> tuple[str, str]:
     """What a file holds in words, and the command for it."""
+    if isinstance(loaded, LoadedClassifiers):
+        return "results of classifiers", "attractor claims --data"
     if isinstance(loaded, LoadedRegression):
         return "a task of in-context regression", "attractor claims --data"
     if isinstance(loaded, LoadedHead):

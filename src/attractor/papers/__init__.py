@@ -3,6 +3,7 @@
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement, Outcome
+from attractor.papers.classifier_case import ClassifierCase
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataKind, DataSet
 from attractor.papers.examine import Finding, examine, examine_control
@@ -18,6 +19,7 @@ __all__ = [
     "Case",
     "Check",
     "Claim",
+    "ClassifierCase",
     "Conclusion",
     "CorpusCase",
     "DataKind",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attractor.files import LoadedCorpus, LoadedHead, LoadedRegression, LoadedTokens
+from attractor.files import LoadedClassifiers, LoadedCorpus, LoadedHead, LoadedRegression
+from attractor.files.reading import Loaded
 from attractor.papers.case import Case
+from attractor.papers.classifier_case import ClassifierCase
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataSet
 from attractor.papers.head_case import HeadCase
 from attractor.papers.regression_case import RegressionCase
 
 
-def data_sets(
-    loaded: LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression, name: str
-) -> Sequence[DataSet]:
+def data_sets(loaded: Loaded, name: str) -> Sequence[DataSet]:
     """The data sets in what a file holds: of token sequences one for every instance.
 
     Args:
@@ -30,4 +30,6 @@ def data_sets(
         return [HeadCase.from_loaded(loaded, name)]
     if isinstance(loaded, LoadedRegression):
         return [RegressionCase.from_loaded(loaded, name)]
+    if isinstance(loaded, LoadedClassifiers):
+        return [ClassifierCase.from_loaded(loaded, name)]
     return Case.from_loaded(loaded, name)

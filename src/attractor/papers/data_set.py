@@ -24,11 +24,17 @@ class DataKind(enum.Enum):
     CORPUS = "corpus"
     HEAD = "head file"
     REGRESSION = "regression task file"
+    CLASSIFIERS = "file of classifier results"
 
     @property
     def reader(self) -> str:
         """The command that reads such a file."""
         return _READERS[self]
+
+    @property
+    def suffix(self) -> str:
+        """What the name of such a file ends in, where this library writes it."""
+        return ".nc" if self is DataKind.CLASSIFIERS else ".npz"
 
 
 _READERS = {
@@ -36,6 +42,7 @@ _READERS = {
     DataKind.CORPUS: "attractor corpus",
     DataKind.HEAD: "attractor prompt-length",
     DataKind.REGRESSION: "attractor claims --data",
+    DataKind.CLASSIFIERS: "attractor claims --data",
 }
 
 

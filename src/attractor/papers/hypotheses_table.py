@@ -11,6 +11,7 @@ from rich.table import Table
 
 from attractor.analysis.printed import Printed
 from attractor.papers.case import Case
+from attractor.papers.classifier_case import ClassifierCase
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
 from attractor.papers.data_set import DataSet
@@ -18,6 +19,7 @@ from attractor.papers.head_case import HeadCase
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
+from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
 from attractor.papers.regression_case import RegressionCase
 
 
@@ -62,6 +64,8 @@ def check_hypotheses(case: DataSet) -> HypothesesTable:
         checks = [(each.name, each.check(case)) for each in HEAD_HYPOTHESES]
     elif isinstance(case, RegressionCase):
         checks = [(each.name, each.check(case)) for each in REGRESSION_HYPOTHESES]
+    elif isinstance(case, ClassifierCase):
+        checks = [(each.name, each.check(case)) for each in CLASSIFIER_HYPOTHESES]
     else:
         assert isinstance(case, Case)
         checks = [(each.name, each.check(case)) for each in HYPOTHESES]

@@ -58,9 +58,11 @@ def write_claims_report(
     with atomic_directory(directory, MARKER) as folder:
         for result in results:
             if result.counterexample is not None:
-                name = f"{COUNTEREXAMPLES}/{result.claim.name.replace('/', '-')}.npz"
+                case = result.counterexample.case
+                stem = result.claim.name.replace("/", "-")
+                name = f"{COUNTEREXAMPLES}/{stem}{case.kind.suffix}"
                 (folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
-                result.counterexample.case.save(folder / name)
+                case.save(folder / name)
                 summary["claims"][result.claim.name]["counterexample"]["file"] = name
         (folder / RESULTS).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         sections = [Section("Which hypotheses hold", table=_met(table)) for table in hypotheses]

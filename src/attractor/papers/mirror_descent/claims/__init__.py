@@ -8,4 +8,5 @@ ORDER = (
     "rates",
     "endpoints",
     "joint_path",
+    "trained_classifiers",
 )

@@ -57,7 +57,7 @@ def experiment(
         data=kind,
         chance=1 / task.config.classes,
         test_examples=0 if test is None else len(test),
-        seed=request.seed,
+        same_start=int(same_start),
     )
     if folder is not None:
         _write(results, folder / "results.nc")

@@ -28,7 +28,7 @@ _POLARITY = 1.0
 
 def reviews_task(
     schedule: Schedule,
-    sizes: Mapping[str, int | None],
+    sizes: Mapping[str, Any],
     *,
     vocabulary: int,
     length: int,

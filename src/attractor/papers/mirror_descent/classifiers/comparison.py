@@ -1,0 +1,124 @@
+"""Two optimizers held against each other, seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from attractor.papers.claim import Measurement
+from attractor.papers.classifier_case import ClassifierCase
+from attractor.papers.mirror_descent.classifiers.readings import interval
+
+
+class Quantity(NamedTuple):
+    """A number of every trained model.
+
+    Attributes:
+        words: What it is.
+        variable: The variable of results that it is read from.
+        matrix: Which matrix, where there are several.
+        last: Whether it is that of the last block; else the mean over blocks, where there are any.
+    """
+
+    words: str
+    variable: str
+    matrix: str | None = None
+    last: bool = False
+
+    def missing(self, data: xr.Dataset) -> str | None:
+        """What results lack to read it, in words; None if nothing."""
+        if self.variable not in data:
+            return f"there is no {self.variable}"
+        if self.matrix is not None and self.matrix not in data["matrix"]:
+            return f"{self.variable} is not that of the {self.matrix}"
+        return None
+
+    def of(self, data: xr.Dataset) -> xr.DataArray:
+        """The number over ``optimizer`` and ``seed``."""
+        values = data[self.variable]
+        if self.matrix is not None:
+            values = values.sel(matrix=self.matrix, drop=True)
+        if self.last:
+            values = values.isel(block=-1, drop=True)
+        elif "block" in values.dims:
+            values = values.mean("block", skipna=False)
+        return values.transpose("optimizer", "seed")
+
+
+class Difference(NamedTuple):
+    """The difference of two optimizers over seeds.
+
+    Attributes:
+        by_seed: That of each seed.
+        mean: Their mean.
+        low: Lower end of its 95 % interval, NaN if there are fewer than two seeds.
+        high: Upper end.
+    """
+
+    by_seed: Float[np.ndarray, "seed"]
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A number of two optimizers' models, seed by seed: both start from one model in one order.
+
+    Attributes:
+        data: What the models classify, "text" or "image".
+        first: The optimizer that is expected to have more of it.
+        second: The other.
+        quantity: The number.
+        further: Others that a reader would want, told where the results have them.
+    """
+
+    data: str
+    first: str
+    second: str
+    quantity: Quantity
+    further: Sequence[Quantity] = ()
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Both optimizers."""
+        return self.first, self.second
+
+    @property
+    def words(self) -> str:
+        """What is measured."""
+        return f"{self.quantity.words} of {self.first} less that of {self.second}"
+
+    def difference(self, data: xr.Dataset, quantity: Quantity | None = None) -> Difference:
+        """How much more the first has than the second, by default of the quantity itself."""
+        values = (self.quantity if quantity is None else quantity).of(data)
+        by_seed = values.sel(optimizer=self.first) - values.sel(optimizer=self.second)
+        mean, half = interval(by_seed.to_numpy())
+        return Difference(by_seed.to_numpy(), mean, mean - half, mean + half)
+
+    def measure(self, case: ClassifierCase, seed: int) -> Measurement:
+        """The mean difference, with its interval and those of the further numbers."""
+        found = self.difference(case.data)
+        details = {"seeds": len(found.by_seed), "differences": found.by_seed}
+        for quantity in (self.quantity, *self.further):
+            if quantity.missing(case.data) is None:
+                details |= self._details(case.data, quantity)
+        return Measurement(found.mean, len(found.by_seed), details)
+
+    def measure_reversed(self, case: ClassifierCase, seed: int) -> Measurement:
+        """How much more the second has than the first."""
+        found = self.difference(case.data)
+        return Measurement(-found.mean, len(found.by_seed), {"differences": -found.by_seed})
+
+    def _details(self, data: xr.Dataset, quantity: Quantity) -> dict[str, float | list[float]]:
+        values, found = quantity.of(data), self.difference(data, quantity)
+        means = {
+            f"{quantity.words} of {name}": float(values.sel(optimizer=name).mean())
+            for name in self.names
+        }
+        return means | {f"{quantity.words}, 95 % interval of the difference": [*found[2:]]}

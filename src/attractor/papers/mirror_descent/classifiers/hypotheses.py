@@ -1,0 +1,138 @@
+"""What claims ask of the results of trained classifiers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from attractor.errors import TrialStatus
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.classifier_case import ClassifierCase
+from attractor.papers.mirror_descent.classifiers.comparison import Comparison
+
+_ERRORS = 3
+"""Standard errors above chance from which on a model has learned; chance gets there in 1 of 700."""
+
+
+def results_of(comparison: Comparison) -> Assumption[ClassifierCase]:
+    """That results are of the right kind of data, and have what is compared."""
+    kind, words = f"{comparison.data}s", comparison.quantity.words
+
+    def check(case: ClassifierCase) -> Check:
+        known = case.data.attrs.get("data")
+        if known != comparison.data:
+            said = "do not say of what" if known is None else f"are of {known}s"
+            return Check(False, f"the results {said}")
+        there = case.data["optimizer"].values.tolist()
+        absent = [name for name in comparison.names if name not in there]
+        if absent:
+            return Check(False, f"there is no {' and no '.join(absent)} among {', '.join(there)}")
+        missing = comparison.quantity.missing(case.data)
+        return Check(missing is None, missing or f"{words} of {' and '.join(comparison.names)}")
+
+    statement = f"The results are of classifiers of {kind} trained by " + " and by ".join(
+        comparison.names
+    )
+    return Assumption(kind, f"{statement}, and have the {words}.", check)
+
+
+def rates_inside(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:
+    """That learning rates are inside the range tried, where a better one cannot be beyond it.
+
+    Args:
+        names: Of which optimizers; None for all.
+    """
+
+    def check(case: ClassifierCase) -> Check:
+        if "at_edge" not in case.data:
+            return Check(False, "the results do not say so: there is no at_edge")
+        chosen = _of(names, case)
+        out = [name for name in chosen if bool(case.data["at_edge"].sel(optimizer=name))]
+        if out:
+            return Check(False, f"at the edge of those tried: {', '.join(out)}")
+        return Check(True, f"inside the range tried: {', '.join(chosen)}")
+
+    return Assumption(
+        "learning rates", "The learning rates chosen are inside the range of those tried.", check
+    )
+
+
+def own_starts() -> Assumption[ClassifierCase]:
+    """That seeds differ in the model they start from; an interval over others says too little."""
+
+    def check(case: ClassifierCase) -> Check:
+        one = bool(case.data.attrs.get("same_start", 0))
+        return Check(not one, f"every seed starts from {'one model' if one else 'its own model'}")
+
+    return Assumption("own starts", "Every seed starts from a model of its own.", check)
+
+
+def learned(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:
+    """That every model has learned something: one that is stuck says nothing of what it favors.
+
+    Args:
+        names: Of which optimizers; None for all.
+    """
+
+    def check(case: ClassifierCase) -> Check:
+        data = case.data
+        if "chance" not in data.attrs or "test_examples" not in data.attrs:
+            return Check(False, "the results do not say so: chance or test_examples is missing")
+        chance = float(data.attrs["chance"])
+        level = chance + _ERRORS * math.sqrt(chance * (1 - chance) / data.attrs["test_examples"])
+        found = []
+        for name in _of(names, case):
+            one = data.sel(optimizer=name)
+            accuracies = one["test_accuracy"].to_numpy()
+            diverged = np.zeros(accuracies.shape, bool)
+            if "status" in data:
+                diverged = one["status"].to_numpy() == TrialStatus.DIVERGED
+            for seed, accuracy, lost in zip(data["seed"].values, accuracies, diverged, strict=True):
+                if lost or np.isnan(accuracy):
+                    how = "diverged" if lost else "has no accuracy"
+                    found.append(f"{name}, seed {seed}, {how}")
+                elif accuracy <= level:
+                    found.append(f"{name}, seed {seed}, is at {accuracy:.4g}")
+        needed = f"chance is {chance:.4g}, and more than {level:.4g} is learned"
+        return Check(not found, "; ".join([*found, needed]))
+
+    return Assumption(
+        "learned",
+        "No seed diverged, and each knows more than chance by three standard errors.",
+        check,
+    )
+
+
+def enough_seeds(comparison: Comparison, bound: float = 0.0) -> Assumption[ClassifierCase]:
+    """That there are seeds enough to tell a difference from a bound, on either side of it."""
+
+    def check(case: ClassifierCase) -> Check:
+        found = comparison.difference(case.data)
+        unknown = case.data["seed"].values[~np.isfinite(found.by_seed)]
+        if len(unknown):
+            return Check(False, f"{comparison.words} has no number for seed {unknown[0]}")
+        if len(found.by_seed) < 2:
+            return Check(False, "there is one seed, and an interval takes two")
+        settled = found.low > bound or found.high < bound
+        place = "leaves out" if settled else "has inside"
+        return Check(
+            settled,
+            f"the 95 % interval of {comparison.words} over {len(found.by_seed)} seeds, "
+            f"{found.low:.3g} to {found.high:.3g}, {place} {bound:g}",
+        )
+
+    return Assumption(
+        "enough seeds",
+        f"The 95 % interval of the mean difference over seeds leaves out {bound:g}.",
+        check,
+    )
+
+
+def _of(names: Sequence[str] | None, case: ClassifierCase) -> Sequence[str]:
+    return case.data["optimizer"].values.tolist() if names is None else names
+
+
+CLASSIFIER_HYPOTHESES = (rates_inside(), own_starts(), learned())
+"""Hypotheses on all optimizers of results."""
