@@ -58,8 +58,14 @@ def _readings(data: xr.Dataset) -> list[Reading]:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 5.0))
-    ((left, models), (rates, epochs)) = figure.subplots(2, 2, width_ratios=(1.25, 1))
+    several = data.sizes["model"] > 1
+    figure = Figure(figsize=(PAGE, 5.0 if several else 2.9))
+    if several:
+        left, models, rates, epochs = figure.subplots(2, 2, width_ratios=(1.25, 1)).flat
+        by_model(models, data[_BY_MODEL].rename(compared="optimizer"))
+        models.set_ylabel("test accuracy")
+    else:
+        left, rates, epochs = figure.subplots(1, 3)
     if _PUBLISHED in data:
         by_optimizer(left, data["test_accuracy"], shift=-0.15, label="chosen by validation")
         by_optimizer(left, data[_PUBLISHED], shift=0.25, hollow=True,
@@ -68,24 +74,23 @@ def _draw(data: xr.Dataset) -> Figure:
     else:
         by_optimizer(left, data["test_accuracy"])
     left.set_ylabel("test accuracy")
-    by_model(models, data[_BY_MODEL].rename(compared="optimizer"))
-    models.set_ylabel("test accuracy")
     rates_panel(rates, data)
     epochs_panel(epochs, data)
-    panel_letters((left, models, rates, epochs))
+    panel_letters(figure.axes)
     shared_legend(figure, [epochs], columns=8)
     return figure
 
 
 def _caption(data: xr.Dataset) -> str:
+    rates, epochs = ("c", "d") if data.sizes["model"] > 1 else ("b", "c")
     words = (
         f"Accuracy on {data.attrs['test_examples']:,} texts not seen, of transformers trained by "
         "several optimizers, at the epoch that knows most of a validation split (means over "
         f"{data.sizes['seed']} seeds with 95 % intervals; single seeds as dots): (a) "
-        f"{told(data['test_accuracy'])}; (b) by size of the model: {_by_size(data)}. Learning "
-        f"rates come from one search for all, {data.sizes['try']} tries each on the validation "
-        f"split (c; rings: chosen, crosses: diverged): {told_rates(data)}. (d) Validation accuracy "
-        "by epoch, while every seed trains."
+        f"{told(data['test_accuracy'])}. {_by_size(data)}Learning rates come from one search for "
+        f"all, {data.sizes['try']} tries each on the validation split ({rates}; rings: chosen, "
+        f"crosses: diverged): {told_rates(data)}. ({epochs}) Validation accuracy by epoch, while "
+        "every seed trains."
     )
     if _PUBLISHED in data:
         words += (
@@ -96,11 +101,10 @@ def _caption(data: xr.Dataset) -> str:
 
 
 def _by_size(data: xr.Dataset) -> str:
-    """Accuracies of the other models, in words."""
+    """Accuracies of the other models, where there are any, in a sentence."""
     accuracy = data[_BY_MODEL].rename(compared="optimizer")
-    return "; ".join(
-        f"{name} {told(accuracy.sel(model=name))}" for name in accuracy["model"].values[:-1]
-    )
+    others = [f"{name} {told(accuracy.sel(model=name))}" for name in accuracy["model"].values[:-1]]
+    return f"(b) By size of the model: {'; '.join(others)}. " if others else ""
 
 
 TEXT_GENERALIZATION = PaperFigure(

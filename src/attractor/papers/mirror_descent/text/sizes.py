@@ -47,7 +47,6 @@ SIZES: dict[str, dict[str, Any]] = {
         "guesses": {"p = 1.1": 1e-2, "p = 2": 3e-2, "p = 3": 3e-3, "Adam": 1e-3},
         "vocabulary": 8_000,
         "models": {
-            "1 block": {"length": 128, "width": 64, "blocks": 1, "heads": 4, "hidden": 256},
             "2 blocks": {"length": 128, "width": 64, "blocks": 2, "heads": 4, "hidden": 256},
         },
     },
