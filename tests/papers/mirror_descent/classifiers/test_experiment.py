@@ -98,6 +98,21 @@ def test_the_search_never_sees_the_texts_to_test_with(task, monkeypatch):
     assert seed >= 10_000  # not one of those reported
 
 
+def test_learning_rates_found_before_are_taken(kept, task, monkeypatch):
+    _, data = kept
+    monkeypatch.setattr(training, "_search", None)  # would raise if it were called
+    again = module.experiment(
+        Request("quick", SETTINGS), task, ["p = 2"], kind="text", same_start=True, searched=data
+    )
+    assert again.attrs["same_start"] == 1 and data.attrs["same_start"] == 0
+    for name in ("tried_rate", "tried_accuracy", "learning_rate", "at_edge"):
+        assert again[name].equals(data[name])
+    # Both seeds start from one model; what the first seed does is what it did before.
+    np.testing.assert_array_equal(
+        again["validation_accuracy"].sel(seed=0), data["validation_accuracy"].sel(seed=0)
+    )
+
+
 @pytest.mark.parametrize("contender", CONTENDERS.values(), ids=lambda each: each.name)
 def test_contenders_are_optimizers_with_a_look_of_their_own(contender: Contender):
     assert isinstance(contender.make(contender.guess), optax.GradientTransformation)

@@ -28,6 +28,7 @@ def experiment(
     *,
     kind: str,
     same_start: bool = False,
+    searched: xr.Dataset | None = None,
 ) -> xr.Dataset:
     """Every optimizer with its own learning rate: what it knows, and what the task measures.
 
@@ -40,16 +41,19 @@ def experiment(
         names: Which optimizers.
         kind: What the data are, "text" or "image"; the folder's name begins with it.
         same_start: Whether all seeds start from the model of the first, as published.
+        searched: Results of the same task, whose learning rates are taken; None to search.
     """
     request.uses("data", **task.arrays)
     folder = _folder(request, task, kind, same_start)
     schedule = task.schedule
     batches = -(-len(task.data.train) // schedule.batch)
-    epochs = (schedule.tries + request.seeds) * schedule.epochs
+    tries = schedule.tries if searched is None else 0
+    epochs = (tries + request.seeds) * schedule.epochs
     with request.bar(f"{kind} classifiers", len(names) * epochs * batches) as advance:
 
         def kept(name: str) -> xr.Dataset:
-            return _kept(CONTENDERS[name], task, request, folder, advance, same_start)
+            known = None if searched is None else searched.sel(optimizer=name)
+            return _kept(CONTENDERS[name], task, request, folder, advance, same_start, known)
 
         found = dict(in_threads(kept, names))
     test = task.data.test
@@ -90,6 +94,7 @@ def _kept(
     folder: Path | None,
     advance: Callable[[float], None],
     same_start: bool,
+    searched: xr.Dataset | None,
 ) -> xr.Dataset:
     """What was found of an optimizer: read, or trained and written."""
     name = contender.name.replace(" ", "")
@@ -103,6 +108,7 @@ def _kept(
         seed=request.seed,
         seeds=request.seeds,
         same_start=same_start,
+        searched=searched,
         place=place,
         advance=advance,
     )

@@ -32,6 +32,7 @@ def trained(
     same_start: bool,
     place: Path | None,
     advance: Callable[[float], None],
+    searched: xr.Dataset | None = None,
 ) -> tuple[xr.Dataset, ClassifierTrajectory]:
     """Searches for the learning rate on the validation split, and trains from every seed.
 
@@ -43,13 +44,17 @@ def trained(
         same_start: Whether all seeds start from the model of the first.
         place: A folder for checkpoints; None for none.
         advance: Told of steps just done.
+        searched: Earlier results of this optimizer, whose learning rates are taken; None to search.
 
     Returns:
         Accuracies and what the task measures, by seed; and the run itself with its models.
     """
-    searched = _search(contender, task, seed, place, advance)
+    if searched is None:
+        rates = _search(contender, task, seed, place, advance)
+    else:
+        rates = LearningRateSearch(searched["tried_rate"].values, searched["tried_accuracy"].values)
     run = _run(
-        contender, task, searched.best, seed, seeds,
+        contender, task, rates.best, seed, seeds,
         place=place and place / "runs", advance=advance, same_start=same_start,
     )  # fmt: skip
     curves = run.to_xarray()
@@ -60,10 +65,10 @@ def trained(
             "highest_test_accuracy": curves["best_test_accuracy_over_epochs"],
             "best_epoch": curves["best_epoch"],
             "status": curves["status"],
-            "tried_rate": ("try", searched.rates),
-            "tried_accuracy": ("try", searched.scores),
-            "learning_rate": searched.best,
-            "at_edge": searched.at_edge,
+            "tried_rate": ("try", rates.rates),
+            "tried_accuracy": ("try", rates.scores),
+            "learning_rate": rates.best,
+            "at_edge": rates.at_edge,
         }
     )
     measured = [task.measure(run.model(each)) for each in range(seed, seed + seeds)]

@@ -38,7 +38,7 @@ def _compute(request: Request) -> xr.Dataset:
             "tried_accuracy", "learning_rate", "at_edge"]  # fmt: skip
     data = found[kept]
     if request.as_published:
-        copied = experiment(request, task, names, kind="text", same_start=True)
+        copied = experiment(request, task, names, kind="text", same_start=True, searched=found)
         data[_PUBLISHED] = copied["highest_test_accuracy"]
     by_size = [
         experiment(request, task_of(request, model), compared, kind="text") for model in others
