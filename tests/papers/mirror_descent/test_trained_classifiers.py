@@ -78,12 +78,27 @@ def test_a_vision_transformer_may_be_a_little_less_accurate(gap, outcome):
     assert examine(VISION, with_accuracies(VISION, first, second)).outcome is outcome
 
 
-def test_one_seed_at_chance_is_named_and_not_averaged_over():
-    first, second = [0.85, 0.86, 0.87], [0.80, 0.52, 0.82]  # 2,000 texts: .5335 and more is learned
+STUCK = "models that have learned nothing"
+
+
+def test_a_model_at_chance_counts_in_accuracy_and_in_nothing_else():
+    first, second = [0.85, 0.86, 0.87, 0.88, 0.89], [0.80, 0.81, 0.82, 0.52, 0.84]
+    found = examine(GENERALIZATION, with_accuracies(GENERALIZATION, first, second))
+    assert found.measured is None and "over 5 seeds" in found.reason  # a wide interval
+    case = with_accuracies(SPARSITY, first, second)
+    case.data["hoyer"][1, 3] = 0.99
+    found = examine(SPARSITY, case)
+    assert found.outcome is Outcome.HOLDS and found.measured.checked == 4
+    assert found.measured.details[STUCK] == ["p = 2, seed 3, is at 0.52"]
+
+
+def test_results_where_most_models_are_stuck_settle_nothing():
+    first, second = [0.85, 0.86, 0.87], [0.80, 0.52, 0.51]  # 2,000 texts: .5335 and more is learned
     found = examine(GENERALIZATION, with_accuracies(GENERALIZATION, first, second))
     assert found.outcome is Outcome.ASSUMPTION_NOT_MET
     assert found.reason == (
-        "learned: p = 2, seed 1, is at 0.52; chance is 0.5, and more than 0.5335 is learned"
+        "learned: p = 2, seed 1, is at 0.52; p = 2, seed 2, is at 0.51; "
+        "chance is 0.5, and more than 0.5335 is learned"
     )
 
 
@@ -101,7 +116,8 @@ def test_a_seed_that_diverged_is_named():
     data = case.data.copy(deep=True)
     data["status"][0, 2] = TrialStatus.DIVERGED
     found = examine(SPARSITY, case.replace(data=data))
-    assert found.reason.startswith("learned: p = 1.1, seed 2, diverged; ")
+    assert found.measured.checked == 4
+    assert found.measured.details[STUCK] == ["p = 1.1, seed 2, diverged"]
 
 
 def test_a_number_that_is_missing_for_a_seed_is_named():

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.papers.claim import Measurement
 from attractor.papers.classifier_case import ClassifierCase
+from attractor.papers.mirror_descent.classifiers.learned import learned_seeds, stuck_models
 from attractor.papers.mirror_descent.classifiers.readings import interval
 
 
@@ -23,12 +24,15 @@ class Quantity(NamedTuple):
         variable: The variable of results that it is read from.
         matrix: Which matrix, where there are several.
         last: Whether it is that of the last block; else the mean over blocks, where there are any.
+        of_all: Whether models that have learned nothing count. In accuracy they do; of anything
+            else they say nothing.
     """
 
     words: str
     variable: str
     matrix: str | None = None
     last: bool = False
+    of_all: bool = False
 
     def missing(self, data: xr.Dataset) -> str | None:
         """What results lack to read it, in words; None if nothing."""
@@ -54,12 +58,14 @@ class Difference(NamedTuple):
     """The difference of two optimizers over seeds.
 
     Attributes:
-        by_seed: That of each seed.
+        seeds: The seeds that count.
+        by_seed: That of each.
         mean: Their mean.
         low: Lower end of its 95 % interval, NaN if there are fewer than two seeds.
         high: Upper end.
     """
 
+    seeds: Int[np.ndarray, "seed"]
     by_seed: Float[np.ndarray, "seed"]
     mean: float
     low: float
@@ -96,15 +102,20 @@ class Comparison:
 
     def difference(self, data: xr.Dataset, quantity: Quantity | None = None) -> Difference:
         """How much more the first has than the second, by default of the quantity itself."""
-        values = (self.quantity if quantity is None else quantity).of(data)
+        chosen = self.quantity if quantity is None else quantity
+        counted = data if chosen.of_all else data.isel(seed=learned_seeds(data, self.names))
+        values = chosen.of(counted)
         by_seed = values.sel(optimizer=self.first) - values.sel(optimizer=self.second)
         mean, half = interval(by_seed.to_numpy())
-        return Difference(by_seed.to_numpy(), mean, mean - half, mean + half)
+        return Difference(
+            counted["seed"].to_numpy(), by_seed.to_numpy(), mean, mean - half, mean + half
+        )
 
     def measure(self, case: ClassifierCase, seed: int) -> Measurement:
         """The mean difference, with its interval and those of the further numbers."""
         found = self.difference(case.data)
         details = {"seeds": len(found.by_seed), "differences": found.by_seed}
+        details |= {"models that have learned nothing": stuck_models(case.data, self.names)}
         for quantity in (self.quantity, *self.further):
             if quantity.missing(case.data) is None:
                 details |= self._details(case.data, quantity)
@@ -121,4 +132,6 @@ class Comparison:
             f"{quantity.words} of {name}": float(values.sel(optimizer=name).mean())
             for name in self.names
         }
-        return means | {f"{quantity.words}, 95 % interval of the difference": [*found[2:]]}
+        return means | {
+            f"{quantity.words}, 95 % interval of the difference": [found.low, found.high]
+        }
