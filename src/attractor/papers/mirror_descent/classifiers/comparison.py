@@ -102,13 +102,11 @@ class Comparison:
 
     def difference(self, data: xr.Dataset, quantity: Quantity | None = None) -> Difference:
         """How much more the first has than the second, by default of the quantity itself."""
-        chosen = self.quantity if quantity is None else quantity
-        counted = data if chosen.of_all else data.isel(seed=learned_seeds(data, self.names))
-        values = chosen.of(counted)
+        values = self._counted(data, self.quantity if quantity is None else quantity)
         by_seed = values.sel(optimizer=self.first) - values.sel(optimizer=self.second)
         mean, half = interval(by_seed.to_numpy())
         return Difference(
-            counted["seed"].to_numpy(), by_seed.to_numpy(), mean, mean - half, mean + half
+            values["seed"].to_numpy(), by_seed.to_numpy(), mean, mean - half, mean + half
         )
 
     def measure(self, case: ClassifierCase, seed: int) -> Measurement:
@@ -126,8 +124,13 @@ class Comparison:
         found = self.difference(case.data)
         return Measurement(-found.mean, len(found.by_seed), {"differences": -found.by_seed})
 
+    def _counted(self, data: xr.Dataset, quantity: Quantity) -> xr.DataArray:
+        """The number for the seeds that count."""
+        learned = learned_seeds(data, self.names)
+        return quantity.of(data if quantity.of_all else data.isel(seed=learned))
+
     def _details(self, data: xr.Dataset, quantity: Quantity) -> dict[str, float | list[float]]:
-        values, found = quantity.of(data), self.difference(data, quantity)
+        values, found = self._counted(data, quantity), self.difference(data, quantity)
         means = {
             f"{quantity.words} of {name}": float(values.sel(optimizer=name).mean())
             for name in self.names
