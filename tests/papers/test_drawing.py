@@ -102,5 +102,7 @@ def test_a_figure_of_other_data_is_computed_anew(tmp_path):
         readings=lambda data: [at_least("length", data["length"], 0.0)],
     )  # fmt: skip
     for source in (None, tmp_path, tmp_path, tmp_path.parent):
-        draw(taking, tmp_path / "out", source=source)
+        drawn = draw(taking, tmp_path / "out", source=source)
     assert asked == [None, tmp_path, tmp_path.parent]
+    again, made = compute(taking, **drawn.provenance.arguments)
+    assert again.equals(drawn.data) and made == drawn.provenance

@@ -99,7 +99,7 @@ def compute(
     progress: bool = False,
     folder: Path | None = None,
     shared: Path | None = None,
-    source: Path | None = None,
+    source: str | os.PathLike[str] | None = None,
 ) -> tuple[xr.Dataset, Provenance]:
     """Computes the data of a figure.
 
@@ -117,11 +117,12 @@ def compute(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    check_request(figure, size, seeds, as_published, source)
+    given = None if source is None else Path(source)
+    check_request(figure, size, seeds, as_published, given)
     settings = figure.settings(size, seeds)
-    request = Request(size, settings, seed, as_published, progress, folder, shared, source)
+    request = Request(size, settings, seed, as_published, progress, folder, shared, given)
     data = figure.compute(request)
-    arguments = _asked(figure, size, seeds, seed, as_published, source)
+    arguments = _asked(figure, size, seeds, seed, as_published, given)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
     provenance = Provenance.record(
         "figure",
@@ -211,7 +212,7 @@ def _asked(
     """What is asked for, as a figure's provenance says it."""
     asked: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
     asked |= {"seed": seed, "as_published": as_published}
-    return asked if source is None else asked | {"data": str(source)}
+    return asked if source is None else asked | {"source": str(source)}
 
 
 def _finished(
