@@ -159,7 +159,8 @@ def test_what_has_no_start_or_breaks_down_harms_no_other(geometry, monkeypatch):
     W, multipliers = solve_ill_conditioned(task)
     assert np.isnan(W[[1, 2]]).all()
     assert not multipliers[[1, 2]].any()
-    np.testing.assert_array_equal(W[[0, 3]], expected[[0, 3]])
+    # To the digits of the method: products of matrices may round by where in memory these lie.
+    np.testing.assert_allclose(W[[0, 3]], expected[[0, 3]], rtol=1e-7, atol=1e-9)
 
 
 def test_instances_that_would_take_minutes_are_let_be(monkeypatch):

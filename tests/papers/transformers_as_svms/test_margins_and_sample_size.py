@@ -83,4 +83,6 @@ def test_a_data_set_alone_ends_as_among_others():
     settings = {"counts": [5, 20], "steps": 20}
     both = FIGURE.compute(Request("quick", settings | {"seeds": 2}))
     alone = FIGURE.compute(Request("quick", settings | {"seeds": 1}, seed=1))
-    xr.testing.assert_identical(alone["test_margin"], both["test_margin"].sel(instance=[1]))
+    # Products of matrices may round by where in memory these lie.
+    one = both["test_margin"].sel(instance=[1])
+    xr.testing.assert_allclose(alone["test_margin"], one, rtol=1e-9, atol=0)
