@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
-from attractor.margin.memory import require_memory
+from attractor.memory import require_memory
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 

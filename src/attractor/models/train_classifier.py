@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import optax
 
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.models.building import Config, check_config, model_shapes
 from attractor.models.classification_data import ClassificationData
@@ -118,9 +119,9 @@ def train_classifier(
     for argument, function in (("augment", augment), ("prepare", prepare)):
         if function is not None and not callable(function):
             raise InvalidInputError(argument, f"{function!r} is no function", "Give one")
-    epochs = validation.check_count("epochs", epochs)
-    batch = validation.check_count("batch", batch)
-    seeds = validation.check_count("seeds", seeds)
+    epochs = check_count("epochs", epochs)
+    batch = check_count("batch", batch)
+    seeds = check_count("seeds", seeds)
     check_seed("seed", check_seed("seed", seed) + seeds - 1)
     if batch > len(data.train):
         raise InvalidInputError(
@@ -130,12 +131,12 @@ def train_classifier(
         optimizer=optimizer,
         examples=len(data.train),
         batch=batch,
-        reduction=validation.check_choice("reduction", reduction, ("mean", "sum")),
+        reduction=check_choice("reduction", reduction, ("mean", "sum")),
         evaluation_batch=_EVALUATION_BATCH,
         augment=augment,
         prepare=prepare,
     )
-    dtype = validation.check_choice("dtype", dtype, ("float32", "float64"))
+    dtype = check_choice("dtype", dtype, ("float32", "float64"))
     validation.check_checkpoint(checkpoint, checkpoint_every)
     stop = _early_stop(patience, target_train_accuracy, data)
     _check_data(config, data, training)
@@ -229,7 +230,7 @@ def _told(optimizer: Any, learning_rate: float | None) -> tuple[str, dict[str, A
 
 def _early_stop(patience: Any, target: Any, data: ClassificationData) -> EarlyStop | None:
     if patience is not None:
-        patience = validation.check_count("patience", patience)
+        patience = check_count("patience", patience)
         if data.validation is None:
             raise InvalidInputError(
                 "patience", "there are no validation examples to wait for", "Give some in data"

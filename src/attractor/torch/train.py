@@ -16,6 +16,7 @@ from attractor.attention import Head, Parameterization
 from attractor.attention.parameterization import Parameters
 from attractor.attention.scaled import direction, magnitude
 from attractor.attention.scaled_gradient import scaled_gradient
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
 from attractor.progress import progress_bar
@@ -27,7 +28,6 @@ from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.loop import Records
 from attractor.training.recording import record_steps
 from attractor.training.trajectory import trajectory_data
-from attractor.training.validation import check_count
 
 
 def train_with_torch(

@@ -11,6 +11,7 @@ import numpy as np
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention import get_loss as loss_named
 from attractor.attention import get_parameterization as parameterization_named
+from attractor.checks import check_count
 from attractor.precision import double_precision
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
@@ -98,7 +99,7 @@ def check_inputs(
     tokens = layer.prepare(tokens)
     head = validation.check_head(head, tokens)
     validation.check_targets(head, tokens, loss)
-    seeds = validation.check_count("seeds", seeds)
+    seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
     given = check_initial(initial, layer, tokens, seeds)

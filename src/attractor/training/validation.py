@@ -6,7 +6,6 @@ import math
 import os
 from typing import Any
 
-import numpy as np
 import optax
 
 from attractor.attention import Head, Loss
@@ -89,23 +88,6 @@ def check_optimizer(optimizer: Any) -> None:
         f"{type(optimizer).__name__} is not an optimizer",
         "Give one, such as normalized_gradient_descent(0.1)",
     )
-
-
-def check_count(argument: str, value: Any, least: int = 1) -> int:
-    """Checks that something counted is an integer, and not too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInputError(
-            argument, f"{value!r} is not a count", f"Give an integer >= {least}"
-        )
-    return int(value)
-
-
-def check_choice(argument: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Checks that a word is one of those known."""
-    if value not in choices:
-        known = ", ".join(repr(choice) for choice in choices)
-        raise InvalidInputError(argument, f"{value!r} is not known", f"Give one of {known}")
-    return value
 
 
 def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:

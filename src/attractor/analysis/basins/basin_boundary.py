@@ -15,11 +15,11 @@ from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import selection_name
 from attractor.analysis.printed import Printed
 from attractor.attention import Head, Loss, Parameterization
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
-from attractor.training.validation import check_count
 
 _POINTS = 25
 """Starts of the segment that are trained at a time: as many as one compiled block holds."""

@@ -21,11 +21,11 @@ from attractor.analysis.basins.tables import Line, by_count, percent, selection_
 from attractor.analysis.printed import Printed
 from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
-from attractor.training.validation import check_count
 
 _KIND = "attractor basin map"
 

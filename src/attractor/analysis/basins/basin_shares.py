@@ -31,6 +31,7 @@ from attractor.analysis.basins.tables import (
 from attractor.analysis.printed import Printed
 from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.randomness import check_seed, generator
@@ -38,7 +39,6 @@ from attractor.storage import atomic_file
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 from attractor.training.trials import initial_parameters
-from attractor.training.validation import check_count
 
 _KIND = "attractor basin shares"
 

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 
 from attractor.analysis.basins.attractors import Attractors, Judgement
 from attractor.analysis.basins.problem import BasinProblem, Starts
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.training.validation import check_count
 
 DOUBLINGS = 4
 """How often the number of steps is doubled by default for starts that have not settled."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.training import LinearTraining, LinearTrials
@@ -74,13 +75,13 @@ def train_linear(
     """
     check_contexts(contexts)
     validation.check_optimizer(optimizer)
-    steps = validation.check_count("steps", steps)
-    seeds = validation.check_count("seeds", seeds)
+    steps = check_count("steps", steps)
+    seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
     given = _check_initial(initial, contexts, seeds)
     scale = _check_scale(initial_scale, given is not None)
-    validation.check_choice("weights", weights, ("auto", "all", "last"))
+    check_choice("weights", weights, ("auto", "all", "last"))
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import optax
 
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.prompt.regression.attended import DRAWS
@@ -112,15 +113,15 @@ def train_in_context(
             "task", f"{type(task).__name__} is no task", "Give RegressionTask(covariance)"
         )
     length = check_length(length, task.dimension)
-    steps = validation.check_count("steps", steps)
-    heads = validation.check_count("heads", heads)
-    batch = validation.check_count("batch", batch)
-    seeds = validation.check_count("seeds", seeds)
-    held_out = validation.check_count("held_out", held_out, least=2)
+    steps = check_count("steps", steps)
+    heads = check_count("heads", heads)
+    batch = check_count("batch", batch)
+    seeds = check_count("seeds", seeds)
+    held_out = check_count("held_out", held_out, least=2)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
-    validation.check_choice("attention", attention, ("softmax", "linear"))
-    validation.check_choice("parameterization", parameterization, tuple(PARAMETERIZATIONS))
+    check_choice("attention", attention, ("softmax", "linear"))
+    check_choice("parameterization", parameterization, tuple(PARAMETERIZATIONS))
     draw = _check_draw(draw, attention, heads)
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
@@ -139,7 +140,7 @@ def train_in_context(
         batch=batch,
         half=bool(half),
         optimizer=chosen,
-        dtype=validation.check_choice("dtype", dtype, ("float32", "float64")),
+        dtype=check_choice("dtype", dtype, ("float32", "float64")),
     )
     prompts = None if training.exact else HeldOut.draw(task, held_out, seed)
     trials = InContextTrials(training, start, seed=seed, held_out=prompts)
@@ -202,7 +203,7 @@ def check_length(length: Any, dimension: int) -> float:
 
 def _check_draw(draw: Any, attention: str, heads: int) -> str:
     ways = tuple(way for kind, way in DRAWS if kind == attention)
-    validation.check_choice("draw", draw, ("auto", *ways))
+    check_choice("draw", draw, ("auto", *ways))
     if draw == "auto":
         return "tokens" if attention == "softmax" and heads > 1 else ways[-1]
     if draw == "projections" and heads > 1:
@@ -245,7 +246,7 @@ def _initial(
                 "Give as many heads as the argument heads says",
             )
         return _parameters(given, model), None
-    validation.check_choice("initialization", initialization, ("default", "balanced"))
+    check_choice("initialization", initialization, ("default", "balanced"))
     if not balanced:
         return None, None
     if scale is None:
