@@ -16,7 +16,7 @@ from attractor.attention import Head, Parameterization
 from attractor.attention.parameterization import Parameters
 from attractor.attention.scaled import direction, magnitude
 from attractor.attention.scaled_gradient import scaled_gradient
-from attractor.checks import check_count
+from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
 from attractor.progress import progress_bar
@@ -75,7 +75,7 @@ def train_with_torch(
         seeds=seeds,
         seed=seed,
     )
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     recorded = record_steps(steps, record)
     # The step is PyTorch's; what is measured along the way is the same as ever.
     unused = declare(optax.identity(), geometry=None, name=optimizer.name)

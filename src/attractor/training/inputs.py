@@ -102,6 +102,7 @@ def check_inputs(
     seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
+    validation.check_size(layer, tokens, seeds)
     given = check_initial(initial, layer, tokens, seeds)
     return Inputs(tokens, head, loss, layer, given, seeds, seed)
 

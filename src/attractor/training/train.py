@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_steps
 from attractor.errors import PrecisionWarning
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
@@ -112,7 +112,7 @@ def train(
     validation.check_optimizer(optimizer)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     batch_size = validation.check_batch_size(batch_size, inputs.tokens)
     chosen = validation.check_metrics(metrics)
     check_choice("weights", weights, ("auto", "all", "last"))
@@ -151,6 +151,7 @@ def train(
             trials,
             inputs.count,
             recorded,
+            instances=inputs.tokens.instances or 1,
             last_only=last_only,
             stop=stop,
             checkpoint=saved,

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import optax
 
-from attractor.attention import Head, Loss
+from attractor.attention import Head, Loss, Parameterization
 from attractor.attention.heads import as_head
+from attractor.checks import check_count, shown
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory, require_memory_for
 from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
 from attractor.training.attention_training import Metric
 from attractor.training.checkpoint import MARKER
+from attractor.training.footprint import BOOKKEEPING
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import RECORDED
+
+_COPIES = 3
+"""Copies of the parameters that any training holds: they, their gradient, the next ones."""
 
 
 def check_tokens(tokens: Any, loss: Loss) -> None:
@@ -90,6 +97,38 @@ def check_optimizer(optimizer: Any) -> None:
     )
 
 
+def check_size(layer: Parameterization, tokens: Tokens, seeds: int) -> None:
+    """Checks that what is trained fits into memory once for a trial in work, and at its end.
+
+    Raises:
+        InvalidInputError: If it does not.
+    """
+    shapes = layer.shapes(tokens.key_dimension, tokens.query_dimension)
+    numbers = sum(float(math.prod(shape)) for shape in shapes.values())
+    words = ", ".join(
+        name + " of " + " x ".join(f"{n:,}" for n in shape) for name, shape in shapes.items()
+    )
+    least = 8 * _COPIES
+    require_memory(
+        "parameterization",
+        f"training {words}",
+        needed=least * numbers,
+        remedy=lambda available: (
+            f"Give at most {int(available / least):,} parameters: a smaller width, or vectors of "
+            "a lower dimension"
+        ),
+    )
+    instances = tokens.instances or 1
+    require_memory_for(
+        "seeds",
+        seeds,
+        f"seeds of {instances:,} data sets with {words}",
+        each=instances * (8 * numbers + BOOKKEEPING),
+        besides=least * numbers,
+        otherwise="Not even one would fit; give fewer data sets",
+    )
+
+
 def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
     """Checks that a mini-batch can be drawn."""
     if batch_size is None:
@@ -106,6 +145,10 @@ def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
 
 def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
     """Checks that metrics are functions with names of their own."""
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise InvalidInputError(
+            "metrics", f"{shown(metrics)} is no mapping", "Give {name: function of a Snapshot}"
+        )
     chosen = tuple((metrics or {}).items())
     for name, metric in chosen:
         if not callable(metric):

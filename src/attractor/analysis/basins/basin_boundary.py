@@ -15,7 +15,7 @@ from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import selection_name
 from attractor.analysis.printed import Printed
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_count
+from attractor.checks import check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.tokens import Tokens
@@ -116,7 +116,7 @@ def basin_boundary(
         parameterization=parameterization,
         geometry=geometry,
     )
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     first, last = problem.as_matrix("start", start), problem.as_matrix("end", end)
     if isinstance(tolerance, bool) or not 0 < tolerance < math.inf:
         raise InvalidInputError("tolerance", f"it is {tolerance!r}", "Give a distance, 1e-6 say")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.basins.attractors import Attractors
-from attractor.analysis.basins.follow import check_steps, follow
+from attractor.analysis.basins.follow import check_horizon, follow
 from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
 from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
@@ -164,7 +164,7 @@ def basin_map(
         parameterization=parameterization,
         geometry=geometry,
     )
-    steps, most_steps = check_steps(steps, most_steps)
+    steps, most_steps = check_horizon(steps, most_steps)
     directions = _directions(plane, problem)
     origin = np.zeros(problem.size) if center is None else problem.as_matrix("center", center)
     first, second = _grid(extent, resolution)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.basins.attractors import Attractors
-from attractor.analysis.basins.follow import check_steps, follow
+from attractor.analysis.basins.follow import check_horizon, follow
 from attractor.analysis.basins.problem import BasinProblem, Starts, check_problem, check_starts
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
 from attractor.analysis.basins.tables import (
@@ -217,7 +217,7 @@ def basin_shares(
         parameterization=parameterization,
         geometry=geometry,
     )
-    steps, most_steps = check_steps(steps, most_steps)
+    steps, most_steps = check_horizon(steps, most_steps)
     count = check_count("starts", starts)
     if isinstance(confidence, bool) or not 0 < confidence < 1:
         raise InvalidInputError("confidence", f"it is {confidence!r}", "Give 0.95, say")

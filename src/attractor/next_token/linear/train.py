@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.training import LinearTraining, LinearTrials
@@ -75,7 +75,7 @@ def train_linear(
     """
     check_contexts(contexts)
     validation.check_optimizer(optimizer)
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
@@ -117,6 +117,7 @@ def train_linear(
             trials,
             count,
             recorded,
+            instances=contexts.instances or 1,
             last_only=last_only,
             checkpoint=saved,
             advance=advance,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
@@ -163,7 +163,7 @@ def train_at_lengths(
     for attention in attentions:
         check_choice("attention", attention, ("softmax", "linear"))
     checked = [check_length(length, task.dimension) for length in lengths]
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     seeds = check_count("seeds", seeds)
     cases = [(attention, length) for attention in attentions for length in checked]
     lock = threading.Lock()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.prompt.regression.attended import DRAWS
@@ -113,7 +113,7 @@ def train_in_context(
             "task", f"{type(task).__name__} is no task", "Give RegressionTask(covariance)"
         )
     length = check_length(length, task.dimension)
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     heads = check_count("heads", heads)
     batch = check_count("batch", batch)
     seeds = check_count("seeds", seeds)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.progress import progress_bar
@@ -112,7 +112,7 @@ def gradient_flow(
     )
     tolerance = _check_tolerance(tolerance)
     check_choice("solver", solver, ("auto", "explicit", "implicit"))
-    max_steps = check_count("max_steps", max_steps)
+    max_steps = check_steps("max_steps", max_steps)
     chosen = validation.check_metrics(metrics)
     check_choice("weights", weights, ("auto", "all", "last"))
 
