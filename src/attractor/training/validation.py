@@ -13,12 +13,11 @@ from attractor.attention import Head, Loss, Parameterization
 from attractor.attention.heads import as_head
 from attractor.checks import check_count, shown
 from attractor.errors import InvalidInputError
-from attractor.memory import require_memory, require_memory_for
+from attractor.memory import require_memory
 from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
 from attractor.training.attention_training import Metric
 from attractor.training.checkpoint import MARKER
-from attractor.training.footprint import BOOKKEEPING
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import RECORDED
 
@@ -97,8 +96,8 @@ def check_optimizer(optimizer: Any) -> None:
     )
 
 
-def check_size(layer: Parameterization, tokens: Tokens, seeds: int) -> None:
-    """Checks that what is trained fits into memory once for a trial in work, and at its end.
+def check_size(layer: Parameterization, tokens: Tokens) -> None:
+    """Checks that what is trained fits into memory, of one trial alone.
 
     Raises:
         InvalidInputError: If it does not.
@@ -117,15 +116,6 @@ def check_size(layer: Parameterization, tokens: Tokens, seeds: int) -> None:
             f"Give at most {int(available / least):,} parameters: a smaller width, or vectors of "
             "a lower dimension"
         ),
-    )
-    instances = tokens.instances or 1
-    require_memory_for(
-        "seeds",
-        seeds,
-        f"seeds of {instances:,} data sets with {words}",
-        each=instances * (8 * numbers + BOOKKEEPING),
-        besides=least * numbers,
-        otherwise="Not even one would fit; give fewer data sets",
     )
 
 
