@@ -11,7 +11,7 @@ import optax
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention.heads import as_head
-from attractor.checks import check_count, shown
+from attractor.checks import check_count, check_kind, check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory
 from attractor.storage import check_replaceable
@@ -27,10 +27,7 @@ _COPIES = 3
 
 def check_tokens(tokens: Any, loss: Loss) -> None:
     """Checks that tokens can be trained on with a loss."""
-    if not isinstance(tokens, Tokens):
-        raise InvalidInputError(
-            "tokens", f"{type(tokens).__name__} is not Tokens", "Give Tokens(keys, queries, labels)"
-        )
+    check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries, labels)")
     if tokens.labels is None:
         raise InvalidInputError(
             "tokens",
@@ -154,10 +151,7 @@ def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
 
 def check_checkpoint(path: Any, every: Any) -> None:
     """Checks that a checkpoint can be written to a folder, and how often."""
-    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < math.inf:
-        raise InvalidInputError(
-            "checkpoint_every", f"{every!r} is not a time", "Give seconds, such as 30"
-        )
+    check_number("checkpoint_every", every, least=0, example=30)
     if path is None:
         return
     if not isinstance(path, str | os.PathLike):
