@@ -34,7 +34,8 @@ os.waitpid(child, 0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.parametrize(
-    ("jax", "said"), [("used", "before this process was forked"), ("new", "0")]
+    ("jax", "said"),
+    [("used", "before this process was forked"), pytest.param("new", "0", marks=pytest.mark.slow)],
 )
 def test_training_in_a_forked_process(jax, said):
     done = subprocess.run(

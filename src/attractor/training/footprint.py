@@ -16,11 +16,8 @@ from attractor.training.objective import Objective
 
 BOOKKEEPING = 64
 """Bytes that a trial takes whatever is recorded of it: its status, its steps, its place."""
-_STATES = 14
-"""Copies of the state of a trial in work that a step holds, as measured: old and new, gradients
-with their scales, and what decides between them."""
 _DATA = 3
-"""Copies of its data."""
+"""Copies of the data of a trial in work, about."""
 _UNTRACED = 16
 """Times its state and data, and a kilobyte, that a record of a trial takes at the very most."""
 _TRIFLE = 2**27
@@ -65,7 +62,7 @@ def footprint(
         last_only: Names of measurements kept at the last record alone.
     """
     one = size_of((state, data))
-    each = _STATES * size_of(state) + _DATA * size_of(data)
+    each = objective.copies * size_of(state) + _DATA * size_of(data)
     work = each * block * min(blocks, -(-trials // block))
     if trials * records * _UNTRACED * (one + 1024) < _TRIFLE:
         return Footprint(BOOKKEEPING, 0, work)
