@@ -22,7 +22,8 @@ class InvalidInputError(AttractorError):
 
     def __init__(self, argument: str, problem: str, remedy: str) -> None:
         """Joins the three parts into one sentence a person can act on."""
-        super().__init__(f"{argument}: {problem}. {remedy}.")
+        end = "" if remedy.endswith("?") else "."
+        super().__init__(f"{argument}: {problem}. {remedy}{end}")
         self.argument = argument
         self.problem = problem
         self.remedy = remedy

@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
 import threadpoolctl
+from jax._src import xla_bridge
 from jaxtyping import ArrayLike, Float
 
-from attractor.errors import InvalidInputError
+from attractor.errors import AttractorError, InvalidInputError
+from attractor.memory import require_memory
+
+_forked_with_jax = False
+"""Whether this process was forked from one that had used JAX."""
+
+
+def _note_fork() -> None:
+    global _forked_with_jax
+    _forked_with_jax = _forked_with_jax or xla_bridge.backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """Lets JAX compute in float64 inside the block, and leaves the user's own setting alone."""
+    """Lets JAX compute in float64 inside the block, and leaves the user's own setting alone.
+
+    Raises:
+        AttractorError: In a process forked from one that had used JAX, whose threads it lacks: it
+            would wait for them for ever.
+    """
+    if _forked_with_jax:
+        raise AttractorError(
+            "JAX was used before this process was forked, and hangs in it. Start processes by "
+            'multiprocessing.get_context("spawn") or "forkserver", or give train all seeds in one '
+            "call: it uses every processor"
+        )
     with jax.enable_x64(True):
         yield
 
@@ -53,7 +79,7 @@ def as_float64(
 
     Raises:
         InvalidInputError: If the values are not real numbers, are stored in half precision, or
-            are not finite.
+            are not finite, or a copy does not fit into memory.
     """
     try:
         array = np.asarray(value)
@@ -77,6 +103,12 @@ def as_float64(
             f"the data type is {array.dtype.name}, not real numbers",
             "Give float32, float64 or integers",
         )
+    require_memory(
+        argument,
+        f"a copy of {array.size:,} numbers, an array of shape {array.shape},",
+        needed=9.0 * array.size,  # with what says which are finite
+        remedy=lambda available: f"Give at most {int(available / 9):,} numbers",
+    )
     result = np.array(array, dtype=np.float64, order="C")
     if finite and not np.isfinite(result).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])

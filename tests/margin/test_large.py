@@ -11,9 +11,10 @@ from conic_oracle import KINDS, random_small_problem
 from margin_examples import random_problem, unit
 
 import attractor as at
+from attractor import memory
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, get_geometry
-from attractor.margin import MarginProblem, memory, solve
+from attractor.margin import MarginProblem, solve
 from attractor.margin.certificate import certify
 from attractor.margin.large import driver
 from attractor.progress import ProgressBar
@@ -185,17 +186,6 @@ def test_too_many_constraints_to_write_down_are_refused(monkeypatch):
     with pytest.raises(InvalidInputError, match=r"42 constraints .* would take") as error:
         random_problem(1, 6, 8, 10)
     assert error.value.argument == "tokens"
-
-
-def test_the_limit_of_a_container_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
-    free = memory.available_memory()
-    assert free is None or free > 1e6
-    (tmp_path / "memory.max").write_text("3000000\n")
-    (tmp_path / "memory.current").write_text("1000000\n")
-    assert memory.available_memory() == 2e6
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available_memory() is None or memory.available_memory() > 1e6
 
 
 class Recorder(ProgressBar):

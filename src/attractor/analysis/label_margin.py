@@ -8,13 +8,13 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Bool, Float
 
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem, Solution, label_problem, label_support, solve
 from attractor.precision import single_blas_thread
 from attractor.randomness import check_seed, generator
 from attractor.selection import Selection
 from attractor.tokens import Tokens
-from attractor.training import validation
 
 _SMALLEST_LEAK = 1e-3
 """Weight off the selected token from which mixtures are looked at one by one."""
@@ -90,9 +90,9 @@ def label_margin_constant(
         raise InvalidInputError(
             "tokens", f"there are {tokens.instances} data sets", "Give one, such as tokens[0]"
         )
-    validation.check_choice("rows", rows, ("all", "support"))
-    samples = validation.check_count("samples", samples)
-    improved = validation.check_count("improved", improved, least=0)
+    check_choice("rows", rows, ("all", "support"))
+    samples = check_count("samples", samples)
+    improved = check_count("improved", improved, least=0)
     seed = check_seed("seed", seed)
     solution = solve(label_problem(tokens, selection))
     if not np.isfinite(solution.value):

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int, Int32
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.randomness import generator
-from attractor.training.validation import check_count
 
 PADDING, FIRST = 0, 1
 _SPECIAL = 2

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int32
 
+from attractor.checks import check_count
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import atomic_file
-from attractor.training.validation import check_count
 
 PADDING = "[PAD]"
 LARGEST_FILE = 2**26

@@ -6,6 +6,7 @@ import collections
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from attractor.checks import check_count
 from attractor.datasets.tokenizer import (
     CHUNK,
     PADDING,
@@ -14,7 +15,6 @@ from attractor.datasets.tokenizer import (
     tokenizers_library,
 )
 from attractor.errors import InvalidInputError
-from attractor.training.validation import check_count
 
 UNKNOWN, FIRST, LAST = "[UNK]", "[CLS]", "[SEP]"
 _SPECIAL = [PADDING, UNKNOWN, FIRST, LAST]

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from attractor.attention import LinearHead
+from attractor.checks import check_count, is_whole, shown
 from attractor.datasets.torch_stream import TorchNormalStream
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for, require_memory_for_list
 from attractor.tokens import Tokens
+
+_BYTES = 26
+"""Bytes that a number drawn takes: in single precision twice, then in double precision twice."""
+_SEEDS = "Give a count >= 1 or a list of seeds"
 
 
 def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[Tokens, LinearHead]:
@@ -32,12 +38,23 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
     Raises:
         InvalidInputError: If a size is not a positive integer, or there is no seed.
     """
-    for name, size in (("n", n), ("T", T), ("d", d)):
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise InvalidInputError(name, f"{size!r} is not a positive integer", "Give 1 or more")
-    numbers = range(seeds) if isinstance(seeds, int | np.integer) else list(seeds)
-    if len(numbers) == 0:
-        raise InvalidInputError("seeds", "there is none", "Give a count >= 1 or a list of seeds")
+    n, T, d = check_count("n", n), check_count("T", T), check_count("d", d)
+    if not is_whole(seeds) and not isinstance(seeds, Sequence | np.ndarray):
+        raise InvalidInputError("seeds", f"it is {shown(seeds)}", _SEEDS)
+    each = _BYTES * float(n) * (T + 2) * (d + 1)
+    for argument, size in (("n", n), ("T", T), ("d", d)):  # first of one data set, then of all
+        require_memory_for(
+            argument,
+            size,
+            f"of a data set with {n:,} sequences of {T:,} tokens in {d:,} dimensions",
+            each=each / size,
+            otherwise="Give smaller sizes",
+        )
+    given = range(seeds) if is_whole(seeds) else seeds
+    require_memory_for_list("seeds", given, each=each)
+    numbers = list(given)
+    if not numbers:
+        raise InvalidInputError("seeds", "there is none", _SEEDS)
     drawn = [_draw(n, T, d, seed) for seed in numbers]
     v, labels, keys, queries = (
         np.stack(arrays).astype(np.float64) for arrays in zip(*drawn, strict=True)

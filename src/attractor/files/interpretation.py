@@ -8,6 +8,7 @@ import numpy as np
 
 from attractor.analysis.bias import named_optimizer
 from attractor.attention import LinearHead, Parameterization, get_parameterization
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.files.layout import LAYOUT, STARTS, start_names, trains_prompt
 from attractor.files.loaded import LoadedTokens
@@ -16,7 +17,6 @@ from attractor.files.selections import read_selection
 from attractor.precision import as_float64
 from attractor.tokens import Tokens
 from attractor.training.initial import check_initial
-from attractor.training.validation import check_count
 
 
 def interpret(

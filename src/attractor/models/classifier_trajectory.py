@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from attractor.checks import check_choice
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin.tables import html_table, text_table
 from attractor.models.building import Config, Model, model_shapes
@@ -18,7 +19,6 @@ from attractor.models.classifier_training import BEST, LAST
 from attractor.models.model_file import named_weights
 from attractor.precision import double_precision
 from attractor.training.loop import Records
-from attractor.training.validation import check_choice
 
 _DESCRIPTIONS = {
     "train_loss": "mean cross-entropy over an epoch, each batch before its step, with dropout",

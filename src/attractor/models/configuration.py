@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
-from attractor.training.validation import check_choice, check_count
 
 _MOST_BLOCKS = 1024
 _MOST = 2**24

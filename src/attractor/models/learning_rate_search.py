@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
-from attractor.training.validation import check_count
 
 _FEWEST = 3
 

@@ -13,6 +13,7 @@ import xarray as xr
 from rich.console import Console
 
 from attractor.analysis.printed import Printed
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin.methods import methods_for
@@ -24,7 +25,6 @@ from attractor.monitor.record import HeadRecord, RecordStatus
 from attractor.monitor.stored import save_records
 from attractor.monitor.table import latest_record, latest_table
 from attractor.monitor.watch import Watch
-from attractor.training.validation import check_count
 
 
 class HeadMonitor(Printed):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import TypeVar
 
+from attractor.checks import suggest
 from attractor.errors import InvalidInputError
 from attractor.papers.claim import Claim
 from attractor.papers.figure import PaperFigure
@@ -82,6 +82,5 @@ def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named
 def _named(things: Mapping[str, Named], name: str, kind: str) -> Named:
     if name in things:
         return things[name]
-    near: Sequence[str] = difflib.get_close_matches(name, things, n=3, cutoff=0.5)
-    remedy = f"Did you mean {' or '.join(near)}?" if near else f"`attractor {kind}s` lists them"
+    remedy = suggest(name, things) + f"`attractor {kind}s` lists them"
     raise InvalidInputError("name", f"there is no {kind} {name!r}", remedy)

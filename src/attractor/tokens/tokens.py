@@ -14,6 +14,7 @@ from attractor.tokens.validation import (
     check_instance_numbers,
     check_labels,
     check_mask,
+    check_mask_size,
     check_queries,
     check_weights,
 )
@@ -189,6 +190,7 @@ class Tokens:
         """
         keys = as_float64("keys", keys)
         length = keys.shape[-2] if keys.ndim > 1 else 0
+        check_mask_size("keys", (*keys.shape[:-2], length, length))
         admissible = np.tri(length, dtype=bool)
         if mask is not None:
             real = check_mask(mask, (*keys.shape[:-2], 1, length))[..., 0, :]

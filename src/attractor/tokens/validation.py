@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory
 
 
 def check_queries(
@@ -27,10 +29,21 @@ def check_queries(
     )
 
 
+def check_mask_size(argument: str, shape: tuple[int, ...]) -> None:
+    """Checks that a mask fits into memory, with what is computed on the way to it."""
+    require_memory(
+        argument,
+        f"a mask of shape {shape}",
+        needed=3.0 * math.prod(shape),
+        remedy=lambda available: f"Give at most {int(available / 3):,} pairs of query and token",
+    )
+
+
 def check_mask(
     mask: Any, shape: tuple[int, ...]
 ) -> Bool[np.ndarray, "*instances sequence query token"]:
     """Gives the mask its axis of queries, and checks that attention is left something to do."""
+    check_mask_size("keys" if mask is None else "mask", shape)
     array = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
     if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
         raise InvalidInputError(

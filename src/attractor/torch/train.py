@@ -16,6 +16,7 @@ from attractor.attention import Head, Parameterization
 from attractor.attention.parameterization import Parameters
 from attractor.attention.scaled import direction, magnitude
 from attractor.attention.scaled_gradient import scaled_gradient
+from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
 from attractor.progress import progress_bar
@@ -27,7 +28,6 @@ from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.loop import Records
 from attractor.training.recording import record_steps
 from attractor.training.trajectory import trajectory_data
-from attractor.training.validation import check_count
 
 
 def train_with_torch(
@@ -75,8 +75,9 @@ def train_with_torch(
         seeds=seeds,
         seed=seed,
     )
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     recorded = record_steps(steps, record)
+    inputs.check_memory(len(recorded), copies=2)  # step by step, and of all steps together
     # The step is PyTorch's; what is measured along the way is the same as ever.
     unused = declare(optax.identity(), geometry=None, name=optimizer.name)
     training = AttentionTraining(inputs.parameterization, inputs.loss, unused)

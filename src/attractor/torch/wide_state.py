@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError
 
 MOMENTUM = "momentum_buffer"
@@ -106,15 +106,13 @@ class WideStateOptimizer(torch.optim.Optimizer):
     def _check_settings(self, group: dict[str, Any]) -> None:
         """Checks the settings of a group of parameters."""
         rate = group["lr"]
-        if isinstance(rate, Tensor) and rate.numel() != 1:
-            raise InvalidInputError("lr", f"it has {rate.numel()} elements", "Give one number")
-        check_not_negative("lr", rate)
-        check_not_negative("weight_decay", group["weight_decay"])
-        momentum = group["momentum"]
-        if not 0 <= check_not_negative("momentum", momentum) < 1:
-            raise InvalidInputError(
-                "momentum", f"{momentum!r} is not a number in [0, 1)", "Give 0.9, say"
-            )
+        if isinstance(rate, Tensor):
+            if rate.numel() != 1:
+                raise InvalidInputError("lr", f"it has {rate.numel()} elements", "Give one number")
+            rate = rate.reshape(())
+        check_number("lr", rate, least=0, example=0)
+        check_number("weight_decay", group["weight_decay"], least=0, example=0)
+        check_number("momentum", group["momentum"], least=0, below=1, example=0.9)
 
     def _step(self, group: dict[str, Any], weights: list[Tensor], gradients: list[Tensor]) -> None:
         """Takes a step of some parameters of a group, none of them empty; gradients are wide."""
@@ -135,14 +133,3 @@ class WideStateOptimizer(torch.optim.Optimizer):
                 state[MOMENTUM] = gradient.clone()
             found.append(state[MOMENTUM])
         return found
-
-
-def check_not_negative(argument: str, value: Any) -> float:
-    """Checks that a setting is a finite number, zero or more."""
-    try:
-        number = math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, RuntimeError):
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0):
-        raise InvalidInputError(argument, f"{value!r} is not a number >= 0", "Give one, such as 0")
-    return number

@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.scaled_gradient import mean_loss, scaled_gradient
 from attractor.attention.softmax import softmax_row
-from attractor.errors import TrialStatus
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius
 from attractor.training.loop import Objective
 from attractor.training.optimizers import Optimizer
@@ -96,6 +96,8 @@ class AttentionTraining(Objective):
         kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
     """
 
+    copies: ClassVar[int] = 14  # gradients have scales, and three facts are found of every entry
+
     parameterization: Parameterization
     loss: Loss
     optimizer: Optimizer
@@ -158,7 +160,7 @@ class AttentionTraining(Objective):
             "attended": probabilities.argmax(-1).astype(jnp.int32),
             "attended_probability": probabilities.max(-1),
             **self.weights(state.parameters),
-            **{name: metric(seen) for name, metric in self.metrics},
+            **{name: _measured(name, metric, seen) for name, metric in self.metrics},
         }
 
     def weights(self, parameters: Parameters) -> dict[str, Any]:
@@ -202,6 +204,18 @@ class AttentionTraining(Objective):
         sequences = len(data.rows.keys)
         chosen = jax.random.choice(key, sequences, (self.batch_size,), replace=False)
         return jax.tree.map(lambda leaf: leaf[chosen], data.rows)
+
+
+def _measured(name: str, metric: Metric, seen: Snapshot) -> Array:
+    """What a metric of the user's makes of a snapshot."""
+    try:
+        return jnp.asarray(metric(seen))
+    except Exception as error:
+        raise InvalidInputError(
+            "metrics",
+            f"{name!r} fails: {type(error).__name__}: {error}",
+            "Return one array of numbers, by functions of jax.numpy",
+        ) from error
 
 
 def _named_leaves(tree: PyTree) -> list[tuple[str, Array]]:

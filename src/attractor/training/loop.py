@@ -28,6 +28,7 @@ from attractor.threads import processors
 from attractor.training.blocks import Gather, Place, Plan, block_size
 from attractor.training.checkpoint import MARKER, Checkpoint, recognize
 from attractor.training.fingerprint import program_digest
+from attractor.training.footprint import check_run, footprint
 from attractor.training.measurements import Measurements, Records
 from attractor.training.objective import Condition, Objective, check_condition
 from attractor.training.saved_run import SavedRun
@@ -41,6 +42,7 @@ def run(
     trials: int,
     recorded: Sequence[int] | Int[np.ndarray, "records"],
     *,
+    instances: int = 1,
     last_only: frozenset[str] = frozenset(),
     stop: Condition | None = None,
     checkpoint: Checkpoint | None = None,
@@ -55,6 +57,7 @@ def run(
             What it gives for a trial must not depend on the others. Called from several threads.
         trials: Number of trials.
         recorded: Increasing steps; training ends with the last.
+        instances: Number of data sets; the trials are so many for each seed.
         last_only: Names of measurements to keep at the last step only.
         stop: Traced by JAX and evaluated on what is recorded of a trial, wherever it is recorded;
             a trial for which it is true stays as it is from there on.
@@ -68,7 +71,8 @@ def run(
         the others go on.
 
     Raises:
-        InvalidInputError: If ``stop`` cannot be used, or the checkpoint is of another run.
+        InvalidInputError: If ``stop`` cannot be used, the run does not fit into memory, or the
+            checkpoint is of another run.
         FileFormatError: If the checkpoint is damaged.
     """
     recorded = np.asarray(recorded)
@@ -77,6 +81,11 @@ def run(
     if stop is not None:
         check_condition(objective, stop, *one_trial)
     size = min(objective.largest_block, block_size(*one_trial))
+    needed = footprint(
+        objective, *one_trial, trials=trials, records=len(recorded), block=size,
+        blocks=max(len(_devices()), processors()), last_only=last_only,
+    )  # fmt: skip
+    check_run(needed, trials=trials, records=len(recorded), instances=instances)
     plan = Plan(objective, stop, gather, recorded, size)
     blocks = [np.arange(i, min(i + plan.size, trials)) for i in range(0, trials, plan.size)]
     measurements = Measurements(trials, len(recorded), last_only)

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
+from attractor.checks import check_choice, check_steps
 from attractor.errors import PrecisionWarning
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
@@ -111,12 +112,12 @@ def train(
     validation.check_optimizer(optimizer)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
-    steps = validation.check_count("steps", steps)
+    steps = check_steps("steps", steps)
     batch_size = validation.check_batch_size(batch_size, inputs.tokens)
     chosen = validation.check_metrics(metrics)
-    validation.check_choice("weights", weights, ("auto", "all", "last"))
-    validation.check_choice("dtype", dtype, ("float64", "float32"))
-    validation.check_choice("kernel", kernel, ("exact", "plain"))
+    check_choice("weights", weights, ("auto", "all", "last"))
+    check_choice("dtype", dtype, ("float64", "float32"))
+    check_choice("kernel", kernel, ("exact", "plain"))
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
     if dtype == "float32" and kernel == "exact":  # with "plain", noise is what is asked for
@@ -150,6 +151,7 @@ def train(
             trials,
             inputs.count,
             recorded,
+            instances=inputs.tokens.instances or 1,
             last_only=last_only,
             stop=stop,
             checkpoint=saved,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import optax
 
-from attractor.attention import Head, Loss
+from attractor.attention import Head, Loss, Parameterization
 from attractor.attention.heads import as_head
+from attractor.checks import check_count, check_kind, check_number, shown
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory
 from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
 from attractor.training.attention_training import Metric
@@ -19,13 +21,13 @@ from attractor.training.checkpoint import MARKER
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import RECORDED
 
+_COPIES = 3
+"""Copies of the parameters that any training holds: they, their gradient, the next ones."""
+
 
 def check_tokens(tokens: Any, loss: Loss) -> None:
     """Checks that tokens can be trained on with a loss."""
-    if not isinstance(tokens, Tokens):
-        raise InvalidInputError(
-            "tokens", f"{type(tokens).__name__} is not Tokens", "Give Tokens(keys, queries, labels)"
-        )
+    check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries, labels)")
     if tokens.labels is None:
         raise InvalidInputError(
             "tokens",
@@ -91,21 +93,27 @@ def check_optimizer(optimizer: Any) -> None:
     )
 
 
-def check_count(argument: str, value: Any, least: int = 1) -> int:
-    """Checks that something counted is an integer, and not too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInputError(
-            argument, f"{value!r} is not a count", f"Give an integer >= {least}"
-        )
-    return int(value)
+def check_size(layer: Parameterization, tokens: Tokens) -> None:
+    """Checks that what is trained fits into memory, of one trial alone.
 
-
-def check_choice(argument: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Checks that a word is one of those known."""
-    if value not in choices:
-        known = ", ".join(repr(choice) for choice in choices)
-        raise InvalidInputError(argument, f"{value!r} is not known", f"Give one of {known}")
-    return value
+    Raises:
+        InvalidInputError: If it does not.
+    """
+    shapes = layer.shapes(tokens.key_dimension, tokens.query_dimension)
+    numbers = sum(float(math.prod(shape)) for shape in shapes.values())
+    words = ", ".join(
+        name + " of " + " x ".join(f"{n:,}" for n in shape) for name, shape in shapes.items()
+    )
+    least = 8 * _COPIES
+    require_memory(
+        "parameterization",
+        f"training {words}",
+        needed=least * numbers,
+        remedy=lambda available: (
+            f"Give at most {int(available / least):,} parameters: a smaller width, or vectors of "
+            "a lower dimension"
+        ),
+    )
 
 
 def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
@@ -124,6 +132,10 @@ def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
 
 def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
     """Checks that metrics are functions with names of their own."""
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise InvalidInputError(
+            "metrics", f"{shown(metrics)} is no mapping", "Give {name: function of a Snapshot}"
+        )
     chosen = tuple((metrics or {}).items())
     for name, metric in chosen:
         if not callable(metric):
@@ -139,10 +151,7 @@ def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
 
 def check_checkpoint(path: Any, every: Any) -> None:
     """Checks that a checkpoint can be written to a folder, and how often."""
-    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < math.inf:
-        raise InvalidInputError(
-            "checkpoint_every", f"{every!r} is not a time", "Give seconds, such as 30"
-        )
+    check_number("checkpoint_every", every, least=0, example=30)
     if path is None:
         return
     if not isinstance(path, str | os.PathLike):

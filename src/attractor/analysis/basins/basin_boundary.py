@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,11 +14,11 @@ from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import selection_name
 from attractor.analysis.printed import Printed
 from attractor.attention import Head, Loss, Parameterization
+from attractor.checks import check_number, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
-from attractor.training.validation import check_count
 
 _POINTS = 25
 """Starts of the segment that are trained at a time: as many as one compiled block holds."""
@@ -116,10 +115,9 @@ def basin_boundary(
         parameterization=parameterization,
         geometry=geometry,
     )
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     first, last = problem.as_matrix("start", start), problem.as_matrix("end", end)
-    if isinstance(tolerance, bool) or not 0 < tolerance < math.inf:
-        raise InvalidInputError("tolerance", f"it is {tolerance!r}", "Give a distance, 1e-6 say")
+    tolerance = check_number("tolerance", tolerance, above=0, example=1e-6)
     attractors = Attractors(problem)
     length = float(np.linalg.norm(last - first))
     low, high = 0.0, 1.0

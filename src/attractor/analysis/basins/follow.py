@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 
 from attractor.analysis.basins.attractors import Attractors, Judgement
 from attractor.analysis.basins.problem import BasinProblem, Starts
+from attractor.checks import MOST_STEPS, check_steps
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.training.validation import check_count
 
 DOUBLINGS = 4
 """How often the number of steps is doubled by default for starts that have not settled."""
@@ -32,16 +32,16 @@ class Followed(NamedTuple):
     status: Int[np.ndarray, "start"]
 
 
-def check_steps(steps: int, most_steps: int | None) -> tuple[int, int]:
+def check_horizon(steps: int, most_steps: int | None) -> tuple[int, int]:
     """Checks how long starts are to be followed.
 
     Raises:
         InvalidInputError: If either is no count, or ``most_steps`` is the smaller one.
     """
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     if most_steps is None:
-        return steps, steps * 2**DOUBLINGS
-    most = check_count("most_steps", most_steps)
+        return steps, min(steps * 2**DOUBLINGS, MOST_STEPS)
+    most = check_steps("most_steps", most_steps)
     if most < steps:
         raise InvalidInputError(
             "most_steps", f"{most} is less than {steps} steps", f"Give {steps} or more"

@@ -14,12 +14,13 @@ from attractor.analysis.bias.ratios import margin_ratios, reached_selections, so
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.bias.runs import check_methods, halfway, run_method
 from attractor.attention import Head, get_loss
+from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Geometry
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
-from attractor.training.validation import check_count, check_head, check_tokens, refuse_weights
+from attractor.training.validation import check_head, check_tokens, refuse_weights
 
 
 def bias_matrix(
@@ -64,7 +65,7 @@ def bias_matrix(
             "tokens", "they are one data set", "Give several, along a first axis of instances"
         )
     head = check_head(head, tokens)
-    steps = check_count("steps", steps)
+    steps = check_steps("steps", steps)
     check_seed("seed", seed)
     rows = standard_methods("paper", steps) if methods is None else tuple(methods)
     check_methods(rows, tokens)

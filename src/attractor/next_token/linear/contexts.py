@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for
 from attractor.precision import as_float64
 from attractor.tokens.validation import check_instance_numbers
 
@@ -102,9 +104,15 @@ class Contexts:
         Raises:
             InvalidInputError: If a label is not an integer from 0 to ``classes - 1``, or as above.
         """
-        if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or classes < 2:
-            raise InvalidInputError("classes", f"it is {classes!r}", "Give an integer >= 2")
+        classes = check_count("classes", classes, 2)
         labels = np.asarray(labels)
+        require_memory_for(
+            "classes",
+            classes,
+            f"probabilities for each of {labels.size:,} contexts",
+            each=32.0 * max(labels.size, 1),
+            otherwise="Give fewer contexts",
+        )
         if labels.dtype.kind not in "iu" or (labels < 0).any() or (labels >= classes).any():
             raise InvalidInputError(
                 "labels",

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.separability import separability
 from attractor.randomness import check_seed, generator
-from attractor.training.validation import check_count
 
 PLANAR_SUPPORTS = ((1, 2, 3), (0, 1, 4), (0, 3, 4))
 """Tokens, from 0, that follow each of three contexts.

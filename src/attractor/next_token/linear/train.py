@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.training import LinearTraining, LinearTrials
 from attractor.next_token.linear.trajectory import LinearTrajectory, linear_data
@@ -74,16 +76,21 @@ def train_linear(
     """
     check_contexts(contexts)
     validation.check_optimizer(optimizer)
-    steps = validation.check_count("steps", steps)
-    seeds = validation.check_count("seeds", seeds)
+    steps = check_steps("steps", steps)
+    seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
     given = _check_initial(initial, contexts, seeds)
     scale = _check_scale(initial_scale, given is not None)
-    validation.check_choice("weights", weights, ("auto", "all", "last"))
+    check_choice("weights", weights, ("auto", "all", "last"))
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
 
+    V, d = contexts.classes, contexts.dimension
+    require_memory_for(
+        "contexts", d, f"dimensions of a decoder of {V:,} tokens", each=24.0 * V,
+        otherwise="Give fewer tokens",
+    )  # fmt: skip
     training = LinearTraining(optimizer)
     trials = LinearTrials(training, contexts, given, scale=scale, seeds=seeds, seed=seed)
     count = (contexts.instances or 1) * seeds
@@ -116,6 +123,7 @@ def train_linear(
             trials,
             count,
             recorded,
+            instances=contexts.instances or 1,
             last_only=last_only,
             checkpoint=saved,
             advance=advance,

@@ -13,12 +13,12 @@ from jaxtyping import Array, Float, Int
 
 from attractor.attention import Head, Loss, Rows, attention_rows, mean_loss
 from attractor.attention import get_parameterization as parameterization_named
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace
 from attractor.precision import as_float64, double_precision
 from attractor.randomness import generator
 from attractor.tokens import Tokens
-from attractor.training import validation
 from attractor.training.inputs import check_inputs
 
 _ROUNDINGS = 16
@@ -91,7 +91,7 @@ def chord_test(
     inputs = check_inputs(
         tokens, head, loss=loss, parameterization="W", initial=None, seeds=1, seed=seed
     )
-    chords = validation.check_count("chords", chords)
+    chords = check_count("chords", chords)
     if not as_float64("size", size).ndim == 0 or not size > 0:
         raise InvalidInputError("size", f"it is {size!r}", "Give a positive number")
     count = inputs.count

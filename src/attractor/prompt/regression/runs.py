@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
@@ -21,7 +22,6 @@ from attractor.prompt.regression.task import RegressionTask
 from attractor.prompt.regression.train import check_length, train_in_context
 from attractor.prompt.regression.trajectory import InContextTrajectory
 from attractor.threads import in_threads
-from attractor.training import validation
 
 OFFICIAL_LENGTHS = (*range(10, 100, 10), *range(100, 1001, 100))
 """Prompt lengths of the published experiment."""
@@ -161,10 +161,10 @@ def train_at_lengths(
             "attentions", f"{list(attentions)} is empty or repeats one", "Give softmax, linear"
         )
     for attention in attentions:
-        validation.check_choice("attention", attention, ("softmax", "linear"))
+        check_choice("attention", attention, ("softmax", "linear"))
     checked = [check_length(length, task.dimension) for length in lengths]
-    steps = validation.check_count("steps", steps)
-    seeds = validation.check_count("seeds", seeds)
+    steps = check_steps("steps", steps)
+    seeds = check_count("seeds", seeds)
     cases = [(attention, length) for attention in attentions for length in checked]
     lock = threading.Lock()
     with progress_bar("training", len(cases) * seeds * steps, enabled=progress) as bar:

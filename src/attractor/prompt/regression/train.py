@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import optax
 
+from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for
 from attractor.progress import progress_bar
 from attractor.prompt.regression.attended import DRAWS
 from attractor.prompt.regression.blocks import Blocks
@@ -112,20 +114,21 @@ def train_in_context(
             "task", f"{type(task).__name__} is no task", "Give RegressionTask(covariance)"
         )
     length = check_length(length, task.dimension)
-    steps = validation.check_count("steps", steps)
-    heads = validation.check_count("heads", heads)
-    batch = validation.check_count("batch", batch)
-    seeds = validation.check_count("seeds", seeds)
-    held_out = validation.check_count("held_out", held_out, least=2)
+    steps = check_steps("steps", steps)
+    heads = check_count("heads", heads)
+    batch = check_count("batch", batch)
+    seeds = check_count("seeds", seeds)
+    held_out = check_count("held_out", held_out, least=2)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
-    validation.check_choice("attention", attention, ("softmax", "linear"))
-    validation.check_choice("parameterization", parameterization, tuple(PARAMETERIZATIONS))
+    check_choice("attention", attention, ("softmax", "linear"))
+    check_choice("parameterization", parameterization, tuple(PARAMETERIZATIONS))
     draw = _check_draw(draw, attention, heads)
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
     chosen = _check_optimizer(optimizer, learning_rate)
     model = PARAMETERIZATIONS[parameterization](task.dimension, heads)
+    _check_size(task.dimension, length, heads, batch, held_out, draw)
     start, scale = _initial(initialization, scale, model, task)
 
     law = np.array([task.weight_variance, task.label_noise, task.query_noise])
@@ -139,7 +142,7 @@ def train_in_context(
         batch=batch,
         half=bool(half),
         optimizer=chosen,
-        dtype=validation.check_choice("dtype", dtype, ("float32", "float64")),
+        dtype=check_choice("dtype", dtype, ("float32", "float64")),
     )
     prompts = None if training.exact else HeldOut.draw(task, held_out, seed)
     trials = InContextTrials(training, start, seed=seed, held_out=prompts)
@@ -180,6 +183,22 @@ def train_in_context(
     return InContextTrajectory(in_context_data(records, numbers, recorded), task, length, settings)
 
 
+def _check_size(d: int, length: float, heads: int, batch: int, held_out: int, draw: str) -> None:
+    """Refuses heads, prompts of a step and held-out prompts that do not fit into memory."""
+    smaller = "Give shorter prompts, or fewer inputs"
+    require_memory_for(
+        "heads", heads, f"heads for {d:,} inputs", each=64.0 * d * (d + 1), otherwise=smaller
+    )
+    tokens = length if draw == "tokens" and math.isfinite(length) else 1
+    prompt = 8.0 * ((tokens + 3) * (d + 1) + heads * (d + 1))  # single precision, twice
+    what = f"prompts of {tokens:,} tokens in work at a time"
+    require_memory_for("batch", batch, what, each=prompt, otherwise=smaller)
+    require_memory_for(
+        "held_out", held_out, f"prompts with {d:,} inputs", each=32.0 * (2 * d + 1),
+        otherwise=smaller,
+    )  # fmt: skip
+
+
 def check_length(length: Any, dimension: int) -> float:
     """Checks that a length is a number of tokens that can be drawn, or infinite.
 
@@ -202,7 +221,7 @@ def check_length(length: Any, dimension: int) -> float:
 
 def _check_draw(draw: Any, attention: str, heads: int) -> str:
     ways = tuple(way for kind, way in DRAWS if kind == attention)
-    validation.check_choice("draw", draw, ("auto", *ways))
+    check_choice("draw", draw, ("auto", *ways))
     if draw == "auto":
         return "tokens" if attention == "softmax" and heads > 1 else ways[-1]
     if draw == "projections" and heads > 1:
@@ -245,7 +264,7 @@ def _initial(
                 "Give as many heads as the argument heads says",
             )
         return _parameters(given, model), None
-    validation.check_choice("initialization", initialization, ("default", "balanced"))
+    check_choice("initialization", initialization, ("default", "balanced"))
     if not balanced:
         return None, None
     if scale is None:

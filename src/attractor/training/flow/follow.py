@@ -53,6 +53,7 @@ def follow(
             lambda places: flows(numbers[places]),
             len(numbers),
             records.steps,
+            instances=len(trials.numbers),
             last_only=last_only,
             advance=advance,
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
+from attractor.checks import check_choice, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.progress import progress_bar
@@ -110,16 +111,17 @@ def gradient_flow(
         seed=seed,
     )
     tolerance = _check_tolerance(tolerance)
-    validation.check_choice("solver", solver, ("auto", "explicit", "implicit"))
-    max_steps = validation.check_count("max_steps", max_steps)
+    check_choice("solver", solver, ("auto", "explicit", "implicit"))
+    max_steps = check_steps("max_steps", max_steps)
     chosen = validation.check_metrics(metrics)
-    validation.check_choice("weights", weights, ("auto", "all", "last"))
+    check_choice("weights", weights, ("auto", "all", "last"))
 
     layer, count = inputs.parameterization, inputs.count
     training = AttentionTraining(layer, inputs.loss, gradient_descent(1.0), metrics=chosen)
     trials = inputs.trials(training)
     recorded = count * len(records.values)
     last_only = weights_kept_at_end_only(weights, trials, training, recorded)
+    inputs.check_memory(len(records.values), last_only=bool(last_only))
     from attractor.training.flow.follow import follow  # which loads diffrax
 
     with progress_bar("gradient flow", count * len(records.targets), enabled=progress) as advance:

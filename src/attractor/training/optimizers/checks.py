@@ -9,18 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError
 from attractor.geometry.exponent import checked_exponent
 
 
 def check_learning_rate(learning_rate: float) -> float:
     """Checks that a learning rate is a positive finite number."""
-    value = _number(learning_rate)
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInputError(
-            "learning_rate", f"{learning_rate!r} is not a positive number", "Give one, such as 0.1"
-        )
-    return value
+    return check_number("learning_rate", learning_rate, above=0, example=0.1)
 
 
 def check_rate_or_schedule(learning_rate: Any) -> Any:
@@ -32,7 +28,14 @@ def check_rate_or_schedule(learning_rate: Any) -> Any:
         return learning_rate
     if not callable(learning_rate):
         return check_learning_rate(learning_rate)
-    found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
+    try:
+        found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
+    except Exception as error:
+        raise InvalidInputError(
+            "learning_rate",
+            f"the schedule {learning_rate!r} fails: {type(error).__name__}: {error}",
+            "Give a function from the number of a step to one number, which JAX can trace",
+        ) from error
     if getattr(found, "shape", None) != ():
         raise InvalidInputError(
             "learning_rate",
@@ -74,40 +77,9 @@ def check_weight_decay(weight_decay: float) -> float:
 
 def check_not_negative(argument: str, value: float) -> float:
     """Checks that an argument is a finite number, zero or more."""
-    number = _number(value)
-    if not (math.isfinite(number) and number >= 0):
-        raise InvalidInputError(argument, f"{value!r} is not a number >= 0", "Give one, such as 0")
-    return number
-
-
-def check_flag(argument: str, value: bool) -> bool:
-    """Checks that an argument is True or False."""
-    if not isinstance(value, bool):
-        raise InvalidInputError(
-            argument, f"{value!r} is neither True nor False", "Give one of them"
-        )
-    return value
+    return check_number(argument, value, least=0, example=0)
 
 
 def check_decay(argument: str, decay: float) -> float:
     """Checks that what remains of a memory after a step is a number in [0, 1)."""
-    value = _number(decay)
-    if not 0 <= value < 1:
-        raise InvalidInputError(argument, f"{decay!r} is not a number in [0, 1)", "Give 0.9, say")
-    return value
-
-
-def check_iterations(argument: str, iterations: int) -> int:
-    """Checks that a number of iterations is a positive integer."""
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
-        raise InvalidInputError(
-            argument, f"{iterations!r} is not an integer >= 1", "Give one, such as 5"
-        )
-    return iterations
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
+    return check_number(argument, decay, least=0, below=1, example=0.9)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction, log_norm
+from attractor.checks import check_flag
 from attractor.geometry import Frobenius
 from attractor.training.optimizers.checks import (
-    check_flag,
     check_learning_rate,
     check_not_negative,
     check_weight_decay,

@@ -8,11 +8,11 @@ from typing import Any
 
 from jax.core import Tracer
 
+from attractor.checks import check_flag
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
 from attractor.training.optimizers.checks import (
     check_decay,
-    check_flag,
     check_mirror_exponent,
     check_not_negative,
     check_not_traced,

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
+from attractor.checks import check_flag
 from attractor.geometry import Frobenius, Lp
 from attractor.training.optimizers.checks import (
     check_decay,
-    check_flag,
     check_learning_rate,
     check_weight_decay,
 )

@@ -10,11 +10,10 @@ import optax
 import optax.contrib
 from jaxtyping import PyTree
 
+from attractor.checks import check_count, check_flag
 from attractor.geometry import Spectral
 from attractor.training.optimizers.checks import (
     check_decay,
-    check_flag,
-    check_iterations,
     check_learning_rate,
     check_weight_decay,
 )
@@ -58,7 +57,7 @@ def muon(
         check_learning_rate(learning_rate),
         check_decay("momentum", momentum),
         check_flag("nesterov", nesterov),
-        check_iterations("newton_schulz_iterations", newton_schulz_iterations),
+        check_count("newton_schulz_iterations", newton_schulz_iterations),
         check_weight_decay(weight_decay),
     )
 

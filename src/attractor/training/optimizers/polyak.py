@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, log_norm
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.training.optimizers.checks import check_weight_decay
@@ -38,12 +39,8 @@ def polyak_step(scale: float = 1.0, *, weight_decay: float = 0.0) -> Optimizer:
         InvalidInputError: If the scale is not a positive finite number, or the weight decay is
             negative.
     """
-    value = scale if isinstance(scale, (int, float)) and not isinstance(scale, bool) else math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInputError(
-            "scale", f"{scale!r} is not a positive number", "Give one, such as 1.0"
-        )
-    return _polyak_step(float(value), check_weight_decay(weight_decay))
+    scale = check_number("scale", scale, above=0, example=1.0)
+    return _polyak_step(scale, check_weight_decay(weight_decay))
 
 
 @functools.cache

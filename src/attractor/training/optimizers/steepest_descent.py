@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, Lp, Spectral, get_geometry
 from attractor.training.optimizers.checks import (
-    check_iterations,
     check_learning_rate,
     check_weight_decay,
 )
@@ -133,7 +133,7 @@ def spectral_descent(
         raise InvalidInputError(
             "method", f"{method!r} is not known", "Give 'exact' or 'newton-schulz'"
         )
-    iterations = check_iterations("iterations", iterations)
+    iterations = check_count("iterations", iterations)
     return _spectral_descent(
         check_learning_rate(learning_rate),
         iterations if method == "newton-schulz" else None,

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
 from attractor.attention.excess import check_excess
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin import Solution
@@ -109,8 +110,9 @@ def local_path(
     matrices = _direction(direction, inputs.tokens)
     opening = check_opening(opening)
     radii = check_radii(radii)
-    starts = validation.check_count("starts", starts, least=0)
+    starts = check_count("starts", starts, least=0)
     tolerance = check_tolerance(tolerance)
+    inputs.check_memory(len(radii), copies=2)
 
     with single_blas_thread():
         trials = LocalTrials(

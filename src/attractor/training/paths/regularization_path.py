@@ -9,6 +9,7 @@ import numpy as np
 
 from attractor.attention import Head, LinearHead, Loss, Parameterization
 from attractor.attention.excess import check_excess, check_log_loss
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.precision import single_blas_thread
@@ -129,10 +130,11 @@ def regularization_path(
     ball = check_geometry(geometry, layer)
     radii = check_radii(radii)
     head_radii = check_head_radius(head_radius, radii, layer.trains_head)
-    starts = validation.check_count("starts", starts, least=0)
+    starts = check_count("starts", starts, least=0)
     chosen = check_selected(selected, tokens)
     tolerance = check_tolerance(tolerance)
-    validation.check_choice("weights", weights, ("all", "last"))
+    check_choice("weights", weights, ("all", "last"))
+    inputs.check_memory(len(radii), copies=2)  # path by path, and of all paths together
 
     with single_blas_thread():
         trials = PathTrials(

@@ -1,0 +1,201 @@
+"""Whether arguments are what they should be, and what is said where they are not.
+
+Every check takes the argument's public name and its value, returns the value as a plain Python
+one, and raises ``InvalidInputError`` otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import reprlib
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+from attractor.errors import InvalidInputError
+
+MOST_COUNTED = 2**63 - 1
+"""The highest number that a counter of 64 bits holds."""
+MOST_STEPS = 2**53
+"""Steps that no run can take: at one in a microsecond they need 285 years."""
+
+_Kind = TypeVar("_Kind")
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: its representation, on one line and cut where it is long."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of {value.dtype} with the shape {value.shape}"
+    try:
+        return " ".join(_SHORT.repr(value).split())
+    except Exception:  # a representation of the user's own, or an integer too long to print
+        return f"a value of the type {type(value).__name__}"
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy, and no boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def as_number(value: Any) -> float:
+    """A real number as a float; NaN for what is none: booleans and texts too.
+
+    Arrays without axes are numbers, whether of NumPy, JAX or PyTorch.
+    """
+    if isinstance(value, bool):
+        return math.nan
+    if getattr(value, "shape", None) == ():
+        kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
+        real = kind.startswith(("float", "bfloat", "int", "uint"))
+    else:
+        real = isinstance(value, Real)
+    try:
+        return float(value) if real else math.nan
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return math.nan
+
+
+def check_count(argument: str, value: Any, least: int = 1, most: int = MOST_COUNTED) -> int:
+    """Checks that something counted is an integer in a range."""
+    if is_whole(value) and least <= value <= most:
+        return int(value)
+    wanted = f">= {least}" if most == MOST_COUNTED else f"from {least} to {most}"
+    if is_whole(value) and value > most:
+        raise InvalidInputError(argument, f"{shown(value)} is too many", f"Give at most {most}")
+    raise InvalidInputError(argument, f"{shown(value)} is not a count", f"Give an integer {wanted}")
+
+
+def check_steps(argument: str, value: Any, least: int = 1) -> int:
+    """Checks a number of steps: a count, and not more than any run could take."""
+    return check_count(argument, value, least, MOST_STEPS)
+
+
+def check_number(
+    argument: str,
+    value: Any,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    example: Any = None,
+) -> float:
+    """Checks that a setting is a finite real number within bounds.
+
+    Args:
+        argument: The argument's name.
+        value: The setting.
+        least: The lowest value allowed.
+        most: The highest value allowed.
+        above: What it must be greater than.
+        below: What it must be less than.
+        example: A value that would do.
+
+    Raises:
+        InvalidInputError: If it is not.
+    """
+    number = as_number(value)
+    if math.isfinite(number) and least <= number <= most and above < number < below:
+        return number
+    wanted = _bounds(least, most, above, below)
+    remedy = "Give one" if example is None else f"Give one, such as {example}"
+    raise InvalidInputError(argument, f"{shown(value)} is not {wanted}", remedy)
+
+
+def _bounds(least: float, most: float, above: float, below: float) -> str:
+    """The numbers within some bounds, in words."""
+    low, high = max(least, above), min(most, below)
+    opened, closed = "[" if low == least else "(", "]" if high == most else ")"
+    if not math.isinf(low) and not math.isinf(high):
+        return f"a number in {opened}{low:g}, {high:g}{closed}"
+    if math.isinf(low) and math.isinf(high):
+        return "a finite number"
+    if math.isinf(high):
+        if (low, opened) == (0, "("):
+            return "a positive number"
+        return f"a number {'>=' if opened == '[' else '>'} {low:g}"
+    return f"a number {'<=' if closed == ']' else '<'} {high:g}"
+
+
+def check_probability(argument: str, value: Any, *, least: float = 0.0) -> float:
+    """Checks that a number is a probability."""
+    return check_number(argument, value, least=least, most=1.0, example=0.5)
+
+
+def check_share(argument: str, value: Any, example: Any) -> float:
+    """Checks that a number lies between 0 and 1, both left out."""
+    number = as_number(value)
+    if not 0 < number < 1:
+        raise InvalidInputError(
+            argument, f"it is {shown(value)}", f"Give a number between 0 and 1, such as {example}"
+        )
+    return number
+
+
+def check_flag(argument: str, value: Any) -> bool:
+    """Checks that a setting is True or False."""
+    if not isinstance(value, bool | np.bool):
+        raise InvalidInputError(
+            argument, f"{shown(value)} is neither True nor False", "Give one of them"
+        )
+    return bool(value)
+
+
+def check_text(argument: str, value: Any) -> str:
+    """Checks that a setting is a text, and not an empty one."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(argument, f"{shown(value)} is no text", "Give a text in quotes")
+    return value
+
+
+def check_choice(argument: str, value: Any, choices: Iterable[str]) -> str:
+    """Checks that a word is one of those known; suggests near ones."""
+    known = tuple(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    every = f"Give one of {', '.join(repr(choice) for choice in known)}"
+    raise InvalidInputError(argument, f"{shown(value)} is not known", suggest(value, known) + every)
+
+
+def check_kind(argument: str, value: Any, kind: type[_Kind], remedy: str) -> _Kind:
+    """Checks that an object is of a class."""
+    if not isinstance(value, kind):
+        given = "it is None" if value is None else f"{type(value).__name__} is not {kind.__name__}"
+        raise InvalidInputError(argument, given, remedy)
+    return value
+
+
+def check_function(argument: str, value: Any, remedy: str) -> Callable[..., Any]:
+    """Checks that something can be called."""
+    if not callable(value):
+        raise InvalidInputError(argument, f"{shown(value)} is no function", remedy)
+    return value
+
+
+def near_names(name: Any, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names that one that is not known may have been meant to be, nearest first.
+
+    Capitals, spaces, hyphens and underscores do not count.
+    """
+    if not isinstance(name, str):
+        return []
+    spelled: dict[str, str] = {}
+    for one in known:
+        spelled.setdefault(_plain(one), one)
+    near = difflib.get_close_matches(_plain(name), spelled, n=most, cutoff=0.5)
+    return [spelled[one] for one in near]
+
+
+def suggest(name: Any, known: Iterable[str]) -> str:
+    """``"Did you mean ...? "`` of near names, to stand before the rest; nothing where none is."""
+    near = near_names(name, known)
+    return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold().replace("_", " ").replace("-", " ")
