@@ -17,7 +17,7 @@ from attractor.errors import InvalidInputError
 from attractor.files import HEAD_LAYOUT, LAYOUT, load_head, save_corpus, save_head, save_tokens
 from attractor.files.layout import SUFFIXES
 from attractor.next_token import Corpus
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 from attractor.tokens import Tokens
 
 SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
@@ -91,8 +91,7 @@ def corpus(
             save_corpus(file, Corpus.from_sentences(sentences))
         else:
             text = "".join(f"{' '.join(sentence)}\n" for sentence in sentences)
-            with atomic_file(file) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_file(file, text)
         current.result(file=str(file.absolute()), sentences=len(sentences), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {len(sentences):,} sentences.")
         options = " --vocabulary 50 --context 3" if docstrings else ""

@@ -17,7 +17,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, get_geometry, registered_geometries
 from attractor.margin import Solution
 from attractor.margin import solve as solve_problem
-from attractor.storage import atomic_file, check_writable
+from attractor.storage import save_netcdf
 
 _NORM_HELP = (
     "The norm to minimize: "
@@ -93,8 +93,7 @@ def solve(
                     f"{one.selected} against token {one.token} (share {one.weight:.3f})"
                 )
         if out is not None:
-            with atomic_file(out) as temporary:
-                solution.to_xarray().to_netcdf(temporary, engine="h5netcdf")
+            save_netcdf(solution.to_xarray(), out)
             current.result(solution=str(out.absolute()))
             current.say(f"Solution: {out.absolute()}")
         if certificate is not None:

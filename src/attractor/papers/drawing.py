@@ -15,7 +15,7 @@ from attractor.errors import AttractorError, FileFormatError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.plots.style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
-from attractor.storage import atomic_file
+from attractor.storage import atomic_file, save_netcdf, write_file
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def draw(
             source=given,
         )
         with atomic_file(files["nc"]) as temporary:
-            data.to_netcdf(temporary, engine="h5netcdf")
+            save_netcdf(data, temporary)
             embed(temporary, provenance)
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -195,8 +195,7 @@ def draw(
     caption = figure.caption(data)
     with style():
         save_figure(figure.draw(data), base.parent, name, provenance=provenance)
-    with atomic_file(files["txt"]) as temporary:
-        temporary.write_text(f"{caption}\n\n{figure.bibtex}\n", encoding="utf-8")
+    write_file(files["txt"], f"{caption}\n\n{figure.bibtex}\n")
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
 
