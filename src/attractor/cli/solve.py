@@ -17,7 +17,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, get_geometry, registered_geometries
 from attractor.margin import Solution
 from attractor.margin import solve as solve_problem
-from attractor.storage import save_netcdf
+from attractor.storage import Input, OutputFile, check_paths, save_netcdf
 
 _NORM_HELP = (
     "The norm to minimize: "
@@ -53,9 +53,8 @@ def solve(
         from attractor.report.words import prediction_sentences
 
         geometry = None if norm is None else get_geometry(norm)
-        for name, path in (("out", out), ("certificate", certificate)):
-            if path is not None:
-                check_writable(name, path)
+        outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
+        check_paths(outputs, [Input("FILE", file)])
         loaded = read_tokens(file)
         if certificate is not None and loaded.tokens.instances is not None:
             raise InvalidInputError(
