@@ -1,8 +1,8 @@
 """Writes a file of every kind where there is no room for it, and says what became of it.
 
-Usage: full_disk.py FOLDER HOW WHICH. A disk is made full by filling it (HOW is "filled": FOLDER is a
-small file system) or by the limit of the system on the size of files ("limited"). WHICH is "all", or
-"few" for those that need neither solver nor training. It prints a line of JSON for each kind.
+Usage: full_disk.py FOLDER HOW WHICH. A disk is made full by filling it (HOW is "filled": FOLDER is
+a small file system) or by the limit of the system on the size of files ("limited"). WHICH is
+"all", or "few" for those that need neither solver nor training. It prints a line of JSON for each.
 """
 
 import gc
