@@ -13,200 +13,62 @@ one against the other::
     print(at.verify(run, solution))
 """
 
-import importlib
-from types import ModuleType
+from __future__ import annotations
 
-from attractor.analysis import Rate, Rates, Verdict, fit_rate, fit_rates, verify
-from attractor.attention import (
-    ConcaveHead,
-    CrossEntropy,
-    Exponential,
-    Joint,
-    KeyQuery,
-    Linear,
-    LinearHead,
-    Logistic,
-    PromptVector,
-    ReLUHead,
-    Squared,
-    ValueMatrix,
-    VocabularyHead,
-    softmax_attention,
-)
-from attractor.errors import (
-    AttractorError,
-    AttractorWarning,
-    FileFormatError,
-    InvalidInputError,
-    Status,
-    TrialStatus,
-)
-from attractor.files import load
-from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
-from attractor.margin import (
-    AttractingCone,
-    Decomposition,
-    FactorizedSolution,
-    MarginProblem,
-    RateRatioDirection,
-    SelectionCensus,
-    Sensitivity,
-    SeveralSolution,
-    Solution,
-    attracting_cone,
-    check_local_optimality,
-    decompose,
-    enumerate_selections,
-    label_problem,
-    label_support,
-    locally_optimal_selections,
-    rate_ratio_direction,
-    relaxed_problem,
-    solve,
-    solve_factorized,
-    solve_several,
-    tie_classes,
-)
-from attractor.monitor import HeadMonitor, WatchedHead
-from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
-from attractor.tokens import Tokens
-from attractor.training import (
-    Optimizer,
-    Trajectory,
-    adam,
-    declare,
-    get_optimizer,
-    gradient_descent,
-    gradient_flow,
-    greedy_coordinate_descent,
-    in_moving_gauge,
-    lion,
-    mirror_descent,
-    momentum,
-    muon,
-    normalized_gradient_descent,
-    normalized_momentum,
-    polyak_step,
-    registered_optimizers,
-    regularization_path,
-    schatten_mirror_descent,
-    sign_descent,
-    sign_momentum,
-    spectral_descent,
-    steepest_descent,
-    train,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attractor.public import *  # noqa: F403
+    from attractor.public import __all__ as __all__
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "AttractingCone",
-    "AttractorError",
-    "AttractorWarning",
-    "ConcaveHead",
-    "CrossEntropy",
-    "Decomposition",
-    "Exponential",
-    "FactorizedSolution",
-    "FileFormatError",
-    "Frobenius",
-    "Geometry",
-    "HeadMonitor",
-    "InvalidInputError",
-    "Joint",
-    "KeyQuery",
-    "Linear",
-    "LinearHead",
-    "Logistic",
-    "Lp",
-    "MarginProblem",
-    "Nuclear",
-    "Optimizer",
-    "PromptVector",
-    "Rate",
-    "RateRatioDirection",
-    "Rates",
-    "ReLUHead",
-    "Schatten",
-    "Selection",
-    "SelectionCensus",
-    "Sensitivity",
-    "SeveralSolution",
-    "Solution",
-    "Spectral",
-    "Squared",
-    "Status",
-    "Tokens",
-    "Trajectory",
-    "TrialStatus",
-    "ValueMatrix",
-    "Verdict",
-    "VocabularyHead",
-    "WatchedHead",
-    "adam",
-    "attended_tokens",
-    "attracting_cone",
-    "check_local_optimality",
-    "declare",
-    "decompose",
-    "enumerate_selections",
-    "fit_rate",
-    "fit_rates",
-    "get_optimizer",
-    "gradient_descent",
-    "gradient_flow",
-    "greedy_coordinate_descent",
-    "in_moving_gauge",
-    "label_problem",
-    "label_support",
-    "lion",
-    "load",
-    "locally_optimal_selections",
-    "mirror_descent",
-    "momentum",
-    "muon",
-    "normalized_gradient_descent",
-    "normalized_momentum",
-    "optimal_tokens",
-    "polyak_step",
-    "rate_ratio_direction",
-    "registered_optimizers",
-    "regularization_path",
-    "relaxed_problem",
-    "schatten_mirror_descent",
-    "sign_descent",
-    "sign_momentum",
-    "softmax_attention",
-    "solve",
-    "solve_factorized",
-    "solve_several",
-    "spectral_descent",
-    "steepest_descent",
-    "tie_classes",
-    "token_scores",
-    "train",
-    "verify",
-]
 
 _SUBMODULES = (
     "analysis",
     "attention",
     "datasets",
+    "errors",
+    "files",
     "geometry",
     "margin",
     "models",
     "monitor",
     "next_token",
+    "papers",
     "plots",
+    "precision",
+    "progress",
     "prompt",
+    "provenance",
+    "randomness",
     "report",
+    "selection",
+    "storage",
+    "threads",
+    "tokens",
     "torch",
     "training",
 )
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Imports submodules on first use, so that ``import attractor`` stays light."""
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for on its first use.
+
+    ``import attractor`` itself takes no time, so that the command line is in charge of Ctrl-C
+    before anything long begins.
+    """
     if name in _SUBMODULES:
         return importlib.import_module(f"attractor.{name}")
-    raise AttributeError(f"module 'attractor' has no attribute {name!r}")
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(f"module 'attractor' has no attribute {name!r}")
+    public = importlib.import_module("attractor.public")
+    if name != "__all__" and name not in public.__all__:
+        raise AttributeError(f"module 'attractor' has no attribute {name!r}")
+    globals()[name] = value = getattr(public, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """All that can be asked for."""
+    return sorted({*globals(), *__getattr__("__all__"), *_SUBMODULES})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 
 
 class AttractorError(ValueError):
@@ -31,6 +32,28 @@ class InvalidInputError(AttractorError):
 
 class FileFormatError(AttractorError):
     """A file cannot be read as what it was said to be."""
+
+
+class WriteError(AttractorError, OSError):
+    """Something could not be written; what was there before is as it was.
+
+    Attributes:
+        path: What could not be written.
+        errno: What the system says, such as ``errno.ENOSPC``; None if nothing.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], reason: OSError) -> None:
+        """Says what could not be written, and why."""
+        why = reason.strerror or str(reason)
+        super().__init__(
+            f"{os.fspath(path)} cannot be written: {why[:1].lower()}{why[1:]}. What was there "
+            "before is as it was."
+        )
+        self.path, self.errno, self.strerror = os.fspath(path), reason.errno, why
+
+    def __str__(self) -> str:
+        """The sentence; an OSError with a number would say the system's words alone."""
+        return self.args[0]
 
 
 class AttractorWarning(UserWarning):

@@ -15,17 +15,17 @@ from attractor.cli.session import ExitCode
 QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
 SLOWLY = """
 import runpy, signal, time
-import attractor.storage as storage
+from attractor.storage import atomic
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-def wait_and_swap(temporary, destination, swap=storage._swap):
-    (temporary / "ready").touch()
+def wait_and_swap(temporary, destination, old, swap=atomic._swap):
+    (temporary.parent.parent / "ready").touch()
     time.sleep(3)  # where Ctrl-C always interrupts; a callback of a library may swallow it
-    swap(temporary, destination)
+    swap(temporary, destination, old)
 
-storage._swap = wait_and_swap
+atomic._swap = wait_and_swap
 runpy.run_module("attractor", run_name="__main__")
 """
 
@@ -48,7 +48,7 @@ def wait_until_it_writes(folder, process):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_half_written(run_json, file, tmp_path, sent):
     out = tmp_path / "report"
     slowly = {"program": ("-c", SLOWLY), "stderr": subprocess.DEVNULL}
@@ -57,13 +57,14 @@ def test_nothing_half_written(run_json, file, tmp_path, sent):
     process.send_signal(sent)
     code = process.wait(timeout=60)
     assert not out.exists()
-    if sent == signal.SIGINT:
-        assert code == ExitCode.INTERRUPTED
+    if sent != signal.SIGKILL:
+        assert code == (ExitCode.INTERRUPTED if sent == signal.SIGINT else ExitCode.TERMINATED)
         assert not list(tmp_path.glob(".report*"))
         return
     found, again = run_json("check", file, "--out", out, *QUICK)
     assert again.exit_code == found["exit_code"] == 0
     assert (out / "report.html").is_file()
+    assert not list(tmp_path.glob(".report*"))
 
 
 def test_interrupted_in_training(run_json, file, tmp_path, monkeypatch):

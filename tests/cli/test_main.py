@@ -14,7 +14,7 @@ def test_unknown_options_are_bad_input(run):
 
 def test_help_needs_no_figures():
     code = (
-        "import sys, attractor.cli; "
+        "import sys, attractor.cli; attractor.cli.app; "
         "print([m for m in ('matplotlib', 'sklearn', 'torch') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import attractor as at
-from attractor import progress, storage
+from attractor import progress
 from attractor.errors import TrialStatus
+from attractor.storage import atomic
 from attractor.training import loop, recording
 
 ARRAYS = Path(__file__).parents[1] / "data" / "unit_tokens_6_8_10.npz"
@@ -88,7 +89,7 @@ def train(checkpoint=None, every=30.0):
 
 
 def main(what, folder, result, every, delay):
-    flush, delay = storage._flush, float(delay)
+    flush, delay = atomic._flush, float(delay)
 
     def slow_flush(path):
         time.sleep(delay)
@@ -97,7 +98,7 @@ def main(what, folder, result, every, delay):
     def pause(*arguments):
         time.sleep(delay)
 
-    storage._flush = slow_flush
+    atomic._flush = slow_flush
     progress.ProgressBar.__call__ = pause
     if what == "train":
         arrays = train(folder, float(every))

@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 from attractor.errors import FileFormatError, InvalidInputError
-from attractor.storage import atomic_file
+from attractor.storage import save_netcdf
 
 
 def save_data(data: xr.Dataset, path: str | os.PathLike[str], kind: str) -> None:
@@ -25,8 +25,7 @@ def save_data(data: xr.Dataset, path: str | os.PathLike[str], kind: str) -> None
     ending = Path(path).suffix
     if ending != ".nc":
         raise InvalidInputError("path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc")
-    with atomic_file(path) as temporary:
-        data.assign_attrs(kind=kind).to_netcdf(temporary, engine="h5netcdf")
+    save_netcdf(data.assign_attrs(kind=kind), path)
 
 
 def load_data(path: str | os.PathLike[str], kind: str) -> xr.Dataset:

@@ -17,7 +17,7 @@ from attractor.analysis.printed import Printed
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 from attractor.training import Trajectory
 
 _ROUNDING = 1e-12
@@ -186,15 +186,13 @@ class Verdict(Printed):
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Writes the summary as JSON."""
-        with atomic_file(path) as temporary:
-            temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
+        write_file(path, json.dumps(self.summary(), indent=2) + "\n")
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes a line for every trial, with its measures at the last step."""
         last = self.data.isel({self.axis: -1}, drop=True)
         flat = last[[name for name in last if set(last[name].dims) == {"instance", "seed"}]]
-        with atomic_file(path) as temporary:
-            flat.to_dataframe(dim_order=["instance", "seed"]).to_csv(temporary)
+        write_file(path, flat.to_dataframe(dim_order=["instance", "seed"]).to_csv())
 
     def print_to(self, console: Console) -> None:
         """Prints the table."""

@@ -1,75 +1,33 @@
-"""The command line."""
+"""The command line.
+
+Nothing but the standard library is imported here: ``main`` first takes charge of Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from attractor.cli import interruption
 
-import attractor
-from attractor.cli import (
-    basins,
-    check,
-    claims,
-    corpus,
-    demo,
-    example,
-    figures,
-    in_context,
-    matrix,
-    prompt_length,
-    reproduce,
-    solve,
-    train,
-    verify,
-)
-from attractor.cli.session import ExitCode
-
-app = typer.Typer(
-    help="Where softmax attention goes when you train it.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command()(demo.demo)
-app.command(help=check.HELP)(check.check)
-app.command(help=corpus.HELP)(corpus.corpus)
-app.command("prompt-length", help=prompt_length.HELP)(prompt_length.prompt_length)
-app.command(help=solve.HELP)(solve.solve)
-app.command(help=train.HELP)(train.train)
-app.command(help=verify.HELP)(verify.verify)
-app.command(help=matrix.HELP)(matrix.matrix)
-app.command(help=basins.HELP)(basins.basins)
-app.command(name="in-context", help=in_context.HELP)(in_context.in_context)
-app.command(help=claims.HELP)(claims.claims)
-app.command(help=figures.HELP)(figures.figures)
-app.command(help=reproduce.HELP)(reproduce.reproduce)
-app.add_typer(example.app, name="example")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"attractor {attractor.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    pass
+if TYPE_CHECKING:
+    from attractor.cli.application import app as app
 
 
 def main() -> None:
     """Runs the command line."""
+    interruption.take_charge()
+    from attractor.cli.application import app
+
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(ExitCode.INTERRUPTED)
+    except SystemExit as ended:
+        sys.exit(interruption.exit_code() or ended.code)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'attractor.cli' has no attribute {name!r}")
+    from attractor.cli.application import app
+
+    return app

@@ -23,7 +23,7 @@ from attractor.cli.options import (
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.files import LoadedTokens
-from attractor.storage import atomic_directory, check_replaceable
+from attractor.storage import Input, OutputFolder, atomic_directory, check_paths, write_file
 
 MARKER = "shares.nc"
 """The file by which a folder of this command is known."""
@@ -104,7 +104,7 @@ def basins(
         from attractor.cli.provenance import report_provenance
         from attractor.provenance import embed_all
 
-        check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
         loaded = _one_data_set(read_tokens(file, loss, parameterization), file, data_set)
@@ -163,7 +163,7 @@ def basins(
         )
         with atomic_directory(out, MARKER) as folder, plots.style():
             shares.save(folder / MARKER)
-            (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+            write_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
             figure = plots.basin_shares_figure(shares.data, colors=colors)
             plots.save_figure(figure, folder, "shares")
             if drawn is not None:

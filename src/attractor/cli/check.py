@@ -30,7 +30,7 @@ from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import Solution, solve
-from attractor.storage import check_replaceable
+from attractor.storage import Input, OutputFolder, check_paths
 from attractor.training import train
 
 HELP = layout_help(
@@ -58,7 +58,7 @@ def check(
         from attractor.report.words import prediction_sentences, verdict_sentences
         from attractor.report.write import MARKER
 
-        check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         loaded = read_tokens(file)
         how = plan(loaded, lr=lr, steps=steps, seeds=seeds)
         geometry = _descended(how) if loaded.head is not None else Frobenius()

@@ -84,9 +84,9 @@ def claims(
         from attractor.progress import progress_bar
         from attractor.report.claims import write_claims_report
         from attractor.report.write import MARKER
-        from attractor.storage import check_replaceable
+        from attractor.storage import Input, OutputFolder, check_paths
 
-        check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("data", data)])
         cases, left_out = None, []
         if data is not None:
             loaded = load(data)

@@ -15,7 +15,7 @@ from attractor.next_token import Corpus
 from attractor.next_token.linear_view import linear_view
 from attractor.next_token.realizable_part import RealizablePart, realizable_part
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
-from attractor.storage import check_replaceable
+from attractor.storage import Input, OutputFolder, check_paths
 
 if TYPE_CHECKING:
     from attractor.report.corpus import CorpusReport
@@ -83,7 +83,7 @@ def corpus(
         from attractor.report.corpus import CorpusReport, write_corpus_report
         from attractor.report.write import MARKER
 
-        check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         if embedding is not None:
             parse_embedding(embedding)
         loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)

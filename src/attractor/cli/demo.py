@@ -13,7 +13,7 @@ from attractor.cli.session import Session, session
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.selection import optimal_tokens
-from attractor.storage import check_replaceable
+from attractor.storage import OutputFolder, check_paths
 from attractor.training import normalized_gradient_descent, train
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def demo(
         from attractor.report.digits import findings, table
         from attractor.report.write import MARKER
 
-        check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)])
         results = [_run(n, seed, current) for n in SIZES]
         summary = write_digits_report(
             out, results, provenance=report_provenance("demo", {"seed": seed}, seeds=[seed])

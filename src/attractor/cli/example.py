@@ -17,7 +17,7 @@ from attractor.errors import InvalidInputError
 from attractor.files import HEAD_LAYOUT, LAYOUT, load_head, save_corpus, save_head, save_tokens
 from attractor.files.layout import SUFFIXES
 from attractor.next_token import Corpus
-from attractor.storage import atomic_file
+from attractor.storage import OutputFile, OutputFolder, check_paths, write_file
 from attractor.tokens import Tokens
 
 SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
@@ -42,6 +42,7 @@ def tokens(
     """Write a valid token file: 6 sequences of 8 random unit tokens in R^10, with a head."""
     with session("example tokens", as_json=as_json, quiet=quiet) as current:
         file = path if out is None else out / path
+        check_paths([OutputFolder("out", out), OutputFile("path", file)])
         drawn, heads = unit_tokens(6, 8, 10, seeds=[seed])
         assert drawn.labels is not None
         one = Tokens(drawn.keys[0], drawn.queries[0], drawn.labels[0])
@@ -82,6 +83,7 @@ def corpus(
         if module and not docstrings:
             raise InvalidInputError("module", "it is for --docstrings alone", "Give both")
         file = path if out is None else out / path
+        check_paths([OutputFolder("out", out), OutputFile("path", file)])
         sentences = (
             docstring_sentences(module)
             if docstrings
@@ -91,8 +93,7 @@ def corpus(
             save_corpus(file, Corpus.from_sentences(sentences))
         else:
             text = "".join(f"{' '.join(sentence)}\n" for sentence in sentences)
-            with atomic_file(file) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_file(file, text)
         current.result(file=str(file.absolute()), sentences=len(sentences), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {len(sentences):,} sentences.")
         options = " --vocabulary 50 --context 3" if docstrings else ""
@@ -116,6 +117,7 @@ def head(
     """Write a valid head file: a random attention head in R^8, with its tokens and queries."""
     with session("example head", as_json=as_json, quiet=quiet) as current:
         file = path if out is None else out / path
+        check_paths([OutputFolder("out", out), OutputFile("path", file)])
         save_head(file, *random_head(samples=SAMPLED_TOKENS if samples else None, seed=seed))
         loaded = load_head(file)
         current.result(file=str(file.absolute()), seed=seed)

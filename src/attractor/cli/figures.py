@@ -80,14 +80,18 @@ def figures(
             current.result(figures=lines)
             return
 
-        from attractor.papers.drawing import check_request, draw
-        from attractor.report.figures import write_gallery
-        from attractor.storage import check_writable
+        from attractor.papers.drawing import check_request, draw, figure_files
+        from attractor.report.figures import GALLERY, write_gallery
+        from attractor.storage import Input, OutputFile, OutputFolder, check_paths
 
         for figure in chosen.values():
             published = as_published and bool(figure.artifact or names)
             check_request(figure, size, seeds, published, data if figure.takes or names else None)
-        check_writable("out", out / "index.html")
+        files = [out / GALLERY]
+        for figure in chosen.values():
+            files += figure_files(figure, out, as_published and bool(figure.artifact)).values()
+        outputs = [OutputFolder("out", out), *(OutputFile("out", file) for file in files)]
+        check_paths(outputs, [Input("data", data)])
         drawn = []
         for number, figure in enumerate(chosen.values(), start=1):
             began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from attractor.cli.options import Json, Quiet
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
-from attractor.storage import check_replaceable
+from attractor.storage import OutputFolder, check_paths
 
 STEPS = {"lengths": 4000, "official": 20_000}
 """Steps of each run, by experiment."""
@@ -84,12 +85,15 @@ def in_context(
         from attractor.prompt.regression.runs import (
             OFFICIAL_LENGTHS,
             OFFICIAL_SEED,
+            checkpoint_folders,
             train_at_lengths,
         )
         from attractor.report.in_context import write_in_context_report
         from attractor.report.write import MARKER
+        from attractor.training.checkpoint import MARKER as CHECKPOINT
 
-        check_replaceable(out, MARKER)
+        report = OutputFolder("out", out, MARKER, replaced=True)
+        check_paths([report, OutputFolder("checkpoint", checkpoint)])
         official = _choice("experiment", experiment, ("official",)) == "official"
         kind = "official" if official else "lengths"
         data = _choice("data", data_path, DATA) or ("as-run" if official else "theory")
@@ -103,6 +107,11 @@ def in_context(
             )
         default = ",".join(map(str, OFFICIAL_LENGTHS)) if official else "64,256,1024,inf"
         chosen = _lengths(default if lengths is None else lengths)
+        if checkpoint is not None:
+            cases = itertools.product(attentions, chosen)
+            kept = checkpoint_folders(checkpoint, cases).values()
+            each = (OutputFolder("checkpoint", folder, CHECKPOINT) for folder in kept)
+            check_paths([report, *each])
         first = seed if seed is not None else OFFICIAL_SEED if official else 0
         settings: dict[str, Any] = {
             "parameterization": parameterization or ("factors" if official else "blocks"),

@@ -10,7 +10,7 @@ import typer
 from attractor.cli.options import OPTIMIZER_HELP, Json, OptionalLearningRate, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
-from attractor.storage import check_replaceable
+from attractor.storage import OutputFolder, check_paths
 
 SIZES = {"quick": (10, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
@@ -65,7 +65,7 @@ def matrix(
 
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
-        check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)])
         count, length = data_sets or SIZES[size][0], steps or SIZES[size][1]
         if optimizer:
             methods = tuple(

@@ -11,7 +11,7 @@ from attractor.cli.options import Json, OptionalReport, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.files import HEAD_LAYOUT, load_head
-from attractor.storage import check_replaceable
+from attractor.storage import Input, OutputFolder, check_paths
 
 ERROR = 0.1
 """The relative error asked for where none is given."""
@@ -63,13 +63,11 @@ def prompt_length(
         from attractor.prompt.length.how_long import prompt_length as find
         from attractor.prompt.length.summary import summary
         from attractor.prompt.length.words import sentences
+        from attractor.report.write import MARKER
 
         if not error > 0:
             raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
-        if out is not None:
-            from attractor.report.write import MARKER
-
-            check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         loaded = load_head(file)
         found = find(
             loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
@@ -82,7 +80,6 @@ def prompt_length(
             return
         from attractor.cli.provenance import head_provenance
         from attractor.report.prompt_length import write_prompt_length_report
-        from attractor.report.write import MARKER
 
         arguments = {"error": error, "length": length, "queries": queries, "seed": seed}
         told = write_prompt_length_report(

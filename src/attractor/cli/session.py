@@ -14,6 +14,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from attractor.cli import interruption
 from attractor.cli.cache import use_compilation_cache
 from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
 
@@ -25,6 +26,7 @@ class ExitCode(enum.IntEnum):
     BAD_INPUT = 2
     INFEASIBLE = 3
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class Session:
@@ -75,7 +77,10 @@ class Session:
 
 @contextlib.contextmanager
 def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
-    """Runs a command: bad input ends in a message and code 2, Ctrl-C in code 130."""
+    """Runs a command: bad input ends in a message and code 2, Ctrl-C in code 130.
+
+    SIGTERM ends it in code 143. A command that another one calls hands both on to it.
+    """
     current = Session(command, as_json=as_json, quiet=quiet)
     use_compilation_cache()
     with warnings.catch_warnings():
@@ -89,14 +94,22 @@ def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
                 show_others(message, category, *args, **named)
 
         warnings.showwarning = show
+        inner = interruption.is_working()
         try:
-            yield current
-        except (AttractorError, OSError) as error:  # OSError: a folder that cannot be written to
-            _fail(current, error)
-        except KeyboardInterrupt:
-            current.exit_code = ExitCode.INTERRUPTED
-            current.complain("error", "interrupted; nothing was written")
-            current.result(error={"message": "interrupted"})
+            with interruption.interruptible():
+                yield current
+        except BaseException as error:
+            signal = interruption.behind(error)
+            if signal is not None and not inner:
+                word = interruption.WORDS[signal]
+                current.exit_code = ExitCode(128 + signal)
+                current.complain("error", f"{word}; nothing is left half-written")
+                current.result(error={"message": word})
+            # OSError: something that cannot be read or printed to
+            elif signal is None and isinstance(error, AttractorError | OSError):
+                _fail(current, error)
+            else:
+                raise
     current.close()
     if current.exit_code:
         raise typer.Exit(int(current.exit_code))

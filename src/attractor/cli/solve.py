@@ -17,7 +17,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, get_geometry, registered_geometries
 from attractor.margin import Solution
 from attractor.margin import solve as solve_problem
-from attractor.storage import atomic_file, check_writable
+from attractor.storage import Input, OutputFile, check_paths, save_netcdf
 
 _NORM_HELP = (
     "The norm to minimize: "
@@ -53,9 +53,8 @@ def solve(
         from attractor.report.words import prediction_sentences
 
         geometry = None if norm is None else get_geometry(norm)
-        for name, path in (("out", out), ("certificate", certificate)):
-            if path is not None:
-                check_writable(name, path)
+        outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
+        check_paths(outputs, [Input("FILE", file)])
         loaded = read_tokens(file)
         if certificate is not None and loaded.tokens.instances is not None:
             raise InvalidInputError(
@@ -93,8 +92,7 @@ def solve(
                     f"{one.selected} against token {one.token} (share {one.weight:.3f})"
                 )
         if out is not None:
-            with atomic_file(out) as temporary:
-                solution.to_xarray().to_netcdf(temporary, engine="h5netcdf")
+            save_netcdf(solution.to_xarray(), out)
             current.result(solution=str(out.absolute()))
             current.say(f"Solution: {out.absolute()}")
         if certificate is not None:

@@ -19,8 +19,9 @@ from attractor.cli.options import (
     TokenFile,
 )
 from attractor.cli.session import session
-from attractor.storage import check_writable
+from attractor.storage import Input, OutputFile, OutputFolder, check_paths
 from attractor.training import train as train_tokens
+from attractor.training.checkpoint import MARKER as CHECKPOINT
 
 HELP = layout_help("Train by any optimizer and save the run.")
 
@@ -61,7 +62,8 @@ def train(
 ) -> None:
     """Trains and saves the run."""
     with session("train", as_json=as_json, quiet=quiet) as current:
-        check_writable("out", out)
+        kept = OutputFolder("checkpoint", checkpoint, CHECKPOINT)
+        check_paths([OutputFile("out", out), kept], [Input("FILE", file)])
         loaded = read_tokens(file, loss, parameterization)
         how = plan(loaded, optimizer=optimizer, lr=lr, steps=steps, seeds=seeds)
         trajectory = train_tokens(

@@ -11,7 +11,7 @@ from attractor.analysis import verify as verify_run
 from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
-from attractor.storage import check_replaceable
+from attractor.storage import Input, OutputFolder, check_paths
 from attractor.training import Trajectory
 
 HELP = (
@@ -35,8 +35,7 @@ def verify(
         from attractor.report.words import verdict_sentences
         from attractor.report.write import MARKER
 
-        if out is not None:
-            check_replaceable(out, MARKER)
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("RUN", run)])
         file = run / "trajectory.nc" if run.is_dir() else run
         if not file.is_file():
             raise InvalidInputError(

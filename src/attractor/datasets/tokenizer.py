@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int32
 
 from attractor.checks import check_count
 from attractor.errors import FileFormatError, InvalidInputError
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 
 PADDING = "[PAD]"
 LARGEST_FILE = 2**26
@@ -189,8 +189,7 @@ class TextTokenizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the tokenizer's JSON text to a file, whole or not at all."""
-        with atomic_file(path) as temporary:
-            temporary.write_text(self.to_json(), encoding="utf-8")
+        write_file(path, self.to_json())
 
 
 def load_tokenizer(path: str | os.PathLike[str]) -> TextTokenizer:

@@ -9,7 +9,7 @@ from attractor.errors import InvalidInputError
 from attractor.files.classifiers_arrays import interpret_classifiers
 from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
 from attractor.files.classifiers_loaded import LoadedClassifiers
-from attractor.storage import atomic_file
+from attractor.storage import save_netcdf
 
 
 def save_classifiers(path: str | os.PathLike[str], loaded: LoadedClassifiers) -> None:
@@ -27,5 +27,4 @@ def save_classifiers(path: str | os.PathLike[str], loaded: LoadedClassifiers) ->
     if file.suffix != CLASSIFIERS_SUFFIX:
         raise InvalidInputError("path", f"{file.name} does not end in .nc", "Choose such a name")
     data = interpret_classifiers(loaded.data, file.name).data
-    with atomic_file(file) as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+    save_netcdf(data, file)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 
 from attractor.errors import InvalidInputError
+from attractor.files.arrays_writing import write_arrays
 from attractor.files.corpus_arrays import interpret_corpus
 from attractor.files.corpus_layout import PADDING
 from attractor.files.layout import SUFFIXES
 from attractor.next_token import Corpus
-from attractor.storage import atomic_file
 
 MOST_ENTRIES = 2**28
 """Entries of the padded array: one sentence far longer than the others makes it large."""
@@ -43,17 +42,12 @@ def save_corpus(
     arrays = _arrays(corpus)
     if embeddings is not None:
         arrays["embeddings"] = np.asarray(embeddings, dtype=np.float64)
-    # safetensors writes memory as it lies, whatever the strides.
-    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     names = json.dumps(corpus.vocabulary)
     interpret_corpus(arrays, {"vocabulary": names}, file.name)
-    with atomic_file(file) as temporary:
-        if file.suffix == ".npz":
-            with temporary.open("wb") as stream:
-                arrays["vocabulary"] = np.array(corpus.vocabulary, dtype=np.str_)
-                np.savez_compressed(stream, allow_pickle=False, **arrays)
-        else:
-            safetensors.numpy.save_file(arrays, temporary, metadata={"vocabulary": names})
+    if file.suffix == ".npz":
+        write_arrays(file, arrays | {"vocabulary": np.array(corpus.vocabulary, dtype=np.str_)})
+    else:
+        write_arrays(file, arrays, {"vocabulary": names})
 
 
 def _arrays(corpus: Corpus) -> dict[str, np.ndarray]:

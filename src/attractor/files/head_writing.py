@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import safetensors.numpy
 
 from attractor.errors import InvalidInputError
+from attractor.files.arrays_writing import write_arrays
 from attractor.files.head_arrays import interpret_head
 from attractor.files.head_layout import DIVISION
 from attractor.files.layout import SUFFIXES
-from attractor.storage import atomic_file
 
 if TYPE_CHECKING:
     from attractor.prompt.head import Head
@@ -51,15 +50,9 @@ def save_head(
     }
     if queries is not None and queries is not tokens:
         given |= _law("queries", "query_", queries)
-    # safetensors writes memory as it lies, whatever the strides.
-    arrays = {name: np.asarray(array, order="C") for name, array in given.items()}
+    arrays = {name: np.asarray(array) for name, array in given.items()}
     interpret_head(arrays, file.name)
-    with atomic_file(file) as temporary:
-        if file.suffix == ".npz":
-            with temporary.open("wb") as stream:
-                np.savez_compressed(stream, allow_pickle=False, **arrays)
-        else:
-            safetensors.numpy.save_file(arrays, temporary)
+    write_arrays(file, arrays)
 
 
 def _law(samples: str, prefix: str, law: Measure) -> dict[str, np.ndarray]:

@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 
 import numpy as np
-import safetensors.numpy
 
 from attractor.errors import InvalidInputError
+from attractor.files.arrays_writing import write_arrays
 from attractor.files.layout import SUFFIXES
 from attractor.files.regression_arrays import interpret_regression
 from attractor.files.regression_loaded import LoadedRegression
-from attractor.storage import atomic_file
 
 
 def save_regression(path: str | os.PathLike[str], loaded: LoadedRegression) -> None:
@@ -43,12 +42,6 @@ def save_regression(path: str | os.PathLike[str], loaded: LoadedRegression) -> N
         "initial_value": loaded.initial_value,
         "time": loaded.time,
     }
-    # safetensors writes memory as it lies, whatever the strides.
-    arrays = {name: np.asarray(array, order="C") for name, array in given.items()}
+    arrays = {name: np.asarray(array) for name, array in given.items()}
     interpret_regression(arrays, file.name)
-    with atomic_file(file) as temporary:
-        if file.suffix == ".npz":
-            with temporary.open("wb") as stream:
-                np.savez_compressed(stream, allow_pickle=False, **arrays)
-        else:
-            safetensors.numpy.save_file(arrays, temporary)
+    write_arrays(file, arrays)

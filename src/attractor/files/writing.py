@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 
 from attractor.attention import LinearHead, Parameterization, get_parameterization
 from attractor.errors import InvalidInputError
+from attractor.files.arrays_writing import write_arrays
 from attractor.files.interpretation import interpret
 from attractor.files.layout import SUFFIXES, start_names, trains_prompt
 from attractor.files.scores import scores_of
 from attractor.files.selections import selection_array
 from attractor.selection import Selection
-from attractor.storage import atomic_file
 from attractor.tokens import Tokens
 
 
@@ -66,15 +65,9 @@ def save_tokens(
     texts = {"parameterization": layer.name} if layer.name != "W" else {}
     if optimizer is not None:
         texts["optimizer"] = optimizer
-    arrays = {name: np.asarray(array, order="C") for name, array in given.items()}
+    arrays = {name: np.asarray(array) for name, array in given.items()}
     interpret(arrays, texts, file.name)
-    with atomic_file(file) as temporary:
-        if file.suffix == ".npz":
-            with temporary.open("wb") as stream:
-                named = {name: np.array(text) for name, text in texts.items()}
-                np.savez_compressed(stream, allow_pickle=False, **arrays, **named)
-        else:
-            safetensors.numpy.save_file(arrays, temporary, metadata=texts or None)
+    write_arrays(file, arrays, texts)
 
 
 def _token_arrays(tokens: Tokens, layer: Parameterization) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ from attractor.margin import extended
 from attractor.margin.contradiction import exact_multipliers
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 
 if TYPE_CHECKING:
     from attractor.margin.solution import Solution
@@ -43,8 +43,7 @@ def save_certificate(solution: Solution, path: str | os.PathLike[str]) -> None:
     Raises:
         InvalidInputError: If the solution is of a batch, or proves nothing.
     """
-    with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(contents(solution), allow_nan=False) + "\n", "utf-8")
+    write_file(path, json.dumps(contents(solution), allow_nan=False) + "\n")
 
 
 def contents(solution: Solution) -> dict[str, Any]:

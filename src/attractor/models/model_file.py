@@ -17,7 +17,7 @@ from attractor.models.building import CONFIGS, Config, Model, model_shapes
 from attractor.models.text import TextTransformer
 from attractor.models.vision import VisionTransformer
 from attractor.precision import double_precision
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 
 _FORMAT = "attractor model 1"
 _PRECISIONS = ("F32", "F64")
@@ -41,8 +41,7 @@ def save_model(path: str | os.PathLike[str], model: Model) -> None:
         )
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in named_weights(model).items()}
     content = save(arrays, metadata={"format": _FORMAT, "config": model.config.to_json()})
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(content)
+    write_file(path, content)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:

@@ -24,7 +24,9 @@ from attractor.next_token.linear.trajectory import LinearTrajectory
 from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
 from attractor.precision import as_float64, double_precision
 from attractor.randomness import check_seed, keys
+from attractor.storage import OutputFolder, check_paths
 from attractor.training import Optimizer, Trajectory, normalized_gradient_descent, train
+from attractor.training.checkpoint import MARKER
 
 _RATES = (0.2, 0.05)
 """The published step sizes of the two stages, to be divided by the root of the dimension."""
@@ -101,6 +103,9 @@ def train_two_stages(
         InvalidInputError: If an argument cannot be used, or a token of several corpora has no
             collocation; of a single corpus such tokens are left out of the first stage.
     """
+    names = ("feed-forward", "attention")
+    stages = [None if checkpoint is None else Path(checkpoint) / name for name in names]
+    check_paths(OutputFolder("checkpoint", folder, MARKER) for folder in stages)
     listed = (corpora,) if isinstance(corpora, Corpus) else tuple(corpora)
     size = _vocabulary_size(listed)
     table = check_embeddings(embeddings, size, instances=len(listed))
@@ -122,7 +127,7 @@ def train_two_stages(
         initial=starts[0],
         record=_within(record, steps[0]),
         weights=weights,
-        checkpoint=None if checkpoint is None else Path(checkpoint) / "feed-forward",
+        checkpoint=stages[0],
         progress=progress,
     )
     attention = train(
@@ -134,7 +139,7 @@ def train_two_stages(
         loss="cross_entropy",
         record=_within(record, steps[1]),
         weights=weights,
-        checkpoint=None if checkpoint is None else Path(checkpoint) / "attention",
+        checkpoint=stages[1],
         progress=progress,
     )
     return TwoStageTrajectory(listed, table, feed_forward, attention)

@@ -15,7 +15,7 @@ from attractor.errors import AttractorError, FileFormatError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.plots.style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
-from attractor.storage import atomic_file
+from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,15 @@ def compute(
     return data, provenance
 
 
+def figure_files(
+    figure: PaperFigure, out: str | os.PathLike[str], as_published: bool
+) -> dict[str, Path]:
+    """The files that ``draw`` writes, by kind."""
+    base = Path(out) / figure.name
+    name = f"{base.name}-as-published" if as_published else base.name
+    return {kind: base.with_name(f"{name}.{kind}") for kind in ("nc", "png", "svg", "txt")}
+
+
 def draw(
     figure: PaperFigure,
     out: str | os.PathLike[str],
@@ -167,11 +176,11 @@ def draw(
     """
     given = None if source is None else Path(source)
     check_request(figure, size, seeds, as_published, given)
-    base = Path(out) / figure.name
-    base.parent.mkdir(parents=True, exist_ok=True)
-    name = f"{base.name}-as-published" if as_published else base.name
-    files = {kind: base.with_name(f"{name}.{kind}") for kind in ("nc", "png", "svg", "txt")}
-    folder = base.with_name(f".{name}-unfinished")
+    files = figure_files(figure, out, as_published)
+    check_paths([OutputFile("out", file) for file in files.values()])
+    place, name = files["nc"].parent, files["nc"].stem
+    place.mkdir(parents=True, exist_ok=True)
+    folder = place / f".{name}-unfinished"
     asked = _asked(figure, size, seeds, seed, as_published, given)
     known = _finished(files["nc"], figure, asked)
     if known is None:
@@ -183,20 +192,19 @@ def draw(
             as_published=as_published,
             progress=progress,
             folder=folder,
-            shared=base.parent,
+            shared=place,
             source=given,
         )
         with atomic_file(files["nc"]) as temporary:
-            data.to_netcdf(temporary, engine="h5netcdf")
+            save_netcdf(data, temporary)
             embed(temporary, provenance)
         shutil.rmtree(folder, ignore_errors=True)
     else:
         data, provenance = known
     caption = figure.caption(data)
     with style():
-        save_figure(figure.draw(data), base.parent, name, provenance=provenance)
-    with atomic_file(files["txt"]) as temporary:
-        temporary.write_text(f"{caption}\n\n{figure.bibtex}\n", encoding="utf-8")
+        save_figure(figure.draw(data), place, name, provenance=provenance)
+    write_file(files["txt"], f"{caption}\n\n{figure.bibtex}\n")
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
 

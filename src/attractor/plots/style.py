@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,8 +67,10 @@ def save_figure(
     """
     layout = figure.get_layout_engine()
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+        drawing = io.BytesIO()
+        figure.savefig(drawing, format=suffix.removeprefix("."), metadata=metadata)
         with atomic_file(directory / f"{name}{suffix}") as temporary:
-            figure.savefig(temporary, metadata=metadata)
+            temporary.write_bytes(drawing.getvalue())
             if provenance is not None:
                 embed(temporary, provenance)
         figure.set_layout_engine("none")  # it is laid out, which takes as long as drawing it

@@ -49,7 +49,7 @@ def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
         try:
             form.write(temporary, text)
             found = form.read(temporary)
-        except (ValueError, OSError) as error:
+        except ValueError as error:  # an OSError is of writing
             raise _damaged(file, error) from None
         if found is None or Provenance.from_json(found) != provenance:
             raise FileFormatError(f"{file} takes no provenance: it cannot be read back from it.")

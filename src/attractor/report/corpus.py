@@ -33,7 +33,7 @@ from attractor.report.corpus_words import (
 )
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory
+from attractor.storage import atomic_directory, save_netcdf
 
 MOST_RELATIONS = 20_000
 """Relations listed in the summary; of more, the queries that come first."""
@@ -238,6 +238,6 @@ def _training(trained: TrainedCorpus, folder: Path) -> Section:
     two = trained.kind == TWO_STAGES
     figure, draw = (STAGES, plots.two_stage_figure) if two else (LIMITS, plots.limits_figure)
     plots.save_figure(draw(trained.data), folder, figure.name)
-    trained.data.to_netcdf(folder / f"{figure.name}.nc", engine="h5netcdf")
+    save_netcdf(trained.data, folder / f"{figure.name}.nc")
     title = "Training in two stages" if two else "Training with conflicting labels"
     return Section(title, training_sentences(trained), figure=figure)

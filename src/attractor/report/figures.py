@@ -8,7 +8,7 @@ from pathlib import Path
 from attractor.papers.drawing import DrawnFigure
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.write import footer
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 
 GALLERY = "index.html"
 
@@ -24,8 +24,7 @@ def write_gallery(folder: Path, drawn: Sequence[DrawnFigure]) -> Path:
         figures=folder,
         footer=footer(),
     )
-    with atomic_file(folder / GALLERY) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_file(folder / GALLERY, page)
     return folder / GALLERY
 
 

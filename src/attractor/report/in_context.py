@@ -14,7 +14,7 @@ from attractor.prompt.regression.runs import InContextRuns
 from attractor.provenance import Provenance, embed_all
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory
+from attractor.storage import atomic_directory, save_netcdf
 
 TRAINING = FigureFile(
     "training",
@@ -84,7 +84,7 @@ def write_in_context_report(
         sections.append(Section("Against the length of prompts", figure=LENGTHS))
     sections.append(Section("How to read this", _RULES))
     with atomic_directory(directory, MARKER) as folder:
-        data.to_netcdf(folder / "runs.nc", engine="h5netcdf")
+        save_netcdf(data, folder / "runs.nc")
         (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
         with plots.style():
             figure = plots.lengths_figure(data, time_of_step=runs.runs[0].time_of_step, flow=flow)

@@ -17,7 +17,7 @@ from attractor.prompt.length.words import percent, quantiles, sentences, token_c
 from attractor.provenance import Provenance, embed_all
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory
+from attractor.storage import atomic_directory, save_netcdf
 
 ERRORS = FigureFile(
     "error_by_length",
@@ -77,7 +77,7 @@ def write_prompt_length_report(
     told = summary(found, error)
     with atomic_directory(directory, MARKER) as folder:
         (folder / "summary.json").write_text(json.dumps(told, indent=2) + "\n")
-        found.to_xarray().to_netcdf(folder / "prompt_length.nc", engine="h5netcdf")
+        save_netcdf(found.to_xarray(), folder / "prompt_length.nc")
         lengths = _lengths(found)
         with plots.style():
             sections = [_errors(found, told, error, lengths, folder)]
@@ -146,7 +146,7 @@ def _errors(
 ) -> Section:
     data = error_quantiles(found, lengths)
     plots.save_figure(plots.error_by_length_figure(data, error), folder, ERRORS.name)
-    data.to_netcdf(folder / f"{ERRORS.name}.nc", engine="h5netcdf")
+    save_netcdf(data, folder / f"{ERRORS.name}.nc")
     return Section("Error by length", table=_at_lengths(told), figure=ERRORS)
 
 
@@ -161,7 +161,7 @@ def _phases(
         data, horizon=found.horizon, error=error, lengths=found.lengths.tolist()
     )
     plots.save_figure(figure, folder, PHASES.name)
-    data.to_netcdf(folder / f"{PHASES.name}.nc", engine="h5netcdf")
+    save_netcdf(data, folder / f"{PHASES.name}.nc")
     return Section("Heads with smaller and larger scores", figure=PHASES)
 
 

@@ -24,7 +24,7 @@ from attractor.report.words import (
     training_sentences,
     verdict_sentences,
 )
-from attractor.storage import atomic_directory
+from attractor.storage import atomic_directory, save_netcdf
 
 MARKER = "report.html"
 """The page; a folder that holds a file of this name may be replaced by a newer report."""
@@ -86,7 +86,7 @@ def write_report(
             summary["prediction"] = solution_summary(prediction, instance_numbers)
             findings += prediction_sentences(prediction, about)
             sections += _conflicting(prediction, instance_numbers)
-            prediction.to_xarray().to_netcdf(folder / "prediction.nc", engine="h5netcdf")
+            save_netcdf(prediction.to_xarray(), folder / "prediction.nc")
         if verdict is not None:
             summary["verdict"] = verdict.summary()
             findings += verdict_sentences(verdict)
@@ -136,7 +136,7 @@ def write_figures(folder: Path, verdict: Verdict) -> list[Section]:
 def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None:
     """Writes the numbers of a verdict: a line per trial, every measure, and the run itself."""
     verdict.to_csv(folder / f"trials{suffix}.csv")
-    verdict.data.to_netcdf(folder / f"measures{suffix}.nc", engine="h5netcdf")
+    save_netcdf(verdict.data, folder / f"measures{suffix}.nc")
     verdict.trajectory.save(folder / f"trajectory{suffix}.nc")
 
 

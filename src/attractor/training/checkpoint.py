@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attractor.errors import FileFormatError, InvalidInputError
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 from attractor.training.fingerprint import describe, differences
 
 MARKER = "attractor-checkpoint.json"
@@ -72,8 +72,7 @@ def recognize(folder: Path, checkpoint: Checkpoint, program: str, device: Any) -
     }
     marker = folder / MARKER
     if not marker.exists():
-        with atomic_file(marker) as temporary:
-            temporary.write_text(json.dumps(own, indent=1) + "\n", "utf-8")
+        write_file(marker, json.dumps(own, indent=1) + "\n")
     found = _read(marker)
     changed = differences(found["settings"], own["settings"])
     names = sorted(found["data"].keys() | own["data"].keys())

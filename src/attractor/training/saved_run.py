@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from attractor.errors import FileFormatError
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 from attractor.training.blocks import Place
 from attractor.training.fingerprint import digest
 from attractor.training.measurements import Measurements
@@ -177,10 +177,7 @@ class SavedRun:
 
 def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    # save_file would write to a temporary name of its own, which a killed run leaves behind.
-    content = save(arrays, metadata={"digest": _digest(arrays)})
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(content)
+    write_file(path, save(arrays, metadata={"digest": _digest(arrays)}))
 
 
 def _load(path: Path) -> dict[str, np.ndarray]:

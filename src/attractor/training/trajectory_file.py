@@ -13,7 +13,7 @@ from attractor.attention import Head
 from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.heads.names import is_known
 from attractor.errors import AttractorError, FileFormatError, InvalidInputError
-from attractor.storage import atomic_file
+from attractor.storage import save_netcdf
 from attractor.tokens import Tokens
 from attractor.training.trajectory import Trajectory
 
@@ -50,15 +50,12 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
         "head": "" if head is None else head.name,
         "settings": json.dumps(trajectory.settings, default=str),
     }
-    with atomic_file(path) as temporary:
-        groups = {
-            "records": trajectory.data.assign_attrs(attributes),
-            "tokens": _unlabeled(arrays),
-            "head": _unlabeled({} if head is None else head.arrays()),
-        }
-        for number, (group, data) in enumerate(groups.items()):
-            mode = "a" if number else "w"
-            data.to_netcdf(temporary, mode=mode, group=group, engine="h5netcdf")
+    groups = {
+        "records": trajectory.data.assign_attrs(attributes),
+        "tokens": _unlabeled(arrays),
+        "head": _unlabeled({} if head is None else head.arrays()),
+    }
+    save_netcdf(groups, path)
 
 
 def load(path: str | os.PathLike[str], head: Any = None) -> Trajectory:

@@ -34,7 +34,7 @@ from attractor.checks import check_count, check_number, check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.randomness import check_seed, generator
-from attractor.storage import atomic_file
+from attractor.storage import write_file
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 from attractor.training.trials import initial_parameters
@@ -122,8 +122,7 @@ class BasinShares(Printed):
             raise InvalidInputError(
                 "path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc or .json"
             )
-        with atomic_file(path) as temporary:
-            temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
+        write_file(path, json.dumps(self.summary(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BasinShares:

@@ -19,7 +19,7 @@ from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fi
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
 from attractor.analysis.printed import Printed
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
-from attractor.storage import atomic_file
+from attractor.storage import save_netcdf, write_file
 
 _LINES = ("margin_ratio", "margin_ratio_halfway", "gap")
 _OF_RUN = ("status", "movement")
@@ -156,13 +156,12 @@ class BiasMatrix(Printed):
             raise InvalidInputError(
                 "path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc, .csv or .json"
             )
-        with atomic_file(path) as temporary:
-            if ending == ".nc":
-                self.data.to_netcdf(temporary, engine="h5netcdf")
-            elif ending == ".csv":
-                self._lines().to_csv(temporary, index=False)
-            else:
-                temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
+        if ending == ".nc":
+            save_netcdf(self.data, path)
+        elif ending == ".csv":
+            write_file(path, self._lines().to_csv(index=False))
+        else:
+            write_file(path, json.dumps(self.summary(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BiasMatrix:

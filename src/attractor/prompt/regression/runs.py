@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from attractor.prompt.regression.ridge import ridge_risk
 from attractor.prompt.regression.task import RegressionTask
 from attractor.prompt.regression.train import check_length, train_in_context
 from attractor.prompt.regression.trajectory import InContextTrajectory
+from attractor.storage import OutputFolder, check_paths
 from attractor.threads import in_threads
+from attractor.training.checkpoint import MARKER
 
 OFFICIAL_LENGTHS = (*range(10, 100, 10), *range(100, 1001, 100))
 """Prompt lengths of the published experiment."""
@@ -126,6 +128,13 @@ class InContextRuns:
     __str__ = __repr__
 
 
+def checkpoint_folders(
+    checkpoint: str | os.PathLike[str], cases: Iterable[tuple[str, float]]
+) -> dict[tuple[str, float], Path]:
+    """Where ``train_at_lengths`` keeps each run, by its attention and length."""
+    return {(name, length): Path(checkpoint) / f"{name}-{length}" for name, length in cases}
+
+
 def train_at_lengths(
     task: RegressionTask,
     lengths: Sequence[float],
@@ -166,6 +175,8 @@ def train_at_lengths(
     steps = check_steps("steps", steps)
     seeds = check_count("seeds", seeds)
     cases = [(attention, length) for attention in attentions for length in checked]
+    folders = {} if checkpoint is None else checkpoint_folders(checkpoint, cases)
+    check_paths(OutputFolder("checkpoint", folder, MARKER) for folder in folders.values())
     lock = threading.Lock()
     with progress_bar("training", len(cases) * seeds * steps, enabled=progress) as bar:
 
@@ -181,7 +192,7 @@ def train_at_lengths(
                 attention=attention,
                 steps=steps,
                 seeds=seeds,
-                checkpoint=checkpoint and Path(checkpoint) / f"{attention}-{length}",
+                checkpoint=folders.get(case),
                 progress=advance,
                 **settings,
             )

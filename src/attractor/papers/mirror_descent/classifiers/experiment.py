@@ -17,7 +17,7 @@ from attractor.papers.figure import Request, stacked
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
 from attractor.papers.mirror_descent.classifiers.task import ClassifierTask
 from attractor.papers.mirror_descent.classifiers.trained import trained
-from attractor.storage import atomic_file
+from attractor.storage import save_netcdf
 from attractor.threads import in_threads
 
 
@@ -64,7 +64,7 @@ def experiment(
         same_start=int(same_start),
     )
     if folder is not None:
-        _write(results, folder / "results.nc")
+        save_netcdf(results, folder / "results.nc")
     return results
 
 
@@ -116,11 +116,6 @@ def _kept(
         return found
     for seed in found["seed"].values.tolist():
         save_model(folder / f"{name}-seed-{seed}.safetensors", run.model(seed))
-    _write(found, file)
+    save_netcdf(found, file)
     shutil.rmtree(place, ignore_errors=True)
     return found
-
-
-def _write(found: xr.Dataset, file: Path) -> None:
-    with atomic_file(file) as temporary:
-        found.to_netcdf(temporary, engine="h5netcdf")

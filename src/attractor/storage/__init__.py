@@ -1,0 +1,29 @@
+"""Files and folders that appear whole or not at all, where they may appear, and when not."""
+
+from attractor.storage.atomic import atomic_directory, atomic_file, write_file
+from attractor.storage.netcdf import save_netcdf
+from attractor.storage.owned import owned_folder
+from attractor.storage.paths import (
+    Input,
+    OutputFile,
+    OutputFolder,
+    check_paths,
+    check_replaceable,
+    check_writable,
+)
+from attractor.storage.workplace import discard_unfinished
+
+__all__ = [
+    "Input",
+    "OutputFile",
+    "OutputFolder",
+    "atomic_directory",
+    "atomic_file",
+    "check_paths",
+    "check_replaceable",
+    "check_writable",
+    "discard_unfinished",
+    "owned_folder",
+    "save_netcdf",
+    "write_file",
+]

@@ -1,0 +1,120 @@
+"""Writing so that nothing half-written is ever seen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from attractor.errors import WriteError
+from attractor.storage.paths import check_replaceable, check_writable
+from attractor.storage.workplace import workplace
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Gives a temporary path that becomes ``path`` if the block ends without an exception.
+
+    The temporary file lies in the same file system, so that the rename is atomic, and is flushed
+    to disk before it. Of several writers at once the last one wins.
+
+    Args:
+        path: The destination; an existing file is replaced. A symbolic link stays, and the file
+            that it leads to is replaced.
+
+    Yields:
+        The path to write to. It has the destination's name.
+
+    Raises:
+        InvalidInputError: If the destination is a folder, a device or anything else that is no
+            file, or lies where nothing can be written.
+        WriteError: If writing fails, on a full disk say; what was there stays as it was.
+    """
+    destination = check_writable("path", path)
+    with _telling(destination), workplace(destination) as place:
+        temporary = place / "new" / destination.name
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, destination)
+        _flush(destination.parent)
+
+
+def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Writes a file that appears whole or not at all; text in UTF-8.
+
+    Raises:
+        InvalidInputError: If the destination cannot be used, as for ``atomic_file``.
+        WriteError: If writing fails, on a full disk say; what was there stays as it was.
+    """
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path]:
+    """Gives a temporary folder that becomes ``path`` if the block ends without an exception.
+
+    Args:
+        path: The destination. An existing folder is replaced only if it is empty or holds
+            ``marker``: what somebody else keeps there is not ours to remove. A symbolic link
+            stays, and the folder that it leads to is replaced.
+        marker: Name of the file by which a folder of ours is known; the block must write it.
+
+    Yields:
+        The folder to write to, in the destination's file system.
+
+    Raises:
+        InvalidInputError: If the destination exists and is not ours to replace.
+        WriteError: If writing fails, on a full disk say; what was there stays as it was.
+    """
+    destination = check_replaceable(path, marker)
+    with _telling(destination), workplace(destination) as place:
+        temporary = place / "new" / destination.name
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.rglob("*"):
+            _flush(file)
+        check_replaceable(destination, marker)  # others may have used it since
+        _swap(temporary, destination, place / "old")
+        _flush(destination.parent)
+
+
+@contextlib.contextmanager
+def _telling(destination: Path) -> Iterator[None]:
+    """Says of a write that failed what could not be written."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(destination, error) from error
+
+
+def _swap(temporary: Path, destination: Path, old: Path) -> None:
+    """Puts a folder in the place of another, which is moved into ``old`` first.
+
+    Another writer may put its folder there in between, which is then moved away in turn. Killed
+    in between, the folder in ``old`` is put back by whoever comes next.
+    """
+    while True:
+        try:
+            os.replace(temporary, destination)
+            return
+        except OSError:
+            if not destination.is_dir():
+                raise
+        shutil.rmtree(old, ignore_errors=True)
+        old.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(destination, old / destination.name)
+
+
+def _flush(path: Path) -> None:
+    """Asks the system to put a file or a folder entry on disk, where the system can."""
+    if path.is_dir() and os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
