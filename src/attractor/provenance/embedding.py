@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from types import ModuleType
 
+from attractor.containers import parsing
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.provenance import html, json_key, netcdf, png, svg
 from attractor.provenance.record import Provenance
@@ -20,8 +21,8 @@ _FORMATS: dict[str, ModuleType] = {
     ".html": html,
 }
 """The module for each ending. ``write(file, text)`` puts a text in, in place of one already there,
-and changes nothing else that the file says; ``read(file)`` returns it, or None. Both raise
-``ValueError`` if the file is damaged or not of its kind."""
+and changes nothing else that the file says; ``read(file)`` returns it, or None. Both raise anything
+if the file is damaged or not of its kind."""
 
 SUFFIXES = tuple(_FORMATS)
 """The endings of files that can hold a provenance."""
@@ -46,11 +47,9 @@ def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
     text = provenance.to_json()
     with atomic_file(file) as temporary:
         shutil.copyfile(file, temporary)
-        try:
+        with parsing(file, _kind(file)):
             form.write(temporary, text)
             found = form.read(temporary)
-        except (ValueError, OSError) as error:
-            raise _damaged(file, error) from None
         if found is None or Provenance.from_json(found) != provenance:
             raise FileFormatError(f"{file} takes no provenance: it cannot be read back from it.")
 
@@ -81,10 +80,8 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
         FileFormatError: If the file or the provenance in it is damaged.
     """
     file, form = _find(path)
-    try:
+    with parsing(file, _kind(file)):
         text = form.read(file)
-    except (ValueError, OSError) as error:
-        raise _damaged(file, error) from None
     if text is None:
         raise InvalidInputError(
             "file",
@@ -111,6 +108,5 @@ def _find(path: str | os.PathLike[str]) -> tuple[Path, ModuleType]:
     return file, _FORMATS[file.suffix.lower()]
 
 
-def _damaged(file: Path, error: Exception) -> FileFormatError:
-    kind = file.suffix.lower().removeprefix(".")
-    return FileFormatError(f"{file} is damaged or is no {kind} file ({error}).")
+def _kind(file: Path) -> str:
+    return file.suffix.lower().removeprefix(".")

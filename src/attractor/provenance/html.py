@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html.parser
 import re
 from pathlib import Path
+
+from attractor.containers import read_whole
 
 _OPEN = '<script type="application/json" id="provenance">'
 _OURS = re.compile(re.escape(_OPEN) + r"[^<]*</script>\n")
@@ -21,25 +22,10 @@ def write(file: Path, text: str) -> None:
 
 
 def read(file: Path) -> str | None:
-    """The text, or None."""
-    finder = _Finder()
-    finder.feed(file.read_bytes().decode("utf-8"))
-    finder.close()
-    return "".join(finder.found) or None
-
-
-class _Finder(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._inside = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._inside = tag == "script" and ("id", "provenance") in attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = False
-
-    def handle_data(self, data: str) -> None:
-        if self._inside:
-            self.found.append(data)
+    """The text, or None; no more of the page is parsed than the block as it is written here."""
+    head, _, _ = read_whole(file).decode("utf-8").partition("</head>")
+    _, found, rest = head.partition(_OPEN)
+    text, end, _ = rest.partition("</script>")
+    if found and not end:
+        raise ValueError("its provenance does not end")
+    return text if found else None

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from attractor.containers import parse_json, read_whole
+
 _KEY = "provenance"
 
 
@@ -23,10 +25,7 @@ def read(file: Path) -> str | None:
 
 
 def _contents(file: Path) -> dict[str, Any]:
-    try:
-        contents = json.loads(file.read_bytes().decode("utf-8"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    contents = parse_json(read_whole(file))
     if not isinstance(contents, dict):
         raise ValueError("it holds no JSON object")
     return contents

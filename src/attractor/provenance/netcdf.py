@@ -6,6 +6,8 @@ from pathlib import Path
 
 import h5py
 
+from attractor.containers import netcdf_text
+
 _NAME = "provenance"
 
 
@@ -17,8 +19,4 @@ def write(file: Path, text: str) -> None:
 
 def read(file: Path) -> str | None:
     """The text, or None."""
-    with h5py.File(file, "r") as stored:
-        text = stored.attrs.get(_NAME)
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"its attribute {_NAME} is no text")
-    return text
+    return netcdf_text(file, _NAME)

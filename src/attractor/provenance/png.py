@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from attractor.containers import read_whole
+
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _KEYWORD = b"provenance\0"
 
@@ -28,7 +30,7 @@ def read(file: Path) -> str | None:
     """The text, or None."""
     texts = [
         data.removeprefix(_KEYWORD)
-        for kind, data, _ in _chunks(file.read_bytes())
+        for kind, data, _ in _chunks(read_whole(file))
         if _is_ours(kind, data)
     ]
     return texts[0].decode("ascii") if texts else None

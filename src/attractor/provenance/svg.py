@@ -8,6 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from attractor.containers import read_whole
+
 _OURS = re.compile(rb'<metadata id="provenance">[^<]*</metadata>\n')
 
 
@@ -41,10 +43,7 @@ def read(file: Path) -> str | None:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = characters
     parser.EntityDeclHandler = _refuse_entities
-    try:
-        parser.Parse(file.read_bytes(), True)
-    except xml.parsers.expat.ExpatError as error:
-        raise ValueError(error) from None
+    parser.Parse(read_whole(file), True)
     return "".join(found) or None
 
 
