@@ -18,7 +18,9 @@ def drawn(tmp_path_factory):
 
 
 def test_a_figure_comes_out_the_same(drawn):
-    found = reproduce_figure(drawn.files["png"], read_provenance(drawn.files["png"]))
+    found = reproduce_figure(
+        drawn.files["png"], read_provenance(drawn.files["png"]), drawn.provenance.arguments
+    )
     assert found.same and not found.changed
     assert found.compared == len(drawn.data.variables)
 
@@ -30,7 +32,7 @@ def test_changed_data_are_named(drawn, tmp_path):
     file = tmp_path / "other.nc"
     other.to_netcdf(file, engine="h5netcdf")
     embed(file, drawn.provenance)
-    found = reproduce_figure(file, drawn.provenance)
+    found = reproduce_figure(file, drawn.provenance, drawn.provenance.arguments)
     assert not found.same
     assert set(found.differing) == {"path", "scores"}
     assert found.differing["path"].startswith("2 of")
@@ -41,14 +43,14 @@ def test_the_data_must_be_beside_the_picture(drawn, tmp_path):
     alone = tmp_path / "alone.png"
     alone.write_bytes(drawn.files["png"].read_bytes())
     with pytest.raises(InvalidInputError, match=r"alone\.nc"):
-        reproduce_figure(alone, drawn.provenance)
+        reproduce_figure(alone, drawn.provenance, drawn.provenance.arguments)
 
 
 def test_damaged_data_are_refused(drawn, tmp_path):
     damaged = tmp_path / "damaged.nc"
     damaged.write_bytes(b"no data")
     with pytest.raises(FileFormatError, match="damaged"):
-        reproduce_figure(damaged, drawn.provenance)
+        reproduce_figure(damaged, drawn.provenance, drawn.provenance.arguments)
 
 
 def test_data_of_another_version_are_computed_again(drawn):

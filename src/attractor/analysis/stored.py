@@ -7,6 +7,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import save_netcdf
 
@@ -34,11 +35,7 @@ def load_data(path: str | os.PathLike[str], kind: str) -> xr.Dataset:
     Raises:
         FileFormatError: If the file is none, or of another kind.
     """
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
-            data = stored.load()
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{os.fspath(path)} cannot be read: {error}") from error
+    data = read_netcdf(path)
     if data.attrs.pop("kind", None) != kind:
         raise FileFormatError(f"{os.fspath(path)} holds no {kind}.")
     return data

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from attractor.cli.options import Json, Quiet, UnusedSeed
-from attractor.cli.session import session
+from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from attractor.papers.reproduction import Reproduction
+    from attractor.provenance import Provenance
 
 HELP = (
     "Run a figure, outcomes of claims or a report again, and say what differs.\n\n"
     "FILE is any file that Attractor wrote for it: a picture, its data, a page or its JSON. It "
-    "says which version made it, on which data, with which seeds and settings. Exit codes: 0 "
-    "done, whether or not anything differs; 2 bad input; 130 interrupted."
+    "says which version made it, on which data, with which seeds and settings.\n\n"
+    "A file of somebody else's is safe to give: it chooses among what Attractor itself can run, "
+    "within ranges, and that is printed before it begins. It never names code or a path: data are "
+    "read from --data, code from --optimizer, and nothing is kept. How long it takes is the "
+    "file's choice; Ctrl-C ends it.\n\n"
+    "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted."
 )
 
 
@@ -28,7 +37,14 @@ def reproduce(
         typer.Option(
             "--data",
             metavar="FILE",
-            help="The token file, corpus or saved run that it was made from.",
+            help="The token file, corpus, saved run or folder that it was made from.",
+        ),
+    ] = None,
+    optimizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="module:factory, an optimizer of yours that the report was made with; given once "
+            "for each, in their order. The module is imported.",
         ),
     ] = None,
     as_json: Json = False,
@@ -37,38 +53,23 @@ def reproduce(
 ) -> None:
     """Runs a result again and compares."""
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
-        from attractor.cli.claims import claims_provenance
-        from attractor.cli.provenance import reproduce_report
-        from attractor.files import load
-        from attractor.papers.data_files import data_sets
-        from attractor.papers.reproduction import reproduce_claims, reproduce_figure
         from attractor.provenance import read_provenance
 
         provenance = read_provenance(file)
         current.say(
-            f"{file.name}: {provenance.kind} {provenance.name}, made by Attractor "
-            f"{provenance.version} on {provenance.platform}"
+            _printable(
+                f"{file.name}: {provenance.kind} {provenance.name}, made by Attractor "
+                f"{provenance.version} on {provenance.platform}"
+            )
         )
-        if provenance.arguments.get("data") and data is None:
-            kind = "saved run" if provenance.name == "verify" else "file of yours"
-            raise InvalidInputError(
-                "data", f"it was made from a {kind}", "Give that file with --data"
-            )
-        if provenance.kind == "figure":
-            found = reproduce_figure(file, provenance, progress=current.progress)
-        elif provenance.kind == "claim":
-            cases = None if data is None else data_sets(load(data), data.name)
-            made = claims_provenance(
-                provenance.arguments["names"], cases, provenance.arguments["seed"]
-            )
-            found = reproduce_claims(file, provenance, cases, made)
-        else:
-            found = reproduce_report(file, provenance, data)
+        again = {"figure": _figure, "claim": _claims, "report": _report}[provenance.kind]
+        found = again(file, provenance, data, optimizer, current)
         same = "all the same" if found.same else f"{len(found.differing)} differ"
         current.say(f"Compared {found.compared} results: {same}.")
-        current.say(*(f"  {name}: {words}" for name, words in found.differing.items()))
+        current.say(*(_printable(f"  {name}: {words}") for name, words in found.differing.items()))
         if found.changed:
-            current.say("What has changed since:", *(f"  {words}" for words in found.changed))
+            current.say("What has changed since:")
+            current.say(*(_printable(f"  {words}") for words in found.changed))
         current.result(
             kind=provenance.kind,
             name=provenance.name,
@@ -77,3 +78,91 @@ def reproduce(
             differing=dict(found.differing),
             changed=list(found.changed),
         )
+
+
+def _figure(
+    file: Path,
+    provenance: Provenance,
+    data: Path | None,
+    optimizers: list[str] | None,
+    current: Session,
+) -> Reproduction:
+    from attractor.cli.reproducible import FIGURE
+    from attractor.papers.registry import get_figure
+    from attractor.papers.reproduction import reproduce_figure
+    from attractor.provenance.arguments import check_arguments
+
+    _check_given("optimizer", optimizers, "")
+    figure = get_figure(provenance.name)
+    arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
+    took = arguments.pop("source", None)
+    _check_given("data", data, "data of yours" if took is not None else "")
+    _announce(f"figure {figure.name}", arguments, current)
+    return reproduce_figure(
+        file, provenance, arguments | {"source": data}, progress=current.progress
+    )
+
+
+def _claims(
+    file: Path,
+    provenance: Provenance,
+    data: Path | None,
+    optimizers: list[str] | None,
+    current: Session,
+) -> Reproduction:
+    from attractor.cli.claims import claims_provenance
+    from attractor.files import load
+    from attractor.papers.data_files import data_sets
+    from attractor.papers.registry import all_claims
+    from attractor.papers.reproduction import reproduce_claims
+    from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
+
+    _check_given("optimizer", optimizers, "")
+    known = all_claims()
+    names = several(word(*known), len(known))
+    arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
+    _check_given("data", data, "a file of yours" if arguments["data"] else "")
+    _announce("claims", arguments, current)
+    cases = None if data is None else data_sets(load(data), data.name)
+    made = claims_provenance(arguments["names"], cases, arguments["seed"])
+    return reproduce_claims(file, provenance, cases, made)
+
+
+def _report(
+    file: Path,
+    provenance: Provenance,
+    data: Path | None,
+    optimizers: list[str] | None,
+    current: Session,
+) -> Reproduction:
+    from attractor.cli.reproducible import report_arguments
+    from attractor.cli.reproduction import reproduce_report
+
+    command, arguments = report_arguments(provenance, optimizers)
+    kinds = {"": "", "run": "a saved run", "file": "a file of yours"}
+    _check_given("data", data, kinds[command.takes])
+    _announce(f"attractor {provenance.name}", arguments, current)
+    return reproduce_report(file, provenance, command, arguments, data)
+
+
+def _check_given(argument: str, given: Any, made_from: str) -> None:
+    """Refuses what is given and not wanted, and what is wanted and not given."""
+    if given and not made_from:
+        raise InvalidInputError(argument, "the result was made with none of yours", "Leave it out")
+    if made_from and not given:
+        raise InvalidInputError(
+            argument, f"it was made from {made_from}", f"Give that file with --{argument}"
+        )
+
+
+def _announce(what: str, arguments: Mapping[str, Any], current: Session) -> None:
+    """Says what is about to be run: nobody but the file has chosen it."""
+    chosen = ", ".join(f"{name} {value}" for name, value in arguments.items() if value is not None)
+    current.say(_printable(f"Runs again: {what}" + (f" ({chosen})" if chosen else "")))
+
+
+def _printable(line: str) -> str:
+    """A line that came out of a file, without what steers a terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.containers import parse_json
 from attractor.errors import InvalidInputError
 from attractor.files.corpus_layout import CORPUS_LAYOUT, MARKS, PADDING
 from attractor.files.corpus_loaded import LoadedCorpus, left_out
@@ -167,7 +167,7 @@ def _integers(name: str, array: np.ndarray, axes: int) -> Int[np.ndarray, "..."]
 def _names(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> list[str] | None:
     if "vocabulary" in texts:
         try:
-            names = json.loads(texts["vocabulary"])
+            names = parse_json(texts["vocabulary"])
         except ValueError:
             names = None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import zipfile
-import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.containers import StoredArrays, StoredTensors
+from attractor.errors import InvalidInputError
 from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
 from attractor.files.classifiers_loaded import LoadedClassifiers
 from attractor.files.classifiers_reading import read_classifiers
@@ -177,61 +175,14 @@ def _existing(path: str | os.PathLike[str], remedy: str) -> Path:
     return file
 
 
-def _read_arrays(file: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    return _read_npz(file) if file.suffix == ".npz" else _read_safetensors(file)
-
-
-def _read_npz(file: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    if not zipfile.is_zipfile(file):
-        raise FileFormatError(
-            f"{file} is damaged or is not an .npz file: it is no complete zip archive. "
-            "Write it again with numpy.savez."
-        )
-    arrays = {}
-    name = "its list of arrays"
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            for name in stored.files:
-                arrays[name] = stored[name]
-    except ValueError as error:
-        if "Object arrays" in str(error):
-            raise InvalidInputError(
-                name,
-                "the array holds Python objects, which are never loaded",
-                "Save a rectangular array of numbers; pad ragged sequences and use mask",
-            ) from None
-        raise FileFormatError(f"{file} is damaged: {name} cannot be read ({error}).") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, MemoryError) as error:
-        raise FileFormatError(f"{file} is damaged: {name} cannot be read ({error}).") from None
-    texts = {name: _text(name, arrays.pop(name)) for name in TEXTS if name in arrays}
-    return arrays, texts
-
-
-def _text(name: str, array: np.ndarray) -> str:
-    if array.dtype.kind != "U" or array.ndim:
-        raise InvalidInputError(
-            name,
-            f"it is an array of type {array.dtype} and shape {array.shape}, not a text",
-            f"Save it as a text: numpy.savez(..., {name}='...')",
-        )
-    return str(array)
-
-
-def _read_safetensors(file: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    try:
-        with safetensors.safe_open(file, framework="np") as stored:
-            metadata = stored.metadata() or {}
-        arrays = safetensors.numpy.load_file(file)
-    except (safetensors.SafetensorError, OSError) as error:
-        raise FileFormatError(
-            f"{file} is damaged or is not a safetensors file ({error})."
-        ) from None
-    except (KeyError, TypeError) as error:
-        raise FileFormatError(
-            f"{file} holds numbers of a kind NumPy does not know ({error}). "
-            "Save them as float32 or float64."
-        ) from None
-    misplaced = next((name for name in TEXTS if name in arrays), None)
+def _read_arrays(file: Path) -> tuple[Mapping[str, np.ndarray], dict[str, str]]:
+    """The arrays by name, none of them read yet, and the texts that are known."""
+    if file.suffix == ".npz":
+        stored = StoredArrays(file)
+        texts = {name: stored.text(name) for name in TEXTS if name in stored}
+        return stored.without(texts), texts
+    tensors = StoredTensors(file)
+    misplaced = next((name for name in TEXTS if name in tensors), None)
     if misplaced is not None:
         raise InvalidInputError(
             misplaced,
@@ -239,4 +190,4 @@ def _read_safetensors(file: Path) -> tuple[dict[str, np.ndarray], dict[str, str]
             f"Put it into the metadata: save_file(..., metadata={{{misplaced!r}: '...'}})",
         )
     known = (*TEXTS, *CORPUS_TEXTS)
-    return arrays, {name: metadata[name] for name in known if name in metadata}
+    return tensors, {name: tensors.metadata[name] for name in known if name in tensors.metadata}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from attractor.containers import StoredTensors, parse_json, parsing
 from attractor.errors import AttractorError, FileFormatError, InvalidInputError
 from attractor.models.building import CONFIGS, Config, Model, model_shapes
 from attractor.models.text import TextTransformer
@@ -53,26 +52,24 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises:
         FileFormatError: If the file is not there, or holds no whole model.
     """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            config = _config(path, file.metadata() or {})
-            forms = {name: file.get_slice(name) for name in file.keys()}
-            precisions = {form.get_dtype() for form in forms.values()}
-            if len(precisions) != 1 or not precisions <= set(_PRECISIONS):
-                raise _wrong(path, f"its weights are stored as {', '.join(sorted(precisions))}")
-            dtype = jnp.float64 if precisions == {"F64"} else jnp.float32
-            with double_precision():
-                shapes = model_shapes(config, dtype)
-                named = named_weights(shapes)
-                if missing := sorted(named.keys() ^ forms.keys()):
-                    raise _wrong(path, f"{missing[0]} is missing, or is too many")
-                for name, leaf in named.items():
-                    found = tuple(forms[name].get_shape())
-                    if found != leaf.shape:
-                        raise _wrong(path, f"{name} has the shape {found}, not {leaf.shape}")
-                leaves = [jnp.asarray(file.get_tensor(name)) for name in named]
-    except (SafetensorError, OSError) as error:
-        raise _wrong(path, str(error)) from error
+    stored = StoredTensors(path, "model")
+    config = _config(path, stored.metadata)
+    precisions = set(stored.precisions.values())
+    if len(precisions) != 1 or not precisions <= set(_PRECISIONS):
+        raise _wrong(path, f"its weights are stored as {', '.join(sorted(precisions))}")
+    if 2 * config.blocks > len(stored):
+        raise _wrong(path, f"it has too few weights for {config.blocks} blocks")
+    dtype = jnp.float64 if precisions == {"F64"} else jnp.float32
+    with double_precision():
+        with parsing(path, "model"):
+            shapes = model_shapes(config, dtype)
+        named = named_weights(shapes)
+        if missing := sorted(named.keys() ^ stored.keys()):
+            raise _wrong(path, f"{missing[0]} is missing, or is too many")
+        for name, leaf in named.items():
+            if stored.shapes[name] != leaf.shape:
+                raise _wrong(path, f"{name} has the shape {stored.shapes[name]}, not {leaf.shape}")
+        leaves = [jnp.asarray(stored[name]) for name in named]
     return jax.tree.structure(shapes).unflatten(leaves)
 
 
@@ -87,8 +84,8 @@ def _config(path: str | os.PathLike[str], metadata: dict[str, str]) -> Config:
         raise _wrong(path, f"its metadata do not say {_FORMAT!r}")
     text = metadata.get("config", "")
     try:
-        return CONFIGS[json.loads(text)["model"]].from_json(text)
-    except (AttractorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return CONFIGS[parse_json(text)["model"]].from_json(text)
+    except (AttractorError, ValueError, KeyError, TypeError) as error:
         raise _wrong(path, f"its config cannot be used: {error}") from error
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import xarray as xr
 
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError
+from attractor.containers import read_netcdf
+from attractor.errors import AttractorError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.plots.style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
@@ -251,10 +252,6 @@ def read_data(file: Path) -> xr.Dataset:
     Raises:
         FileFormatError: If the file is damaged.
     """
-    try:
-        with xr.open_dataset(file, engine="h5netcdf") as stored:
-            data = stored.load()
-    except (OSError, ValueError, KeyError) as error:
-        raise FileFormatError(f"{file} is damaged or is no NetCDF file ({error}).") from None
+    data = read_netcdf(file)
     data.attrs.pop("provenance", None)  # which is said beside the data, not of them
     return data

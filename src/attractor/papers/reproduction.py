@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.containers import parsing, read_json
+from attractor.errors import InvalidInputError
 from attractor.papers.check import check_claim
 from attractor.papers.data_set import DataSet
 from attractor.papers.drawing import compute, read_data
@@ -42,8 +43,16 @@ class Reproduction:
         return not self.differing
 
 
-def reproduce_figure(file: Path, provenance: Provenance, *, progress: bool = False) -> Reproduction:
+def reproduce_figure(
+    file: Path, provenance: Provenance, arguments: Mapping[str, Any], *, progress: bool = False
+) -> Reproduction:
     """Computes a figure's data again and compares them with those kept beside it.
+
+    Args:
+        file: A file of the figure.
+        provenance: Where it comes from.
+        arguments: What to compute it with, checked; see ``compute``.
+        progress: Whether to show progress bars.
 
     Raises:
         InvalidInputError: If the data of the figure are not there.
@@ -57,7 +66,7 @@ def reproduce_figure(file: Path, provenance: Provenance, *, progress: bool = Fal
             f"Put {stored.name} into the same folder",
         )
     old = read_data(stored)
-    new, made = compute(get_figure(provenance.name), progress=progress, **provenance.arguments)
+    new, made = compute(get_figure(provenance.name), progress=progress, **arguments)
     names = sorted({*map(str, old.variables), *map(str, new.variables)})
     differing = {name: words for name in names if (words := _compare(old, new, name))}
     return Reproduction(provenance, tuple(differences(provenance, made)), differing, len(names))
@@ -72,24 +81,24 @@ def reproduce_claims(
         file: The report, or the outcomes beside it.
         provenance: Where they come from.
         cases: The user's data, where they were checked on such.
-        made: Where the new ones come from.
+        made: Where the new ones come from, which says what to check.
 
     Raises:
         FileFormatError: If the outcomes are not beside the report, or are damaged.
     """
     stored = file.with_name("claims.json")
-    try:
-        old = json.loads(stored.read_text(encoding="utf-8"))["claims"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"{stored} cannot be read ({error}).") from None
-    names, seed = provenance.arguments["names"], provenance.arguments["seed"]
+    names, seed = made.arguments["names"], made.arguments["seed"]
+    contents = read_json(stored)
+    with parsing(stored, "claims"):
+        before = {name: _numbers(contents["claims"].get(name, {})) for name in names}
     results = [check_claim(get_claim(name), cases, seed=seed) for name in names]
     new = json.loads(json.dumps(ClaimResults(tuple(results)).summary()))["claims"]
-    differing: dict[str, str] = {}
-    for name in names:
-        before, now = (_numbers(claims.get(name, {})) for claims in (old, new))
-        if before != now:
-            differing[name] = f"was {_in_words(before)} and is {_in_words(now)}"
+    now = {name: _numbers(new[name]) for name in names}
+    differing = {
+        name: f"was {_in_words(before[name])} and is {_in_words(now[name])}"
+        for name in names
+        if before[name] != now[name]
+    }
     return Reproduction(provenance, tuple(differences(provenance, made)), differing, len(names))
 
 

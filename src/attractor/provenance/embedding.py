@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from types import ModuleType
 
+from attractor.containers import parsing
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.provenance import html, json_key, netcdf, png, svg
 from attractor.provenance.record import Provenance
@@ -19,9 +19,9 @@ _FORMATS: dict[str, ModuleType] = {
     ".json": json_key,
     ".html": html,
 }
-"""The module for each ending. ``write(file, text)`` puts a text in, in place of one already there,
-and changes nothing else that the file says; ``read(file)`` returns it, or None. Both raise
-``ValueError`` if the file is damaged or not of its kind."""
+"""The module for each ending. ``insert(file, text)`` returns the content of the file with a text in
+place of one already there, and nothing else changed that it says; ``read(file)`` returns the text,
+or None. Both raise anything if the file is damaged or not of its kind."""
 
 SUFFIXES = tuple(_FORMATS)
 """The endings of files that can hold a provenance."""
@@ -44,13 +44,12 @@ def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
     """
     file, form = _find(path)
     text = provenance.to_json()
+    with parsing(file, _kind(file)):
+        content = form.insert(file, text)
     with atomic_file(file) as temporary:
-        shutil.copyfile(file, temporary)
-        try:
-            form.write(temporary, text)
+        temporary.write_bytes(content)
+        with parsing(file, _kind(file)):
             found = form.read(temporary)
-        except ValueError as error:  # an OSError is of writing
-            raise _damaged(file, error) from None
         if found is None or Provenance.from_json(found) != provenance:
             raise FileFormatError(f"{file} takes no provenance: it cannot be read back from it.")
 
@@ -81,10 +80,8 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
         FileFormatError: If the file or the provenance in it is damaged.
     """
     file, form = _find(path)
-    try:
+    with parsing(file, _kind(file)):
         text = form.read(file)
-    except (ValueError, OSError) as error:
-        raise _damaged(file, error) from None
     if text is None:
         raise InvalidInputError(
             "file",
@@ -111,6 +108,5 @@ def _find(path: str | os.PathLike[str]) -> tuple[Path, ModuleType]:
     return file, _FORMATS[file.suffix.lower()]
 
 
-def _damaged(file: Path, error: Exception) -> FileFormatError:
-    kind = file.suffix.lower().removeprefix(".")
-    return FileFormatError(f"{file} is damaged or is no {kind} file ({error}).")
+def _kind(file: Path) -> str:
+    return file.suffix.lower().removeprefix(".")

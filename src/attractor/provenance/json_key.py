@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+from attractor.containers import parse_json, read_whole
+
 _KEY = "provenance"
 
 
-def write(file: Path, text: str) -> None:
-    """Puts a text of JSON under the key, as what it says and not as a text."""
+def insert(file: Path, text: str) -> bytes:
+    """The file with a text of JSON under the key, as what it says and not as a text."""
     contents = _contents(file)
     contents[_KEY] = json.loads(text)
-    file.write_text(json.dumps(contents, indent=2) + "\n", "utf-8")
+    return (json.dumps(contents, indent=2) + "\n").encode()
 
 
 def read(file: Path) -> str | None:
@@ -23,10 +25,7 @@ def read(file: Path) -> str | None:
 
 
 def _contents(file: Path) -> dict[str, Any]:
-    try:
-        contents = json.loads(file.read_bytes().decode("utf-8"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    contents = parse_json(read_whole(file))
     if not isinstance(contents, dict):
         raise ValueError("it holds no JSON object")
     return contents

@@ -7,24 +7,19 @@ from pathlib import Path
 
 import h5py
 
+from attractor.containers import netcdf_text
+
 _NAME = "provenance"
 
 
-def write(file: Path, text: str) -> None:
-    """Sets the attribute of the whole file, in memory: see ``attractor.storage.netcdf``."""
+def insert(file: Path, text: str) -> bytes:
+    """The file with this attribute of the whole of it."""
     content = io.BytesIO(file.read_bytes())
-    try:
-        with h5py.File(content, "r+") as stored:
-            stored.attrs[_NAME] = text
-    except OSError as error:
-        raise ValueError(error) from None
-    file.write_bytes(content.getvalue())
+    with h5py.File(content, "r+") as stored:
+        stored.attrs[_NAME] = text
+    return content.getvalue()
 
 
 def read(file: Path) -> str | None:
     """The text, or None."""
-    with h5py.File(file, "r") as stored:
-        text = stored.attrs.get(_NAME)
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"its attribute {_NAME} is no text")
-    return text
+    return netcdf_text(file, _NAME)

@@ -7,12 +7,14 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from attractor.containers import read_whole
+
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _KEYWORD = b"provenance\0"
 
 
-def write(file: Path, text: str) -> None:
-    """Puts an ASCII text before the chunk that ends the image."""
+def insert(file: Path, text: str) -> bytes:
+    """The image with an ASCII text before the chunk that ends it."""
     body = _KEYWORD + text.encode("ascii")
     parts = [_SIGNATURE]
     for kind, data, whole in _chunks(file.read_bytes()):
@@ -21,14 +23,14 @@ def write(file: Path, text: str) -> None:
             parts.append(struct.pack(">I", len(body)) + b"tEXt" + body + struct.pack(">I", check))
         if not _is_ours(kind, data):
             parts.append(whole)
-    file.write_bytes(b"".join(parts))
+    return b"".join(parts)
 
 
 def read(file: Path) -> str | None:
     """The text, or None."""
     texts = [
         data.removeprefix(_KEYWORD)
-        for kind, data, _ in _chunks(file.read_bytes())
+        for kind, data, _ in _chunks(read_whole(file))
         if _is_ours(kind, data)
     ]
     return texts[0].decode("ascii") if texts else None

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from attractor.containers import parse_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.training import fingerprint
 
@@ -125,8 +126,8 @@ class Provenance:
             FileFormatError: If the text is no provenance of a version that is known here.
         """
         try:
-            contents = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            contents = parse_json(text)
+        except ValueError as error:
             raise FileFormatError(f"The provenance is damaged: it is no JSON ({error}).") from None
         if not isinstance(contents, dict) or contents.pop("format", None) != _FORMAT:
             raise FileFormatError(f"The provenance is not of the form {_FORMAT!r}.")
@@ -234,6 +235,7 @@ def _short(data: str | None) -> str:
 
 def _listed(seeds: tuple[int, ...]) -> str:
     """Seeds in words; consecutive ones as a range."""
-    if len(seeds) > 2 and seeds == tuple(range(seeds[0], seeds[-1] + 1)):
+    span = seeds[-1] + 1 - seeds[0] if seeds else 0
+    if 2 < len(seeds) == span and seeds == tuple(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(str(seed) for seed in seeds) or "none"

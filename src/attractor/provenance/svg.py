@@ -8,17 +8,19 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from attractor.containers import read_whole
+
 _OURS = re.compile(rb'<metadata id="provenance">[^<]*</metadata>\n')
 
 
-def write(file: Path, text: str) -> None:
-    """Puts an ASCII text before the tag that ends the drawing."""
+def insert(file: Path, text: str) -> bytes:
+    """The drawing with an ASCII text before the tag that ends it."""
     drawing = _OURS.sub(b"", file.read_bytes())
     start, end, rest = drawing.rpartition(b"</svg>")
     if not end:
         raise ValueError("it has no </svg>")
     element = f'<metadata id="provenance">{escape(text, quote=False)}</metadata>\n'
-    file.write_bytes(start + element.encode("ascii") + end + rest)
+    return start + element.encode("ascii") + end + rest
 
 
 def read(file: Path) -> str | None:
@@ -41,10 +43,7 @@ def read(file: Path) -> str | None:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = characters
     parser.EntityDeclHandler = _refuse_entities
-    try:
-        parser.Parse(file.read_bytes(), True)
-    except xml.parsers.expat.ExpatError as error:
-        raise ValueError(error) from None
+    parser.Parse(read_whole(file), True)
     return "".join(found) or None
 
 

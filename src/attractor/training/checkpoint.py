@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from attractor.containers import read_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import write_file
 from attractor.training.fingerprint import describe, differences
@@ -94,14 +95,14 @@ def recognize(folder: Path, checkpoint: Checkpoint, program: str, device: Any) -
 
 
 def _read(marker: Path) -> dict[str, Any]:
+    found = read_json(marker, "checkpoint")
     try:
-        found = json.loads(marker.read_text("utf-8"))
         if found["format"] != _FORMAT:
             raise FileFormatError(f"{marker}: {found['format']!r} is not {_FORMAT!r}.")
         if not all(isinstance(found[section], dict) for section in _SECTIONS):
             raise TypeError("a section is of another kind")
         found["program"]  # a KeyError if it is missing
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise FileFormatError(
             f"{marker}: damaged ({error!r}). Delete the folder to begin anew."
         ) from error

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from attractor.containers import StoredTensors
 from attractor.errors import FileFormatError
 from attractor.storage import write_file
 from attractor.training.blocks import Place
@@ -63,9 +63,9 @@ class SavedRun:
         if (folder / _STATE).exists():
             try:
                 self._read()
-            except (KeyError, ValueError, IndexError, TypeError) as error:
-                if isinstance(error, FileFormatError):
-                    raise
+            except FileFormatError:
+                raise
+            except Exception as error:  # what is stored may be anything
                 raise _damaged(folder / _STATE, repr(error)) from error
         self._remove_uncounted()
         self._stored = [place.records for place in self.places]
@@ -182,11 +182,11 @@ def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 def _load(path: Path) -> dict[str, np.ndarray]:
     try:
-        with safe_open(path, framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}
-            expected = (file.metadata() or {}).get("digest")
-    except (SafetensorError, OSError) as error:
+        stored = StoredTensors(path)
+        arrays = dict(stored)
+    except FileFormatError as error:
         raise _damaged(path, str(error)) from error
+    expected = stored.metadata.get("digest")
     if expected != _digest(arrays):
         raise _damaged(path, "its contents are not those written")
     return arrays

@@ -20,7 +20,8 @@ from attractor.tokens import Tokens
 from attractor.training.loop import Records
 
 _TRIAL = ("instance", "seed")
-_AXES = ("step", "radius", "time", "logarithmic_time")
+AXES = ("step", "radius", "time", "logarithmic_time")
+"""What records may run along."""
 _DIMENSIONS = {
     "loss": (),
     "norm": (),
@@ -49,7 +50,7 @@ _DESCRIPTIONS = {
     "status": "how the trial ended",
     "steps_taken": "steps that changed the trial before it ended or froze",
 }
-RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *_AXES})
+RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES})
 """Names that the data of a trajectory may have by itself."""
 
 
@@ -85,7 +86,7 @@ class Trajectory:
     @property
     def axis(self) -> str:
         """What the records run along: ``"step"``, or ``"radius"`` or ``"time"`` of a path."""
-        return next(axis for axis in _AXES if axis in self.data.dims)
+        return next(axis for axis in AXES if axis in self.data.dims)
 
     @property
     def steps(self) -> Real[np.ndarray, "records"]:

@@ -12,23 +12,18 @@ import xarray as xr
 from attractor.attention import Head
 from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.heads.names import is_known
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError
+from attractor.containers import parse_json, parsing, read_netcdf
+from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import save_netcdf
 from attractor.tokens import Tokens
 from attractor.training.trajectory import Trajectory
+from attractor.training.trajectory_check import check_records
 
 _FORMAT = "attractor trajectory"
 _VERSION = 1
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
-_VARIABLES = {
-    "loss": 3,
-    "norm": 3,
-    "log_gradient_norm": 3,
-    "attended": 5,
-    "attended_probability": 5,
-    "status": 2,
-    "steps_taken": 2,
-}
+_SETTINGS = ("loss", "parameterization")
+"""The settings that are read again, where they are there."""
 
 
 def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
@@ -71,23 +66,20 @@ def load(path: str | os.PathLike[str], head: Any = None) -> Trajectory:
     """
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: there is no such file.")
+    data = read_netcdf(path, "records")
+    if data.attrs.get("format") != _FORMAT or data.attrs.get("version") != _VERSION:
+        raise FileFormatError(f"{path}: not a trajectory of version {_VERSION}.")
     try:
-        data = _read(path, "records")
-        if data.attrs.get("format") != _FORMAT or int(data.attrs["version"]) != _VERSION:
-            raise FileFormatError(f"{path}: not a trajectory of version {_VERSION}.")
-        _check_records(data)
-        tokens = Tokens(**_arrays(path, "tokens"))
-        name, stored = str(data.attrs["head"]), _arrays(path, "head")
-        known = head_from_arrays(name, stored) if is_known(name) else None
-        settings = json.loads(data.attrs["settings"])
-        optimizer, geometry = str(data.attrs["optimizer"]), str(data.attrs["geometry"])
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, FileFormatError):
-            raise
-        reason = str(error) if isinstance(error, AttractorError) else f"{error!r}"
-        raise FileFormatError(f"{path}: not a trajectory that Attractor saved: {reason}") from error
-    if data.sizes["instance"] != len(tokens.instance_numbers):
-        raise FileFormatError(f"{path}: the records and the tokens disagree on the instances.")
+        with parsing(path, "trajectory"):
+            tokens = Tokens(**_arrays(path, "tokens"))
+            name, stored = _text(data, "head"), _arrays(path, "head")
+            known = head_from_arrays(name, stored) if is_known(name) else None
+            settings = parse_json(_text(data, "settings"))
+            optimizer, geometry = _text(data, "optimizer"), _text(data, "geometry")
+            check_records(data, tokens, known)
+            _check_settings(settings)
+    except InvalidInputError as error:
+        raise FileFormatError(f"{path}: not a trajectory that Attractor saved: {error}") from error
     if head is not None:
         known = _same_head(as_head(head, tokens.value_dimension), name, stored)
     data.attrs = {}
@@ -123,18 +115,20 @@ def _unlabeled(arrays: dict[str, np.ndarray]) -> xr.Dataset:
     )
 
 
-def _read(path: str | os.PathLike[str], group: str) -> xr.Dataset:
-    with xr.open_dataset(path, group=group, engine="h5netcdf") as data:
-        return data.load()
-
-
 def _arrays(path: str | os.PathLike[str], group: str) -> dict[str, np.ndarray]:
-    return {str(name): array.to_numpy() for name, array in _read(path, group).items()}
+    return {str(name): array.to_numpy() for name, array in read_netcdf(path, group).items()}
 
 
-def _check_records(data: xr.Dataset) -> None:
-    for name, axes in _VARIABLES.items():
-        if data[name].ndim != axes or data[name].dims[:2] != ("instance", "seed"):
-            raise FileFormatError(f"{name} has the axes {data[name].dims}.")
-    if data["W"].dims[-2:] != ("row", "column"):
-        raise FileFormatError(f"W has the axes {data['W'].dims}.")
+def _text(data: xr.Dataset, name: str) -> str:
+    value = data.attrs[name]
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is no text")
+    return value
+
+
+def _check_settings(settings: Any) -> None:
+    if not isinstance(settings, dict):
+        raise ValueError("its settings are no object of JSON")
+    for name in _SETTINGS:
+        if name in settings and not isinstance(settings[name], str):
+            raise ValueError(f"its setting {name} is no text")

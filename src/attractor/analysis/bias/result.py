@@ -18,6 +18,7 @@ from rich.table import Table
 from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
 from attractor.analysis.printed import Printed
+from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.storage import save_netcdf, write_file
 
@@ -170,11 +171,7 @@ class BiasMatrix(Printed):
         Raises:
             FileFormatError: If it is none.
         """
-        try:
-            with xr.open_dataset(path, engine="h5netcdf") as stored:
-                data = stored.load()
-        except (OSError, ValueError) as error:
-            raise FileFormatError(f"{os.fspath(path)} cannot be read: {error}") from error
+        data = read_netcdf(path)
         if "margin_ratio_curve" not in data or "own_norm" not in data:
             raise FileFormatError(f"{os.fspath(path)} holds no bias matrix.")
         return cls(data)

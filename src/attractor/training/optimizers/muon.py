@@ -47,7 +47,7 @@ def muon(
         learning_rate: The step size, positive.
         momentum: What remains of the memory after a step, in [0, 1).
         nesterov: Whether to look ahead with the gradient.
-        newton_schulz_iterations: Number of iterations, 1 or more.
+        newton_schulz_iterations: Number of iterations, 1 to 100.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
@@ -57,7 +57,7 @@ def muon(
         check_learning_rate(learning_rate),
         check_decay("momentum", momentum),
         check_flag("nesterov", nesterov),
-        check_count("newton_schulz_iterations", newton_schulz_iterations),
+        check_count("newton_schulz_iterations", newton_schulz_iterations, most=100),
         check_weight_decay(weight_decay),
     )
 

@@ -1,0 +1,278 @@
+"""The kinds of input file: an undamaged one of each, and what reads it.
+
+Reading is always real. Where a file that is undamaged, or damaged so that it is still valid, would
+begin work of minutes, that work alone is left out (``Kind.stub``), after everything was checked:
+the pictures of corpus reports, the checks of claims, and what ``reproduce`` runs again, in whose
+place the undamaged result is handed back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import typer
+
+ROOT = Path(__file__).parents[1]
+FIGURE = "max-margin/global-and-local"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of input file.
+
+    Attributes:
+        file: The undamaged one, in the folder of originals; what lies beside it is copied with it.
+        read: Arguments of ``attractor`` with FILE for the file and FOLDER for where it lies, or a
+            function of the file.
+        stub: What is left out once the file was read, given the folder of originals.
+    """
+
+    file: str
+    read: tuple[str, ...] | Callable[[Path], Any]
+    stub: Callable[[Path], contextlib.AbstractContextManager[Any]] = lambda _: (
+        contextlib.nullcontext()
+    )
+
+
+def _done(*_: Any, **__: Any) -> None:
+    raise typer.Exit(0)
+
+
+def _no_pictures(_: Path) -> Any:
+    return mock.patch("attractor.report.corpus.write_corpus_report", _done)
+
+
+def _no_checks(_: Path) -> Any:
+    return mock.patch("attractor.papers.check.check_claim", _done)
+
+
+def _no_figure(originals: Path) -> Any:
+    from attractor.papers.drawing import read_data
+    from attractor.provenance import read_provenance
+
+    file = originals / "figure" / "global-and-local.nc"
+    result = read_data(file), read_provenance(file)
+    return mock.patch("attractor.papers.reproduction.compute", lambda *_, **__: result)
+
+
+@contextlib.contextmanager
+def _no_command(originals: Path) -> Iterator[None]:
+    from attractor.cli import reproducible
+
+    def run(*, out: Path, **_: Any) -> None:
+        shutil.copytree(originals / "report", out)
+
+    commands = {
+        name: dataclasses.replace(command, run=run)
+        for name, command in reproducible.COMMANDS.items()
+    }
+    with mock.patch.object(reproducible, "COMMANDS", commands):
+        yield
+
+
+@contextlib.contextmanager
+def _no_reproduced_checks(_: Path) -> Iterator[None]:
+    with mock.patch("attractor.papers.reproduction.check_claim", _done):
+        yield
+
+
+def _certificate(file: Path) -> int:
+    sys.path.insert(0, str(ROOT / "tools"))
+    import verify_certificate
+
+    with mock.patch.object(sys, "argv", ["verify_certificate.py", str(file)]):
+        return verify_certificate.main()
+
+
+def _model(file: Path) -> None:
+    from attractor.models import load_model
+
+    load_model(file)
+
+
+def _images(file: Path) -> None:
+    from attractor.datasets.images import load_images
+
+    load_images(file.parent)
+
+
+def _reviews(file: Path) -> None:
+    from attractor.datasets.reviews import load_reviews
+
+    load_reviews(file)
+
+
+def _tokenizer(file: Path) -> None:
+    from attractor.datasets.tokenizer import load_tokenizer
+
+    load_tokenizer(file)
+
+
+_REPRODUCE = ("reproduce", "FILE")
+_OF_CLAIMS = (*_REPRODUCE, "--data", "FOLDER/../tokens.npz")
+_CORPUS = ("corpus", "FILE", "--out", "FOLDER/out")
+_CLAIMS = ("claims", "--data", "FILE", "--out", "FOLDER/out")
+_RUN = ("--steps", "20", "--seeds", "1", "--out")
+_TRAIN = ("train", "FOLDER/../tokens.npz", *_RUN, "FOLDER/../out.nc", "--checkpoint", "FOLDER")
+
+KINDS = {
+    "tokens.npz": Kind("tokens.npz", ("solve", "FILE")),
+    "tokens.safetensors": Kind("tokens.safetensors", ("solve", "FILE")),
+    "corpus.txt": Kind("corpus.txt", _CORPUS, _no_pictures),
+    "corpus.npz": Kind("corpus.npz", _CORPUS, _no_pictures),
+    "corpus.safetensors": Kind("corpus.safetensors", _CORPUS, _no_pictures),
+    "head.npz": Kind("head.npz", ("prompt-length", "FILE")),
+    "regression.npz": Kind("regression.npz", _CLAIMS, _no_checks),
+    "classifiers.nc": Kind("classifiers.nc", _CLAIMS, _no_checks),
+    "run.nc": Kind("run.nc", ("verify", "FILE")),
+    "checkpoint.json": Kind("checkpoint/attractor-checkpoint.json", _TRAIN),
+    "checkpoint.state": Kind("checkpoint/state.safetensors", _TRAIN),
+    "checkpoint.measurements": Kind("checkpoint/measurements-000000.safetensors", _TRAIN),
+    "certificate.json": Kind("certificate.json", _certificate),
+    "model.safetensors": Kind("model.safetensors", _model),
+    **{
+        f"figure.{suffix}": Kind(f"figure/global-and-local.{suffix}", _REPRODUCE, _no_figure)
+        for suffix in ("png", "svg", "nc")
+    },
+    "report.html": Kind("report/report.html", _REPRODUCE, _no_command),
+    "report.json": Kind("report/summary.json", _REPRODUCE, _no_command),
+    "claims.html": Kind("claims/report.html", _OF_CLAIMS, _no_reproduced_checks),
+    "claims.json": Kind("claims/claims.json", _OF_CLAIMS, _no_reproduced_checks),
+    "images": Kind("images/train-images-idx3-ubyte", _images),
+    "reviews.csv": Kind("reviews.csv", _reviews),
+    "tokenizer.json": Kind("tokenizer.json", _tokenizer),
+}
+
+
+def make_originals(folder: Path) -> None:
+    """Writes an undamaged file of every kind, the same bytes each time."""
+    from typer.testing import CliRunner
+
+    from attractor.cli import app
+
+    def run(*arguments: Any) -> None:
+        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if done.exit_code:
+            raise RuntimeError(f"{arguments}: {done.output}") from done.exception
+
+    folder.mkdir(parents=True)
+    for kind in ("npz", "safetensors"):
+        run("example", "tokens", folder / f"tokens.{kind}")
+        run("example", "corpus", folder / f"corpus.{kind}")
+    run("example", "corpus", folder / "corpus.txt")
+    run("example", "head", folder / "head.npz")
+    tokens = folder / "tokens.npz"
+    run("solve", tokens, "--certificate", folder / "certificate.json")
+    run("train", tokens, *_RUN, folder / "run.nc", "--checkpoint", folder / "checkpoint")
+    run("figures", FIGURE, "--out", folder / "figures")
+    shutil.move(folder / "figures" / FIGURE.partition("/")[0], folder / "figure")
+    few = ("--optimizer", "ngd", "--optimizer", "md:p=1.5", "--data-sets", 1, "--steps", 20)
+    run("matrix", *few, "--out", folder / "report")
+    run(
+        "claims",
+        "--data",
+        tokens,
+        "max-margin/optimal-tokens-minimize-loss",
+        "--out",
+        folder / "claims",
+    )
+    _write_others(folder)
+
+
+def _write_others(folder: Path) -> None:
+    import jax
+    import xarray as xr
+    from tokenizers import Tokenizer, models
+
+    from attractor.files import CLASSIFIERS_LAYOUT
+    from attractor.models import TextTransformerConfig, build_model, save_model
+
+    rng = np.random.default_rng(0)
+    np.savez(folder / "regression.npz", covariance=[[1.0, 0.5], [0.5, 1.0]], weight_variance=1.0)
+    labels = {
+        "optimizer": ["p = 1.1", "p = 2"],
+        "seed": [0, 1],
+        "matrix": ["queries", "keys", "values"],
+        "block": [1, 2],
+    }
+    variables = {
+        name: (axes, rng.random([len(labels[axis]) for axis in axes]))
+        for name, (axes, _) in CLASSIFIERS_LAYOUT.items()
+    }
+    variables["status"] = (("optimizer", "seed"), np.zeros((2, 2), int))
+    results = xr.Dataset(variables, labels, {"data": "text", "chance": 0.5, "test_examples": 2000})
+    results.to_netcdf(folder / "classifiers.nc", engine="h5netcdf")
+    sizes = {"vocabulary": 9, "length": 4, "width": 4, "blocks": 1, "heads": 2, "hidden": 8}
+    model = build_model(TextTransformerConfig(**sizes), key=jax.random.key(0))
+    save_model(folder / "model.safetensors", model)
+    images = folder / "images"
+    images.mkdir()
+    pixels = rng.integers(256, size=(20, 4, 4), dtype=np.uint8)
+    head = np.array([0x803, 20, 4, 4], ">u4").tobytes()
+    (images / "train-images-idx3-ubyte").write_bytes(head + pixels.tobytes())
+    numbers = np.arange(20, dtype=np.uint8) % 10
+    (images / "train-labels-idx1-ubyte").write_bytes(
+        np.array([0x801, 20], ">u4").tobytes() + numbers.tobytes()
+    )
+    lines = [f'"review {row}, with ""quotes"" and more",{row % 2}' for row in range(20)]
+    (folder / "reviews.csv").write_text("\n".join(["text,label", *lines, ""]), "utf-8")
+    vocabulary = {"[UNK]": 0, "a": 1, "b": 2}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    (folder / "tokenizer.json").write_text(json.dumps(json.loads(tokenizer.to_str())), "utf-8")
+
+
+def arguments(kind: Kind, file: Path) -> list[str]:
+    """What the command line is called with to read a file."""
+    assert not callable(kind.read)
+    words = {"FILE": str(file), "FOLDER": str(file.parent)}
+    return [
+        words.get(one, one.replace("FOLDER", words["FOLDER"]) if "FOLDER/" in one else one)
+        for one in kind.read
+    ]
+
+
+def place(kind: Kind, originals: Path, work: Path, content: bytes) -> Path:
+    """Lays a damaged file where what belongs to it lies beside it."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    source = originals / kind.file
+    if source.parent == originals:
+        file = work / "input" / source.name
+        file.parent.mkdir()
+    else:
+        file = work / source.relative_to(originals)
+        shutil.copytree(source.parent, file.parent)
+        shutil.copy(originals / "tokens.npz", work)
+    file.write_bytes(content)
+    return file
+
+
+def main() -> None:
+    """Reads one file in a process of its own: ``python -m fuzzing.kinds KIND ORIGINALS FILE``."""
+    from attractor.cli import main as attractor
+    from attractor.errors import AttractorError
+
+    name, originals, file = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    kind = KINDS[name]
+    with kind.stub(originals):
+        if callable(kind.read):
+            try:
+                sys.exit(kind.read(file) or 0)
+            except AttractorError as error:
+                print(error, file=sys.stderr)
+                sys.exit(2)
+        sys.argv = ["attractor", *arguments(kind, file)]
+        attractor()
+
+
+if __name__ == "__main__":
+    main()

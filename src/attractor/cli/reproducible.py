@@ -1,0 +1,230 @@
+"""Which arguments of a command a report can set when it is made again, and which never.
+
+Outputs, checkpoints and data files are paths: they are named on the command line or not at all.
+Numbers have a range beyond which a command is to be called by itself, by somebody who means it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attractor.cli import (
+    basins,
+    check,
+    corpus,
+    demo,
+    in_context,
+    matrix,
+    prompt_length,
+    verify,
+)
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.papers.figure import SIZES
+from attractor.provenance import Provenance
+from attractor.provenance.arguments import (
+    SEED,
+    Argument,
+    check_arguments,
+    number,
+    optional,
+    several,
+    text,
+    truth,
+    whole,
+    word,
+)
+
+OPTIMIZER = "optimizer"
+"""The one argument that may name code of the user's own, who then has to name it again."""
+
+
+@dataclass(frozen=True)
+class Reproducible:
+    """A command whose report can be made again.
+
+    Attributes:
+        run: The command.
+        arguments: What its report can set.
+        takes: Its argument for the file that it was made from; empty if from none.
+    """
+
+    run: Callable[..., None]
+    arguments: Mapping[str, Argument]
+    takes: str = ""
+
+
+def _known(spelling: Any) -> bool:
+    """Whether a text names an optimizer of this library; nothing is imported to find out."""
+    from attractor.analysis.bias import named_optimizer
+
+    try:
+        return (
+            isinstance(spelling, str) and len(spelling) <= 200 and bool(named_optimizer(spelling))
+        )
+    except InvalidInputError:
+        return False
+
+
+_KNOWN = Argument("the name of an optimizer that Attractor knows", _known)
+_STEPS = whole(1, 10**7)
+_WORD = text(r"[\w ,()*-]+", "a name", 50)
+_OF_FILE = truth(True)
+
+COMMANDS = {
+    "basins": Reproducible(
+        basins.basins,
+        {
+            OPTIMIZER: optional(_KNOWN),
+            "lr": optional(number()),
+            "parameterization": optional(_WORD),
+            "loss": _WORD,
+            "steps": optional(_STEPS),
+            "starts": whole(1, 10**6),
+            "scale": optional(number()),
+            "with_map": truth(),
+            "extent": number(),
+            "resolution": whole(1, 1000),
+            "data_set": optional(whole(0, 10**9)),
+            "seed": SEED,
+            "data": _OF_FILE,
+        },
+        takes="file",
+    ),
+    "check": Reproducible(
+        check.check,
+        {
+            "selection": optional(text(r"[\d, -]+", "token numbers", 10**6)),
+            "steps": optional(_STEPS),
+            "lr": optional(number()),
+            "seeds": optional(whole(1, 10**5)),
+            "seed": SEED,
+            "data": _OF_FILE,
+        },
+        takes="file",
+    ),
+    "corpus": Reproducible(
+        corpus.corpus,
+        {
+            "context": optional(whole(1, 10**9)),
+            "vocabulary": optional(whole(1, 10**9)),
+            "embedding": optional(text(r"one-hot|gaussian:[0-9]{1,5}", "one-hot or gaussian:D")),
+            "train": truth(),
+            "steps": _STEPS,
+            "seed": SEED,
+            "data": _OF_FILE,
+        },
+        takes="file",
+    ),
+    "demo": Reproducible(demo.demo, {"seed": SEED, "data": truth(False)}),
+    "in-context": Reproducible(
+        in_context.in_context,
+        {
+            "dimension": whole(1, 1000),
+            "correlation": number(),
+            "lengths": optional(text(r"((inf|[0-9]{1,7})(, *|$))+", "lengths, or inf")),
+            "attention": optional(word("softmax", "linear", "both")),
+            "data_path": optional(word(*in_context.DATA)),
+            "initialization": optional(_WORD),
+            "parameterization": optional(_WORD),
+            "scale": optional(number()),
+            "steps": optional(_STEPS),
+            "lr": optional(number()),
+            "batch": whole(1, 10**6),
+            "draw": _WORD,
+            "experiment": optional(word("official")),
+            "seeds": whole(1, 10**4),
+            "seed": optional(SEED),
+        },
+    ),
+    "matrix": Reproducible(
+        matrix.matrix,
+        {
+            OPTIMIZER: optional(several(_KNOWN, 100)),
+            "lr": optional(number()),
+            "parameterization": _WORD,
+            "size": word(*matrix.SIZES),
+            "data_sets": optional(whole(1, 10**4)),
+            "steps": optional(_STEPS),
+            "matched": truth(),
+            "seed": SEED,
+            "data": truth(False),
+        },
+    ),
+    "prompt-length": Reproducible(
+        prompt_length.prompt_length,
+        {
+            "error": number(),
+            "length": optional(several(whole(1, 2**53), 1000)),
+            "queries": whole(1, 10**6),
+            "seed": SEED,
+            "data": _OF_FILE,
+        },
+        takes="file",
+    ),
+    "verify": Reproducible(verify.verify, {"data": _OF_FILE}, takes="run"),
+}
+"""The commands whose reports can be made again, and all that a report can set."""
+
+FIGURE = {
+    "size": word(*SIZES),
+    "seeds": optional(whole(1, 10**5)),
+    "seed": SEED,
+    "as_published": truth(),
+    "source": text(r".+", "where the data were"),
+}
+"""What a figure can set. Where the data were is not opened: they are named again."""
+
+
+def report_arguments(
+    provenance: Provenance, optimizers: list[str] | None
+) -> tuple[Reproducible, dict[str, Any]]:
+    """The command that made a report, and what to call it with, but for files.
+
+    Args:
+        provenance: As read from a file.
+        optimizers: Those of the user's own, each in place of one that the report names.
+
+    Raises:
+        FileFormatError: If the provenance names no such command, or arguments that it cannot set.
+        InvalidInputError: If the report was made with optimizers of somebody's own, and not as
+            many are given.
+    """
+    if provenance.name not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        raise FileFormatError(
+            f"The provenance names a command {provenance.name!a}, whose reports cannot be made "
+            f"again; those of {known} can."
+        )
+    command = COMMANDS[provenance.name]
+    declared = command.arguments
+    found = provenance.arguments.get(OPTIMIZER) if OPTIMIZER in declared else None
+    named = found if isinstance(found, list) else [found]
+    own = [one for one in named if isinstance(one, str) and ":" in one and not _known(one)]
+    if len(own) != len(optimizers or []):
+        raise _other_number(own)
+    rest: Any = [one for one in named if one not in own]
+    plain = {OPTIMIZER: rest if isinstance(found, list) and rest else None} if own else {}
+    checked = replace(provenance, arguments={**provenance.arguments, **plain})
+    arguments = check_arguments(checked, declared)
+    arguments.pop("data", None)
+    if own:
+        given = iter(optimizers or [])
+        named = [next(given) if one in own else one for one in named]
+        arguments[OPTIMIZER] = named if isinstance(found, list) else named[0]
+    return command, arguments
+
+
+def _other_number(own: list[str]) -> InvalidInputError:
+    if not own:
+        return InvalidInputError(
+            OPTIMIZER, "the result was made with none of one's own", "Leave --optimizer out"
+        )
+    options = " ".join("--optimizer mine:opt" for _ in own)
+    return InvalidInputError(
+        OPTIMIZER,
+        f"the report was made with code of somebody's own, {ascii(own)[1:-1][:200]}, which a file "
+        "is never trusted to name",
+        f"If you know it, name it again, in this order: attractor reproduce FILE {options}",
+    )

@@ -1,0 +1,18 @@
+"""Reading the containers that files come in, whoever wrote them: one guarded reader for each."""
+
+from attractor.containers.damage import parsing, read_whole
+from attractor.containers.json_text import parse_json, read_json
+from attractor.containers.netcdf import netcdf_text, read_netcdf
+from attractor.containers.npz import StoredArrays
+from attractor.containers.tensors import StoredTensors
+
+__all__ = [
+    "StoredArrays",
+    "StoredTensors",
+    "netcdf_text",
+    "parse_json",
+    "parsing",
+    "read_json",
+    "read_netcdf",
+    "read_whole",
+]

@@ -1,0 +1,105 @@
+"""NetCDF files as this library writes them: HDF5 that holds all its data itself.
+
+An HDF5 file may name other files in whose place it stands, programs that unpack it, and arrays of
+any size. All of that is looked at, and refused, before a single array is read.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from attractor.containers.damage import check_declared, check_ratio, check_shape, parsing
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
+"""What packs arrays, by the numbers of HDF5; others would be looked for among plugins."""
+_DEEPEST = 10
+
+
+def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Dataset:
+    """Reads the labeled arrays of a file, or of a group in it, into memory.
+
+    Raises:
+        InvalidInputError: If there is less memory than they take.
+        FileFormatError: If the file is damaged, or refers to anything outside of it.
+    """
+    import h5py
+    import xarray as xr
+
+    with parsing(file, "NetCDF"):
+        with h5py.File(file, "r") as stored:
+            check_declared(file, _declared(stored, 0))
+        with xr.open_dataset(file, group=group, engine="h5netcdf") as opened:
+            data = opened.load()
+        _check_texts(data)
+        return data
+
+
+def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
+    """A text that a file has for an attribute, or None.
+
+    Raises:
+        FileFormatError: If the file is damaged, or the attribute is no text.
+    """
+    import h5py
+
+    with parsing(file, "NetCDF"), h5py.File(file, "r") as stored:
+        text = stored.attrs.get(name)
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"its attribute {name} is no text")
+        return text
+
+
+def _check_texts(data: xr.Dataset) -> None:
+    """Checks that every text can be written again: HDF5 hands over bytes that are no UTF-8, too."""
+    for variable in (data, *data.variables.values()):
+        for value in variable.attrs.values():
+            if isinstance(value, str):
+                value.encode("utf-8")
+    for variable in data.variables.values():
+        if variable.dtype.kind in "OU":
+            for value in variable.to_numpy().flat:
+                if not isinstance(value, str):
+                    raise ValueError(f"it holds a {type(value).__name__} among texts")
+                value.encode("utf-8")
+
+
+def _declared(group: Any, depth: int) -> int:
+    """Bytes of all arrays in a group and the groups in it."""
+    import h5py
+
+    if depth > _DEEPEST:
+        raise ValueError(f"its groups are nested more than {_DEEPEST} deep")
+    total = 0
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise ValueError(f"{name} is a link")
+        inner = group[name]
+        if isinstance(inner, h5py.Group):
+            total += _declared(inner, depth + 1)
+        elif isinstance(inner, h5py.Dataset):
+            total += _bytes(inner, name)
+    return total
+
+
+def _bytes(dataset: Any, name: str) -> int:
+    plan = dataset.id.get_create_plist()
+    if plan.get_external_count() or dataset.is_virtual:
+        raise ValueError(f"{name} lies in another file")
+    filters = {plan.get_filter(number)[0] for number in range(plan.get_nfilters())}
+    if not filters <= set(_FILTERS):
+        raise ValueError(f"{name} is packed by other means than {', '.join(_FILTERS.values())}")
+    if dataset.shape is None:
+        raise ValueError(f"{name} has no shape")
+    size = dataset.dtype.itemsize
+    declared = check_shape(dataset.shape, size)
+    stored = dataset.id.get_storage_size()
+    if declared and stored:
+        check_ratio(max(declared, size * math.prod(dataset.chunks or ())), stored)
+    elif declared:
+        check_ratio(declared, 0)
+    return declared

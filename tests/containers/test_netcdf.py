@@ -1,0 +1,101 @@
+"""NetCDF files as anybody may have written them."""
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from attractor.containers import read_netcdf
+from attractor.errors import AttractorError, FileFormatError
+
+
+@pytest.fixture
+def file(tmp_path):
+    data = xr.Dataset({"x": ("n", np.arange(3.0)), "s": ("n", ["a", "ü", "c"])}, attrs={"a": "b"})
+    data.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    return tmp_path / "a.nc"
+
+
+def of_eight_terabytes(stored, _):
+    stored.create_dataset("big", shape=(10**6, 10**6), dtype="f8", chunks=(100, 100))
+
+
+def of_long_chunks(stored, _):
+    one = stored.create_dataset("x2", shape=(10,), maxshape=(None,), dtype="f8", chunks=(2**28,))
+    one.attrs["a"] = 1
+
+
+def in_another_file(stored, folder):
+    (folder / "secret").write_bytes(b"12345678")
+    stored.create_dataset("x2", (1,), "f8", external=[(str(folder / "secret"), 0, 8)])
+
+
+def behind_a_link(stored, folder):
+    with h5py.File(folder / "other.nc", "w") as other:
+        other["y"] = np.arange(3.0)
+    stored["x2"] = h5py.ExternalLink(str(folder / "other.nc"), "/y")
+
+
+def behind_a_soft_link(stored, _):
+    stored["x2"] = h5py.SoftLink("/x")
+
+
+def of_other_arrays(stored, folder):
+    layout = h5py.VirtualLayout(shape=(3,), dtype="f8")
+    layout[:] = h5py.VirtualSource(str(folder / "other.nc"), "y", shape=(3,))
+    stored.create_virtual_dataset("x2", layout)
+
+
+def packed_by_a_plugin(stored, _):
+    stored.create_dataset("x2", data=np.zeros(100), compression="lzf")
+
+
+def of_no_utf8(stored, _):
+    stored.attrs.create("a", b"\xff\xfe", dtype=h5py.string_dtype("utf-8"))
+
+
+def without_a_shape(stored, _):
+    stored["x2"] = h5py.Empty("f8")
+
+
+def nested(stored, _):
+    stored.create_group("/".join("abcdefghijklmnop"))
+
+
+def of_wrong_times(stored, _):
+    stored["x"].attrs["units"] = "days since yesterday"
+
+
+HOSTILE = [
+    of_eight_terabytes, of_long_chunks, in_another_file, behind_a_link, behind_a_soft_link,
+    of_other_arrays, packed_by_a_plugin, of_no_utf8, without_a_shape, nested, of_wrong_times,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+def test_what_is_not_data_in_the_file_itself_is_refused(change, file, tmp_path):
+    with h5py.File(file, "r+") as stored:
+        change(stored, tmp_path)
+    with pytest.raises(FileFormatError, match=r"a\.nc is damaged or is no NetCDF file"):
+        read_netcdf(file)
+
+
+def test_what_is_whole_comes_back(file):
+    data = read_netcdf(file)
+    assert data["s"].values.tolist() == ["a", "ü", "c"] and data.attrs == {"a": "b"}
+    np.testing.assert_array_equal(data["x"], np.arange(3.0))
+
+
+def test_more_than_fits_into_memory_is_refused(file, monkeypatch):
+    with h5py.File(file, "r+") as stored:
+        stored.create_dataset("z", data=np.zeros(10**7), compression="gzip")
+    monkeypatch.setattr("attractor.memory.available_memory", lambda: 7e7)
+    with pytest.raises(AttractorError, match=r"^file: .*0\.1 GB"):
+        read_netcdf(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a\n", b"\x89HDF\r\n\x1a\n" + bytes(9999)])
+def test_what_is_no_file_of_the_kind(content, tmp_path):
+    (tmp_path / "a.nc").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"a\.nc is damaged"):
+        read_netcdf(tmp_path / "a.nc")
