@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -73,7 +73,7 @@ class _SharedPools:
         self._holds += change
         self._held_here.holds = getattr(self._held_here, "holds", 0) + change
 
-    def _resize(self, sizes: list[int]) -> None:
+    def _resize(self, sizes: Sequence[int | None]) -> None:
         if _release_pools:  # whichever thread set them last
             _release_pools(force=True)
         for pool, size in zip(self._pools, sizes, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Bool, Float
 
-from attractor.geometry import Geometry, Lp, Schatten
+from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
 from attractor.margin.optimal_face import face_directions
 from attractor.margin.problem import MarginProblem
 
@@ -122,7 +122,7 @@ def _across_subgradients(
     """Rows less their parts along differences of subgradients of the norm at W."""
     if geometry.unique:
         return rows
-    if isinstance(geometry, Lp):
+    if has_norm_of(geometry, Lp):
         sizes = np.abs(W)
         if geometry.p == 1:
             return rows * (sizes > _EQUAL * sizes.max())
@@ -130,7 +130,7 @@ def _across_subgradients(
         signs = np.sign(W) * largest
         along = (rows * signs).sum((-1, -2), keepdims=True) * signs / largest.sum()
         return rows * ~largest + along
-    if isinstance(geometry, Schatten):
+    if has_norm_of(geometry, Schatten):
         U, values, V = np.linalg.svd(W)
         if math.isinf(geometry.p):
             top = values >= (1 - _EQUAL) * values[0]

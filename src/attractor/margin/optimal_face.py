@@ -17,7 +17,7 @@ import math
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.geometry import Geometry, Lp, Schatten
+from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
 
 
 class Directions(abc.ABC):
@@ -130,24 +130,27 @@ def face_directions(
     """Differences of matrices in the face, and those in which W can move both ways inside it.
 
     In the entrywise norms the two are the same space, and bounds on its coordinates say where W
-    can move one way only.
+    can move one way only. Of the faces of a norm that is none of the four nothing is known: all
+    differences are possible, and none is known to be.
 
     Args:
-        geometry: One of the four norms.
+        geometry: A norm that is not strictly convex.
         M: ``sum_j lambda_j a_j b_j^T``, of dual norm one.
         W: A solution.
         tolerance: Relative difference of singular values or entries that count as equal.
     """
     size = float(geometry.norm(W))
-    if isinstance(geometry, Lp) and geometry.p == 1:
+    if has_norm_of(geometry, Lp) and geometry.p == 1:
         zero = np.abs(W) <= tolerance * size
         entries = Entries(np.abs(M) >= 1 - tolerance, zero & (M > 0), zero & (M < 0))
         return entries, entries
-    if isinstance(geometry, Lp) and geometry.p == math.inf:
+    if has_norm_of(geometry, Lp) and geometry.p == math.inf:
         reach = (1 - tolerance) * size
         entries = Entries(np.abs(M) <= tolerance, W <= -reach, W >= reach)
         return entries, entries
-    assert isinstance(geometry, Schatten)
+    if not has_norm_of(geometry, Schatten):
+        d, e = W.shape
+        return Block(np.eye(d), np.eye(e)), Block(np.zeros((d, 0)), np.zeros((e, 0)))
     U, values, Vt = np.linalg.svd(M)
     if geometry.p == 1:
         k = int((values >= 1 - tolerance).sum())
