@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -34,6 +35,10 @@ class Directions(abc.ABC):
         self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
     ) -> Float[np.ndarray, "m size"]:
         """``a_j^T B_k b_j`` for the matrices B_k of unit coordinates."""
+
+    @abc.abstractmethod
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """``<G, B_k>``: the coordinates of the part of a matrix that lies in the space."""
 
     @abc.abstractmethod
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
@@ -65,6 +70,10 @@ class Entries(Directions):
         """Products of entries of a and b."""
         return left[:, self.place[0]] * right[:, self.place[1]]
 
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """The entries chosen."""
+        return G[self.place]
+
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """The matrix with these entries."""
         result = np.zeros(self.shape)
@@ -94,6 +103,11 @@ class SymmetricBlock(Directions):
         i, k = self.pairs
         return (a[:, i] * b[:, k] + a[:, k] * b[:, i]) * self.weights
 
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """Those of the symmetric part of ``U^T G V``."""
+        inner = self.U.T @ G @ self.V
+        return (inner + inner.T)[self.pairs] * self.weights
+
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """``U S V^T``."""
         half = np.zeros((self.U.shape[1],) * 2)
@@ -116,53 +130,80 @@ class Block(Directions):
         a, b = left @ self.U, right @ self.V
         return (a[:, :, None] * b[:, None, :]).reshape(len(left), self.size)
 
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """The entries of ``U^T G V``."""
+        return (self.U.T @ G @ self.V).ravel()
+
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """``U Z V^T``."""
         return self.U @ coordinates.reshape(self.U.shape[1], self.V.shape[1]) @ self.V.T
 
 
-def face_directions(
+@dataclass(frozen=True)
+class Face:
+    """The face of a ball around a solution that its multipliers expose.
+
+    In the entrywise norms ``directions`` and ``movable`` are the same space, and bounds on its
+    coordinates say where the solution can move one way only.
+
+    Attributes:
+        directions: Differences of matrices in the face.
+        movable: Those in which the solution can move both ways inside it.
+        nearest: The solution, less what takes it off the face.
+    """
+
+    directions: Directions
+    movable: Directions
+    nearest: Float[np.ndarray, "d e"]
+
+
+def exposed_face(
     geometry: Geometry,
     M: Float[np.ndarray, "d e"],
     W: Float[np.ndarray, "d e"],
     tolerance: float,
-) -> tuple[Directions, Directions]:
-    """Differences of matrices in the face, and those in which W can move both ways inside it.
+) -> Face:
+    """The face in a norm that is not strictly convex.
 
-    In the entrywise norms the two are the same space, and bounds on its coordinates say where W
-    can move one way only. Of the faces of a norm that is none of the four nothing is known: all
-    differences are possible, and none is known to be.
+    Of the faces of a norm that is none of the four nothing is known: all differences are
+    possible, and none is known to be.
 
     Args:
-        geometry: A norm that is not strictly convex.
+        geometry: The norm.
         M: ``sum_j lambda_j a_j b_j^T``, of dual norm one.
         W: A solution.
         tolerance: Relative difference of singular values or entries that count as equal.
     """
     size = float(geometry.norm(W))
     if has_norm_of(geometry, Lp) and geometry.p == 1:
-        zero = np.abs(W) <= tolerance * size
-        entries = Entries(np.abs(M) >= 1 - tolerance, zero & (M > 0), zero & (M < 0))
-        return entries, entries
+        zero, chosen = np.abs(W) <= tolerance * size, np.abs(M) >= 1 - tolerance
+        entries = Entries(chosen, zero & (M > 0), zero & (M < 0))
+        return Face(entries, entries, np.where(chosen & (W * M > 0), W, 0.0))
     if has_norm_of(geometry, Lp) and geometry.p == math.inf:
-        reach = (1 - tolerance) * size
-        entries = Entries(np.abs(M) <= tolerance, W <= -reach, W >= reach)
-        return entries, entries
+        reach, chosen = (1 - tolerance) * size, np.abs(M) <= tolerance
+        entries = Entries(chosen, W <= -reach, W >= reach)
+        return Face(entries, entries, np.where(chosen, W, size * np.sign(M)))
     if not has_norm_of(geometry, Schatten):
         d, e = W.shape
-        return Block(np.eye(d), np.eye(e)), Block(np.zeros((d, 0)), np.zeros((e, 0)))
+        return Face(Block(np.eye(d), np.eye(e)), Block(np.zeros((d, 0)), np.zeros((e, 0))), W)
     U, values, Vt = np.linalg.svd(M)
     if geometry.p == 1:
         k = int((values >= 1 - tolerance).sum())
         U, V = U[:, :k], Vt[:k].T
         S = U.T @ W @ V
         weights, vectors = np.linalg.eigh((S + S.T) / 2)
-        inside = vectors[:, weights > tolerance * size]
-        return SymmetricBlock(U, V), SymmetricBlock(U @ inside, V @ inside)
+        inside = weights > tolerance * size
+        nearest = U @ (vectors[:, inside] * weights[inside]) @ (V @ vectors[:, inside]).T
+        movable = SymmetricBlock(U @ vectors[:, inside], V @ vectors[:, inside])
+        return Face(SymmetricBlock(U, V), movable, nearest)
     k = int((values > tolerance).sum())
+    held = size * U[:, :k] @ Vt[:k]
     U, V = U[:, k:], Vt[k:].T
     if not (U.size and V.size):
-        return Block(U, V), Block(U, V)
+        return Face(Block(U, V), Block(U, V), held)
     P, lengths, Qt = np.linalg.svd(U.T @ W @ V)
     full = int((lengths >= (1 - tolerance) * size).sum())
-    return Block(U, V), Block(U @ P[:, full:], V @ Qt[full:].T)
+    lengths = np.where(lengths >= (1 - tolerance) * size, size, lengths)
+    r = len(lengths)
+    nearest = held + (U @ P[:, :r] * lengths) @ Qt[:r] @ V.T
+    return Face(Block(U, V), Block(U @ P[:, full:], V @ Qt[full:].T), nearest)
