@@ -45,8 +45,8 @@ class Directions(abc.ABC):
         """The matrix of given coordinates."""
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
-        """-1 and 1 for each coordinate, or 0 where it may not fall or not grow."""
-        return np.broadcast_to([-1.0, 1.0], (self.size, 2))
+        """How far each coordinate may fall and grow, as far as that is known of it alone."""
+        return np.broadcast_to([-np.inf, np.inf], (self.size, 2))
 
 
 class Entries(Directions):
@@ -55,14 +55,13 @@ class Entries(Directions):
     def __init__(
         self,
         chosen: Bool[np.ndarray, "d e"],
-        lowest: Bool[np.ndarray, "d e"],
-        highest: Bool[np.ndarray, "d e"],
+        below: Float[np.ndarray, "d e"],
+        above: Float[np.ndarray, "d e"],
     ) -> None:
-        """Takes the entries, and which of them are at a lower or upper bound."""
+        """Takes the entries, and what room there is below and above each."""
         self.shape, self.place = chosen.shape, np.nonzero(chosen)
         self.size = len(self.place[0])
-        lower, upper = np.where(lowest, 0.0, -1.0), np.where(highest, 0.0, 1.0)
-        self._limits = np.stack([lower[self.place], upper[self.place]], axis=-1)
+        self._limits = np.stack([-below[self.place], above[self.place]], axis=-1)
 
     def features(
         self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
@@ -81,7 +80,7 @@ class Entries(Directions):
         return result
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
-        """Entries at a bound move away from it only."""
+        """The room."""
         return self._limits
 
 
@@ -176,12 +175,17 @@ def exposed_face(
     """
     size = float(geometry.norm(W))
     if has_norm_of(geometry, Lp) and geometry.p == 1:
-        zero, chosen = np.abs(W) <= tolerance * size, np.abs(M) >= 1 - tolerance
-        entries = Entries(chosen, zero & (M > 0), zero & (M < 0))
-        return Face(entries, entries, np.where(chosen & (W * M > 0), W, 0.0))
+        chosen, along = np.abs(M) >= 1 - tolerance, W * np.sign(M)
+        room = np.where(along > tolerance * size, along, 0.0)
+        entries = Entries(chosen, np.where(M > 0, room, np.inf), np.where(M > 0, np.inf, room))
+        return Face(entries, entries, np.where(chosen & (along > 0), W, 0.0))
     if has_norm_of(geometry, Lp) and geometry.p == math.inf:
-        reach, chosen = (1 - tolerance) * size, np.abs(M) <= tolerance
-        entries = Entries(chosen, W <= -reach, W >= reach)
+        chosen, below, above = np.abs(M) <= tolerance, size + W, size - W
+        entries = Entries(
+            chosen,
+            np.where(below > tolerance * size, below, 0.0),
+            np.where(above > tolerance * size, above, 0.0),
+        )
         return Face(entries, entries, np.where(chosen, W, size * np.sign(M)))
     if not has_norm_of(geometry, Schatten):
         d, e = W.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +18,12 @@ _LARGEST_EXPLICIT = 4_000_000
 _DEPENDENT = 1e-11
 """Relative singular value of the matrix of constraints below which rounding decides on them."""
 _LEAST_MOVE = 1e-6
-_GOOD_MOVE = 1e-2
-"""Largest coordinate that is no move yet, and from which on no larger one is looked for."""
+"""Largest coordinate, relative to what it may be, that is no move yet."""
+_GOOD_STEP = 0.1
+"""Share of the way that a random direction may lead from which on no better one is looked for."""
 _MOST_ROUNDS = 3
+_STEEP = 1e-3
+"""Margin that a unit of a move is to change, if it is to be moved to restore one."""
 
 
 @dataclass(frozen=True)
@@ -123,31 +127,32 @@ class Span:
         """Inner products of the basis with the matrices of unit coordinates."""
         return self.combinations @ self.constraints.features(directions)
 
-    def restored(
-        self,
-        W: Float[np.ndarray, "d e"],
-        other: Float[np.ndarray, "d e"],
-        directions: Directions,
-        held: Float[np.ndarray, "r k"],
-    ) -> Float[np.ndarray, "d e"]:
-        """Another matrix with the margins of W, moved as little as can be.
+    def restoring(
+        self, W: Float[np.ndarray, "d e"], directions: Directions
+    ) -> Callable[[Float[np.ndarray, "d e"]], Float[np.ndarray, "d e"]]:
+        """A function that gives a matrix the margins of W, and moves it as little as can be.
 
         Args:
             W: Has the margins wanted.
-            other: Has about these.
             directions: To be moved in, as far as that helps.
-            held: The features of the basis along them.
         """
-        for _ in range(_MOST_ROUNDS):
-            missing = self.combinations @ self.constraints.margins_of_difference(W, other)
-            if directions.size:
-                step = np.linalg.lstsq(held, missing, rcond=1e-6)[0]
+        held = self.features(directions)
+        P, values, Q = np.linalg.svd(held, full_matrices=False)
+        steep = values > _STEEP
+        inverse = (Q[steep].T / values[steep]) @ P[:, steep].T
+
+        def restored(other: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "d e"]:
+            for _ in range(_MOST_ROUNDS):
+                missing = self.combinations @ self.constraints.margins_of_difference(W, other)
+                step = inverse @ missing
                 other = other + directions.matrix(step)
                 missing = missing - held @ step
-            if self._basis is not None:
-                inner = (missing @ self._basis).reshape(self._left.shape[1], -1)
-                other = other + self._left @ inner @ self._right.T
-        return other
+                if self._basis is not None:
+                    inner = (missing @ self._basis).reshape(self._left.shape[1], -1)
+                    other = other + self._left @ inner @ self._right.T
+            return other
+
+        return restored
 
 
 def row_space(rows: Float[np.ndarray, "m k"], cut: float) -> Float[np.ndarray, "r k"]:
@@ -163,6 +168,7 @@ def free_move(
     held: Float[np.ndarray, "r k"],
     others: Float[np.ndarray, "t k"],
     slack: Float[np.ndarray, "t"],
+    longest: float,
 ) -> Float[np.ndarray, "k"] | None:
     """Coordinates of a move that leaves held margins alone and lowers others by their slack.
 
@@ -171,6 +177,7 @@ def free_move(
         held: An orthonormal basis of the rows that are to give zero.
         others: Rows that may give minus their slack, and more.
         slack: At least zero.
+        longest: No coordinate is to exceed it.
 
     Returns:
         None if there is none.
@@ -182,26 +189,28 @@ def free_move(
     largest = np.abs(functional).max()
     if largest <= _LEAST_MOVE:
         return None
-    functional /= largest
-    low, high = directions.limits().T
+    functional *= longest / largest
+    limits = np.clip(directions.limits(), -longest, longest)
+    # A short way that needs no linear program: as far as a random direction leads.
     for move in (functional, -functional):
-        loss = np.maximum(-(others @ move), 0.0)
-        step = np.min(slack[loss > 0] / loss[loss > 0], initial=1.0)
-        if step >= _GOOD_MOVE and ((low <= step * move) & (step * move <= high)).all():
+        losses = np.concatenate([-(others @ move), move, -move])
+        room = np.concatenate([slack, limits[:, 1], -limits[:, 0]])
+        step = np.min(room[losses > 0] / losses[losses > 0], initial=1.0)
+        if step >= _GOOD_STEP:
             return step * move
     # A functional that is random is zero on all such moves only if there is none.
     for sign in (1, -1):
         found = scipy.optimize.linprog(
-            sign * functional,
+            sign * functional / longest,
             A_ub=-others if len(others) else None,
             b_ub=slack if len(others) else None,
             A_eq=held if len(held) else None,
             b_eq=np.zeros(len(held)) if len(held) else None,
-            bounds=directions.limits(),
+            bounds=limits,
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10},
         )
-        if found.x is not None and np.abs(found.x).max() > _LEAST_MOVE:
+        if found.x is not None and np.abs(found.x).max() > _LEAST_MOVE * longest:
             return found.x - (found.x @ held.T) @ held
     return None
 

@@ -124,28 +124,33 @@ class _Search:
         M = M / float(geometry.dual_norm(M))
         face = exposed_face(geometry, M, W, accuracy)
         binds = constraints.equality | (constraints.multipliers > accuracy)
-        span = Span.of(constraints.chosen(binds))
+        bound = constraints.chosen(binds)
+        along = face.directions.coordinates(M)
+        # Where it does not vanish on the face it is the norm there, and solutions share it.
+        shared = along[None] if np.linalg.norm(along) > 0.5 else np.zeros((0, along.size))
+        plain = np.vstack([bound.features(face.directions), shared])
+        if len(row_space(plain, cut)) == face.directions.size:
+            return Uniqueness.UNIQUE, None
         if isinstance(face.directions, Entries):  # known exactly, once known
             cut = _DEPENDENT_ENTRIES
-        held = span.features(face.directions)
-        along = face.directions.coordinates(M)
-        if np.linalg.norm(along) > 0.5:  # it is their norm, which solutions share
-            held = np.vstack([held, along])
+        span = Span.of(bound)
+        held = np.vstack([span.features(face.directions), shared])
         if len(row_space(held, cut)) == face.directions.size:
             return Uniqueness.UNIQUE, None
         movable, rest = face.movable, constraints.chosen(~binds)
         held = span.features(movable)
-        slack = (rest.margins(W) - rest.bounds) / np.linalg.norm(W)
-        slack = np.where(slack > accuracy, slack, 0.0)
-        move = free_move(movable, row_space(held, cut), rest.features(movable), slack)
+        size = float(geometry.norm(W))
+        slack = rest.margins(W) - rest.bounds
+        slack = np.where(slack > accuracy * np.linalg.norm(W), slack, 0.0)
+        move = free_move(movable, row_space(held, cut), rest.features(movable), slack, 2 * size)
         if move is None:
             whole = movable.size == face.directions.size
             return (Uniqueness.UNIQUE if whole else Uniqueness.NOT_KNOWN), None
-        direction = movable.matrix(move)
+        direction, restored = movable.matrix(move), span.restoring(W, movable)
+        direction *= min(1.0, 2 * size / float(geometry.norm(direction)))
         for base in (W, face.nearest):
             for halvings in range(_MOST_HALVINGS):
-                step = math.ldexp(float(np.linalg.norm(W)), -halvings)
-                other = span.restored(W, base + step * direction, movable, held)
+                other = restored(base + math.ldexp(1.0, -halvings) * direction)
                 if (found := self.certified(other)) is not None:
                     return Uniqueness.NOT_UNIQUE, found
         return Uniqueness.NOT_KNOWN, None
