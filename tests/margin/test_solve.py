@@ -242,6 +242,9 @@ def test_tolerance_problem_and_geometry_are_checked():
     class Unheard(Frobenius):
         name = "unheard of"
 
+        def norm(self, W):
+            return 2 * super().norm(W)
+
     with pytest.raises(InvalidInputError, match="geometry"):
         solve(problem, Unheard())
 

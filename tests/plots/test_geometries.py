@@ -3,7 +3,7 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.analysis import compare_geometries
-from attractor.geometry import Frobenius, Lp, Schatten
+from attractor.geometry import Frobenius, Lp, Nuclear, Schatten
 from attractor.margin import MarginProblem
 
 
@@ -28,3 +28,12 @@ def test_a_matrix_of_zeros_is_drawn():
         axes = Figure().subplots()
         image = plots.solution_map(axes, compare_geometries(problem, [Frobenius()])["W"][0])
     assert image.get_clim() == (-1, 1)
+
+
+def test_norms_are_labeled_as_papers_print_them_and_those_of_the_users_own_as_they_are_called():
+    known = [Frobenius(), Nuclear(), Lp(1), Lp(np.inf), Schatten(1.5)]
+    assert [plots.geometry_label(geometry.name) for geometry in known] == [
+        "Frobenius", "nuclear", r"$\ell_{1}$", r"$\ell_{\infty}$", "Schatten-$1.5$"
+    ]  # fmt: skip
+    for own in ("max", "row_max", "l_of_mine", "schatten_weighted"):
+        assert plots.geometry_label(own) == own

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.geometry import Frobenius, Geometry, Lp, Schatten
+from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
 from attractor.margin.extended import two_product
 
 _SERIES_TERMS = 16
@@ -18,7 +18,7 @@ _QUADRATURE_REACH = 0.05
 
 
 def directional_bregman_divergence(
-    W: Float[np.ndarray, "batch d e"], solution: Float[np.ndarray, "d e"], geometry: Geometry
+    W: Float[np.ndarray, "batch d e"], solution: Float[np.ndarray, "d e"], geometry: Geometry | str
 ) -> Float[np.ndarray, "batch"]:
     """``D = 1 - <grad psi(b), a>`` with ``a = W*/||W*||`` and ``b = W/||W||``.
 
@@ -40,6 +40,7 @@ def directional_bregman_divergence(
 
     Source: *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), the divergence plotted.
     """
+    geometry = get_geometry(geometry)
     usable = np.isfinite(W).all((-1, -2)) & (W != 0).any((-1, -2))
     divergence = np.full(len(W), np.nan)
     if not (np.isfinite(solution).all() and np.any(solution)) or not usable.any():
@@ -51,9 +52,9 @@ def directional_bregman_divergence(
     own, other = _scaled_by_power_of_two(W[usable]), _scaled_by_power_of_two(solution)
     if geometry == Frobenius():
         geometry = Lp(2)
-    if isinstance(geometry, Lp):
+    if has_norm_of(geometry, Lp):
         divergence[usable] = _divergence(own, other, geometry, _entrywise)
-    elif isinstance(geometry, Schatten):
+    elif has_norm_of(geometry, Schatten):
         divergence[usable] = _divergence(own, other, geometry, _spectral)
     else:
         unit = own / geometry.norm(own)[:, None, None]

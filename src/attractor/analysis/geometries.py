@@ -8,16 +8,16 @@ import numpy as np
 import xarray as xr
 
 from attractor.errors import InvalidInputError
-from attractor.geometry import Geometry
+from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, solve
 
 
-def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry]) -> xr.Dataset:
+def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | str]) -> xr.Dataset:
     """Solves a problem in several geometries and measures each solution in all of them.
 
     Args:
         problem: A single problem, with a solution.
-        geometries: The norms.
+        geometries: The norms, or their names.
 
     Returns:
         ``W`` and ``value`` over ``geometry``, and over ``geometry, measured_in`` the
@@ -32,6 +32,7 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry]) -
         raise InvalidInputError("problem", "it has an axis of instances", "Give problem[i]")
     if not geometries:
         raise InvalidInputError("geometries", "there are none", "Give one or more")
+    geometries = [get_geometry(geometry) for geometry in geometries]
     solutions = [solve(problem, geometry) for geometry in geometries]
     for solution in solutions:
         assert isinstance(solution, Solution)

@@ -1,6 +1,6 @@
 """Geometries: a norm, its dual, and what an optimizer that descends in it does."""
 
-from attractor.geometry.contract import Geometry
+from attractor.geometry.contract import Geometry, has_norm_of
 from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.frobenius import Frobenius
@@ -15,6 +15,7 @@ __all__ = [
     "Schatten",
     "Spectral",
     "get_geometry",
+    "has_norm_of",
     "register_geometry",
     "registered_geometries",
     "singular_value_decomposition",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
 from jaxtyping import Float
+
+_Kind = TypeVar("_Kind", bound="Geometry")
 
 
 class Geometry(abc.ABC):
@@ -103,3 +105,12 @@ class Geometry(abc.ABC):
     def __hash__(self) -> int:
         """Agrees with equality."""
         return hash(self.name)
+
+
+def has_norm_of(geometry: Geometry, kind: type[_Kind]) -> TypeGuard[_Kind]:
+    """Whether it is of a class, or of one derived from it that overrides neither of its norms.
+
+    What holds for the norm of the class, such as how solutions are found, then holds for it.
+    """
+    own = type(geometry)
+    return issubclass(own, kind) and (own.norm, own.dual_norm) == (kind.norm, kind.dual_norm)

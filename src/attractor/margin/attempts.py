@@ -86,7 +86,7 @@ def _try(
     if useless.any():  # no multiple of W satisfies the constraints
         W[useless] = np.nan
         certificate = certify_scaled(scaled, W, multipliers, geometry)
-    return W, multipliers, certificate, _judge(scaled, W, certificate, geometry, task.tolerance)
+    return W, multipliers, certificate, status_of(scaled, certificate, geometry, task.tolerance)
 
 
 def _ask(method: Method, task: Task) -> Candidates:
@@ -115,20 +115,23 @@ def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candida
     return scaled.restore_matrix(W), multipliers
 
 
-def _judge(
-    scaled: ScaledConstraints,
-    W: np.ndarray,
-    certificate: Certificate,
-    geometry: Geometry,
-    tolerance: float,
+def status_of(
+    scaled: ScaledConstraints, certificate: Certificate, geometry: Geometry, tolerance: float
 ) -> np.ndarray:
-    """The status that a certificate proves."""
-    count, rows, columns = W.shape
+    """The status of each instance that a certificate proves.
+
+    Args:
+        scaled: The constraints of a batch.
+        certificate: What a matrix and multipliers prove of them.
+        geometry: The norm.
+        tolerance: Relative duality gap to reach.
+    """
+    count, rows, columns = len(scaled.left), scaled.left.shape[-1], scaled.right.shape[-1]
     rounding = 32 * (rows + columns) * _EPS
     constraints = (scaled.inequality | scaled.equality).sum(-1)
     # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
     vanished = 4 * constraints * _EPS * geometry.dual_norm_constant(rows, columns)
-    none = np.isnan(W).any((-1, -2))
+    none = np.isnan(certificate.norm)
     vanishing = certificate.relative_farkas_residual <= vanished
     optimal = (
         ~none

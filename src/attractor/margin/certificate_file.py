@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import Frobenius, Geometry, Lp, Schatten
+from attractor.geometry import Frobenius, Geometry, Lp, Schatten, has_norm_of
 from attractor.margin import extended
 from attractor.margin.contradiction import exact_multipliers
 from attractor.margin.problem import MarginProblem
@@ -114,9 +114,9 @@ def _claim(
 
 def _norm(geometry: Geometry) -> dict[str, Any]:
     """The norm in words that name no class."""
-    if isinstance(geometry, Frobenius):
+    if has_norm_of(geometry, Frobenius):
         return {"family": "entrywise", "p": 2.0}
-    if isinstance(geometry, (Lp, Schatten)):
+    if has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten):
         family = "entrywise" if isinstance(geometry, Lp) else "schatten"
         return {"family": family, "p": "inf" if math.isinf(geometry.p) else float(geometry.p)}
     raise InvalidInputError(

@@ -19,7 +19,7 @@ from attractor.tokens import Tokens
 def decompose(
     tokens: Tokens,
     weights: Any,
-    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     logarithmic: bool = False,
     selection: Selection | None = None,
@@ -33,7 +33,7 @@ def decompose(
         tokens: The data set, or several with an axis of instances.
         weights: Final softmax weights ``(*instances, n, K, T)``, without the axis K where each
             sequence has one query; masked entries are ignored.
-        geometry: The norm both parts are smallest in.
+        geometry: The norm both parts are smallest in, or its name.
         logarithmic: Whether ``weights`` are logarithms, up to a constant a row: with
             ``tokens.scores(W)`` no digit is lost, however small weights become.
         selection: The tokens kept; those with weights of at least ``threshold`` if None.

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Bool, Float
 
-from attractor.geometry import Geometry, Lp, Schatten
-from attractor.margin.optimal_face import face_directions
+from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
+from attractor.margin.optimal_face import exposed_face
 from attractor.margin.problem import MarginProblem
 
 _LARGEST_EXPLICIT = 4_000_000
@@ -106,7 +106,8 @@ def possible_difference(
     accuracy = math.sqrt(max(gap, _FINEST))
     sizes = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
     binding = problem.present & (problem.equality | (multipliers * sizes > accuracy)) & (sizes > 0)
-    face, _ = face_directions(geometry, problem.apply_adjoint(multipliers), W / norm, accuracy)
+    M = problem.apply_adjoint(multipliers)
+    face = exposed_face(geometry, M, W / norm, accuracy).directions
     rows = face.features(problem.left[binding], problem.right[binding]) / sizes[binding, None]
     coordinates = np.random.default_rng(0).normal(size=face.size)
     if rows.size:
@@ -122,7 +123,7 @@ def _across_subgradients(
     """Rows less their parts along differences of subgradients of the norm at W."""
     if geometry.unique:
         return rows
-    if isinstance(geometry, Lp):
+    if has_norm_of(geometry, Lp):
         sizes = np.abs(W)
         if geometry.p == 1:
             return rows * (sizes > _EQUAL * sizes.max())
@@ -130,7 +131,7 @@ def _across_subgradients(
         signs = np.sign(W) * largest
         along = (rows * signs).sum((-1, -2), keepdims=True) * signs / largest.sum()
         return rows * ~largest + along
-    if isinstance(geometry, Schatten):
+    if has_norm_of(geometry, Schatten):
         U, values, V = np.linalg.svd(W)
         if math.isinf(geometry.p):
             top = values >= (1 - _EQUAL) * values[0]

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, Status
-from attractor.geometry import Frobenius, Geometry
+from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.census import SelectionCensus
 from attractor.margin.local_optimality import score_advantage, worst_advantage
 from attractor.margin.problem import MarginProblem
@@ -60,7 +60,7 @@ def enumerate_selections(tokens: Tokens, *, most: int = 100_000) -> Selection:
 def locally_optimal_selections(
     tokens: Tokens,
     head: Callable[[Any], Any],
-    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     selections: Selection | None = None,
     tolerance: float = 1e-9,
@@ -76,7 +76,7 @@ def locally_optimal_selections(
     Args:
         tokens: A single data set, with labels.
         head: Maps outputs to predictions.
-        geometry: The norm.
+        geometry: The norm, or its name.
         selections: Selections to test, with a leading axis; every one there is if None.
         tolerance: Relative duality gap to solve to.
         progress: Whether to show a progress bar.
@@ -86,6 +86,7 @@ def locally_optimal_selections(
             selections to test all, or the selections do not fit them.
     """
     _refuse_instances(tokens)
+    geometry = get_geometry(geometry)
     scores = token_scores(tokens, head)
     if selections is None:
         selections = enumerate_selections(tokens)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import Frobenius, Geometry
+from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
@@ -109,7 +109,7 @@ def check_local_optimality(
     selection: Selection,
     solution: Solution | None = None,
     *,
-    geometry: Geometry | None = None,
+    geometry: Geometry | str | None = None,
     ties: str = "strict",
 ) -> LocalOptimality:
     """Checks whether a selection is locally optimal.
@@ -130,7 +130,7 @@ def check_local_optimality(
         selection: The selection to check.
         solution: The solution of its margin problem, or with ``ties="class"`` that of
             ``solve_several`` for the classes; solved for if None.
-        geometry: The norm to solve in; that of the solution, or Frobenius without one.
+        geometry: The norm to solve in, or its name; that of the solution, or Frobenius without one.
         ties: ``"strict"``, or ``"class"``.
 
     Raises:
@@ -139,6 +139,7 @@ def check_local_optimality(
     """
     if ties not in ("strict", "class"):
         raise InvalidInputError("ties", f"{ties!r} is not known", 'Give "strict" or "class"')
+    geometry = None if geometry is None else get_geometry(geometry)
     scores = token_scores(tokens, head)
     kept = tie_classes(tokens, head, selection) if ties == "class" else selection
     if solution is None:

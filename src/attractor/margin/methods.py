@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.errors import InvalidInputError
-from attractor.geometry import Geometry
+from attractor.geometry import Geometry, has_norm_of
 from attractor.margin.scaling import ScaledConstraints
 
 Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -68,7 +68,7 @@ _TABLES: dict[type[Geometry], MethodTable] = {}
 
 
 def register_methods(geometry: type[Geometry], table: MethodTable) -> None:
-    """Sets the methods of a class of geometries.
+    """Sets the methods of a class of geometries, and of those derived from it that keep its norm.
 
     Each later method is tried only on the instances whose certificate is not yet tight enough.
     """
@@ -76,14 +76,20 @@ def register_methods(geometry: type[Geometry], table: MethodTable) -> None:
 
 
 def methods_for(geometry: Geometry) -> tuple[Method, ...]:
-    """The methods of a geometry.
+    """The methods of a geometry: those of its class, or of the next above it that has any.
 
     Raises:
         InvalidInputError: If margin problems cannot be solved in it.
     """
-    if type(geometry) not in _TABLES:
-        known = ", ".join(sorted(kind.__name__ for kind in _TABLES))
-        raise InvalidInputError(
-            "geometry", f"no solver is known for {geometry!r}", f"Solvers are known for: {known}"
-        )
-    return _TABLES[type(geometry)](geometry)
+    own = type(geometry)
+    kind = next((kind for kind in own.__mro__ if kind in _TABLES), None)
+    if kind is not None and has_norm_of(geometry, kind):
+        return _TABLES[kind](geometry)
+    why = "" if kind is None else f", which overrides the norm of {kind.__name__}"
+    known = ", ".join(sorted(kind.__name__ for kind in _TABLES))
+    raise InvalidInputError(
+        "geometry",
+        f"no solver is known for {own.__module__}.{own.__qualname__}{why}",
+        f"Give a geometry of one of these classes, or of one derived from them that keeps its "
+        f"norm: {known}",
+    )

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.geometry import Geometry, Lp, Schatten
+from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
 
 
 class Directions(abc.ABC):
@@ -36,12 +37,16 @@ class Directions(abc.ABC):
         """``a_j^T B_k b_j`` for the matrices B_k of unit coordinates."""
 
     @abc.abstractmethod
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """``<G, B_k>``: the coordinates of the part of a matrix that lies in the space."""
+
+    @abc.abstractmethod
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """The matrix of given coordinates."""
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
-        """-1 and 1 for each coordinate, or 0 where it may not fall or not grow."""
-        return np.broadcast_to([-1.0, 1.0], (self.size, 2))
+        """How far each coordinate may fall and grow, as far as that is known of it alone."""
+        return np.broadcast_to([-np.inf, np.inf], (self.size, 2))
 
 
 class Entries(Directions):
@@ -50,20 +55,23 @@ class Entries(Directions):
     def __init__(
         self,
         chosen: Bool[np.ndarray, "d e"],
-        lowest: Bool[np.ndarray, "d e"],
-        highest: Bool[np.ndarray, "d e"],
+        below: Float[np.ndarray, "d e"],
+        above: Float[np.ndarray, "d e"],
     ) -> None:
-        """Takes the entries, and which of them are at a lower or upper bound."""
+        """Takes the entries, and what room there is below and above each."""
         self.shape, self.place = chosen.shape, np.nonzero(chosen)
         self.size = len(self.place[0])
-        lower, upper = np.where(lowest, 0.0, -1.0), np.where(highest, 0.0, 1.0)
-        self._limits = np.stack([lower[self.place], upper[self.place]], axis=-1)
+        self._limits = np.stack([-below[self.place], above[self.place]], axis=-1)
 
     def features(
         self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
     ) -> Float[np.ndarray, "m size"]:
         """Products of entries of a and b."""
         return left[:, self.place[0]] * right[:, self.place[1]]
+
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """The entries chosen."""
+        return G[self.place]
 
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """The matrix with these entries."""
@@ -72,7 +80,7 @@ class Entries(Directions):
         return result
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
-        """Entries at a bound move away from it only."""
+        """The room."""
         return self._limits
 
 
@@ -93,6 +101,11 @@ class SymmetricBlock(Directions):
         a, b = left @ self.U, right @ self.V
         i, k = self.pairs
         return (a[:, i] * b[:, k] + a[:, k] * b[:, i]) * self.weights
+
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """Those of the symmetric part of ``U^T G V``."""
+        inner = self.U.T @ G @ self.V
+        return (inner + inner.T)[self.pairs] * self.weights
 
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """``U S V^T``."""
@@ -116,50 +129,85 @@ class Block(Directions):
         a, b = left @ self.U, right @ self.V
         return (a[:, :, None] * b[:, None, :]).reshape(len(left), self.size)
 
+    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+        """The entries of ``U^T G V``."""
+        return (self.U.T @ G @ self.V).ravel()
+
     def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
         """``U Z V^T``."""
         return self.U @ coordinates.reshape(self.U.shape[1], self.V.shape[1]) @ self.V.T
 
 
-def face_directions(
+@dataclass(frozen=True)
+class Face:
+    """The face of a ball around a solution that its multipliers expose.
+
+    In the entrywise norms ``directions`` and ``movable`` are the same space, and bounds on its
+    coordinates say where the solution can move one way only.
+
+    Attributes:
+        directions: Differences of matrices in the face.
+        movable: Those in which the solution can move both ways inside it.
+        nearest: The solution, less what takes it off the face.
+    """
+
+    directions: Directions
+    movable: Directions
+    nearest: Float[np.ndarray, "d e"]
+
+
+def exposed_face(
     geometry: Geometry,
     M: Float[np.ndarray, "d e"],
     W: Float[np.ndarray, "d e"],
     tolerance: float,
-) -> tuple[Directions, Directions]:
-    """Differences of matrices in the face, and those in which W can move both ways inside it.
+) -> Face:
+    """The face in a norm that is not strictly convex.
 
-    In the entrywise norms the two are the same space, and bounds on its coordinates say where W
-    can move one way only.
+    Of the faces of a norm that is none of the four nothing is known: all differences are
+    possible, and none is known to be.
 
     Args:
-        geometry: One of the four norms.
+        geometry: The norm.
         M: ``sum_j lambda_j a_j b_j^T``, of dual norm one.
         W: A solution.
         tolerance: Relative difference of singular values or entries that count as equal.
     """
     size = float(geometry.norm(W))
-    if isinstance(geometry, Lp) and geometry.p == 1:
-        zero = np.abs(W) <= tolerance * size
-        entries = Entries(np.abs(M) >= 1 - tolerance, zero & (M > 0), zero & (M < 0))
-        return entries, entries
-    if isinstance(geometry, Lp) and geometry.p == math.inf:
-        reach = (1 - tolerance) * size
-        entries = Entries(np.abs(M) <= tolerance, W <= -reach, W >= reach)
-        return entries, entries
-    assert isinstance(geometry, Schatten)
+    if has_norm_of(geometry, Lp) and geometry.p == 1:
+        chosen, along = np.abs(M) >= 1 - tolerance, W * np.sign(M)
+        room = np.where(along > tolerance * size, along, 0.0)
+        entries = Entries(chosen, np.where(M > 0, room, np.inf), np.where(M > 0, np.inf, room))
+        return Face(entries, entries, np.where(chosen & (along > 0), W, 0.0))
+    if has_norm_of(geometry, Lp) and geometry.p == math.inf:
+        chosen, below, above = np.abs(M) <= tolerance, size + W, size - W
+        entries = Entries(
+            chosen,
+            np.where(below > tolerance * size, below, 0.0),
+            np.where(above > tolerance * size, above, 0.0),
+        )
+        return Face(entries, entries, np.where(chosen, W, size * np.sign(M)))
+    if not has_norm_of(geometry, Schatten):
+        d, e = W.shape
+        return Face(Block(np.eye(d), np.eye(e)), Block(np.zeros((d, 0)), np.zeros((e, 0))), W)
     U, values, Vt = np.linalg.svd(M)
     if geometry.p == 1:
         k = int((values >= 1 - tolerance).sum())
         U, V = U[:, :k], Vt[:k].T
         S = U.T @ W @ V
         weights, vectors = np.linalg.eigh((S + S.T) / 2)
-        inside = vectors[:, weights > tolerance * size]
-        return SymmetricBlock(U, V), SymmetricBlock(U @ inside, V @ inside)
+        inside = weights > tolerance * size
+        nearest = U @ (vectors[:, inside] * weights[inside]) @ (V @ vectors[:, inside]).T
+        movable = SymmetricBlock(U @ vectors[:, inside], V @ vectors[:, inside])
+        return Face(SymmetricBlock(U, V), movable, nearest)
     k = int((values > tolerance).sum())
+    held = size * U[:, :k] @ Vt[:k]
     U, V = U[:, k:], Vt[k:].T
     if not (U.size and V.size):
-        return Block(U, V), Block(U, V)
+        return Face(Block(U, V), Block(U, V), held)
     P, lengths, Qt = np.linalg.svd(U.T @ W @ V)
     full = int((lengths >= (1 - tolerance) * size).sum())
-    return Block(U, V), Block(U @ P[:, full:], V @ Qt[full:].T)
+    lengths = np.where(lengths >= (1 - tolerance) * size, size, lengths)
+    r = len(lengths)
+    nearest = held + (U @ P[:, :r] * lengths) @ Qt[:r] @ V.T
+    return Face(Block(U, V), Block(U @ P[:, full:], V @ Qt[full:].T), nearest)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import Frobenius, Geometry
+from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.label import label_problem, label_support
 from attractor.margin.problem import MarginProblem
 from attractor.margin.rate_ratio_direction import RateRatioDirection
@@ -32,7 +32,7 @@ def rate_ratio_direction(
     tokens: Tokens,
     selection: Selection,
     ratio: Any,
-    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     label: Solution | None = None,
     tolerance: float = 1e-9,
@@ -59,7 +59,7 @@ def rate_ratio_direction(
         selection: One token for each row, with the same leading axes.
         ratio: ``c >= 0``: the ratio of learning rates in normalized descent, or of radii of a
             path; a number, or ``(instances,)``.
-        geometry: The norm of ``W``, and of the head where ``label`` is not given.
+        geometry: The norm of ``W``, and of the head where ``label`` is not given; or its name.
         label: A solution of the label problem; its geometry is that of the head.
         tolerance: Relative duality gap to reach.
 
@@ -69,6 +69,7 @@ def rate_ratio_direction(
             and selection do not fit.
     """
     check_tolerance(tolerance)
+    geometry = get_geometry(geometry)
     wanted = label_problem(tokens, selection)
     if label is None:
         label = solve(wanted, geometry, tolerance=_SHARPER * tolerance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import Frobenius, Geometry, Lp, Schatten
+from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
 from attractor.margin.alternatives import Alternatives, check_several
 from attractor.margin.branch_and_bound import BranchAndBound
 from attractor.margin.several_solution import SeveralSolution
@@ -20,7 +20,7 @@ _SAME = 1e-6
 def solve_several(
     tokens: Tokens,
     optimal: Selection,
-    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     tolerance: float = 1e-9,
     most: int = 10_000,
@@ -39,7 +39,7 @@ def solve_several(
     Args:
         tokens: A single data set.
         optimal: The tokens ``O_i``, one or more in each row.
-        geometry: The norm.
+        geometry: The norm, or its name.
         tolerance: Relative gap to solve to.
         most: Largest number of margin problems to solve.
 
@@ -51,6 +51,7 @@ def solve_several(
         raise InvalidInputError(
             "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
         )
+    geometry = get_geometry(geometry)
     check_several(tokens, optimal)
     search = BranchAndBound(Alternatives.of(tokens, optimal), geometry, tolerance, most)
     search.run()
@@ -90,7 +91,7 @@ def _same(one: Solution, other: Solution) -> bool:
 def _distance(solution: Solution) -> float:
     """Bound on the norm of ``W - W*``, as far as the gap gives one."""
     geometry = solution.geometry
-    if isinstance(geometry, Lp) and geometry.p > 2:
+    if has_norm_of(geometry, Lp) and geometry.p > 2:
         geometry = Schatten(geometry.p)  # whose bound is Clarkson's, and his for both
     known = geometry.distance_to_solution(solution.value, solution.gap)
     return float(np.fmax(known, _SAME * solution.value))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import Geometry
+from attractor.geometry import Geometry, Schatten, has_norm_of
 from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem
 from attractor.margin.rank import RankEvidence, certified_rank
@@ -148,7 +148,7 @@ class Solution:
     @cached_property
     def rank_evidence(self) -> RankEvidence | None:
         """What the multipliers prove about the rank; None in geometries other than nuclear."""
-        if self.geometry.name != "nuclear":
+        if not (has_norm_of(self.geometry, Schatten) and self.geometry.p == 1):
             return None
         W = self.W if self._batched else self.W[None]
         multipliers = self.multipliers if self._batched else self.multipliers[None]

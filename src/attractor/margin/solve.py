@@ -10,7 +10,7 @@ import numpy as np
 
 from attractor.checks import check_share
 from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius, Geometry
+from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
 from attractor.margin.attempts import attempt
 from attractor.margin.certificate import Certificate, certify
@@ -31,7 +31,7 @@ _BLOCK_ENTRIES = 2**17
 @overload
 def solve(
     problem: MarginProblem,
-    geometry: Geometry = ...,
+    geometry: Geometry | str = ...,
     *,
     tolerance: float = ...,
     start: Any = ...,
@@ -40,14 +40,14 @@ def solve(
 @overload
 def solve(
     problem: Sequence[MarginProblem],
-    geometry: Geometry = ...,
+    geometry: Geometry | str = ...,
     *,
     tolerance: float = ...,
     progress: bool = ...,
 ) -> list[Solution]: ...
 def solve(
     problem: MarginProblem | Sequence[MarginProblem],
-    geometry: Geometry = Frobenius(),  # noqa: B008 - immutable
+    geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     tolerance: float = 1e-9,
     start: Any = None,
@@ -62,7 +62,7 @@ def solve(
 
     Args:
         problem: The constraints, or a list of problems.
-        geometry: The norm.
+        geometry: The norm, or its name.
         tolerance: Relative duality gap to reach.
         start: Multipliers of a similar problem, ``(*instances, m)``: the constraints with a
             positive one are solved first, and others join as they fall short. Only of a single
@@ -76,6 +76,7 @@ def solve(
         InvalidInputError: If the geometry has no solver, the tolerance is not positive, the
             start does not fit, or solving would take more memory than there is.
     """
+    geometry = get_geometry(geometry)
     methods = methods_of(geometry)
     check_tolerance(tolerance)
     single = isinstance(problem, MarginProblem)

@@ -8,18 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from attractor.geometry.exponent import exponent_after, exponent_text
 from attractor.plots.style import COLORS
 
-_MATHEMATICAL = {"frobenius": "Frobenius", "nuclear": "nuclear", "spectral": "spectral"}
+_FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}
 
 
 def geometry_label(name: str) -> str:
-    """The name of a geometry as a paper prints it."""
-    if name in _MATHEMATICAL:
-        return _MATHEMATICAL[name]
-    family, _, p = name.partition("_")
-    exponent = p.replace("inf", r"\infty")
-    return rf"$\ell_{{{exponent}}}$" if family == "l" else rf"Schatten-${exponent}$"
+    """The name of a geometry as a paper prints it; the name itself of a norm of the user's own."""
+    for family, label in _FAMILIES.items():
+        if (p := exponent_after(family, name)) is not None:
+            return label % exponent_text(p).replace("inf", r"\infty")
+    return "Frobenius" if name == "frobenius" else name.replace("$", r"\$")
 
 
 def solution_map(axes: Axes, W: xr.DataArray) -> AxesImage:

@@ -82,7 +82,7 @@ def basin_boundary(
     steps: int = 5000,
     loss: str | Loss = "logistic",
     parameterization: str | Parameterization = "W",
-    geometry: Geometry | None = None,
+    geometry: Geometry | str | None = None,
 ) -> BasinBoundary:
     """Finds, on the segment between two starts, where the selection that is reached changes.
 

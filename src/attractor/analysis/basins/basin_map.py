@@ -122,7 +122,7 @@ def basin_map(
     most_steps: int | None = None,
     loss: str | Loss = "logistic",
     parameterization: str | Parameterization = "W",
-    geometry: Geometry | None = None,
+    geometry: Geometry | str | None = None,
     progress: bool = False,
 ) -> BasinMap:
     """Trains from every cell of a plane of parameters and sees which selection it ends on.

@@ -175,7 +175,7 @@ def basin_shares(
     most_steps: int | None = None,
     loss: str | Loss = "logistic",
     parameterization: str | Parameterization = "W",
-    geometry: Geometry | None = None,
+    geometry: Geometry | str | None = None,
     progress: bool = False,
 ) -> BasinShares:
     """Trains from random starts and counts the selections they settle on.

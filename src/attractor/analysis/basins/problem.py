@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from attractor.attention import Head, Loss, Parameterization, Parameters
 from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius, Geometry
+from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.memory import require_memory
 from attractor.precision import as_float64, double_precision
 from attractor.tokens import Tokens
@@ -149,7 +149,7 @@ def check_problem(
     *,
     loss: Any,
     parameterization: Any,
-    geometry: Geometry | None,
+    geometry: Geometry | str | None,
 ) -> BasinProblem:
     """Checks what a study of basins begins with.
 
@@ -187,7 +187,7 @@ def check_problem(
         optimizer=optimizer,
         loss=inputs.loss,
         layer=layer,
-        geometry=geometry or descended or Frobenius(),
+        geometry=descended or Frobenius() if geometry is None else get_geometry(geometry),
     )
 
 

@@ -16,7 +16,8 @@ from attractor.analysis.bias.runs import check_methods, halfway, run_method
 from attractor.attention import Head, get_loss
 from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.geometry import Geometry
+from attractor.geometry import Geometry, get_geometry
+from attractor.margin.methods import methods_for
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
@@ -28,7 +29,7 @@ def bias_matrix(
     head: Head,
     *,
     methods: Sequence[Method] | None = None,
-    norms: Sequence[Geometry] = NORMS,
+    norms: Sequence[Geometry | str] = NORMS,
     steps: int = 6000,
     seed: int = 0,
     loss: str = "logistic",
@@ -69,6 +70,7 @@ def bias_matrix(
     check_seed("seed", seed)
     rows = standard_methods("paper", steps) if methods is None else tuple(methods)
     check_methods(rows, tokens)
+    columns = _columns(norms, rows)
     start = matched_start(tokens, head) if matched else None
     runs = [
         run_method(
@@ -76,8 +78,8 @@ def bias_matrix(
         )
         for row in rows
     ]
-    data = _measure(tokens, rows, runs, _columns(norms, rows), steps, progress)
-    compared = {geometry.name for geometry in norms}
+    data = _measure(tokens, rows, runs, columns, steps, progress)
+    compared = {get_geometry(norm).name for norm in norms}
     data["compared"] = ("norm", [name in compared for name in data["norm"].values])
     start_words = f"{MARGIN:g} times the Frobenius solution for the optimal tokens"
     data.attrs = {
@@ -91,10 +93,13 @@ def bias_matrix(
     return BiasMatrix(data)
 
 
-def _columns(norms: Sequence[Geometry], rows: Sequence[Method]) -> list[Geometry]:
-    """The norms asked for, and those that methods are known to descend."""
+def _columns(norms: Sequence[Geometry | str], rows: Sequence[Method]) -> list[Geometry]:
+    """The norms asked for, and those that methods are known to descend; all can be solved in."""
     own = [row.own_norm for row in rows if row.own_norm is not None]
-    return list({geometry.name: geometry for geometry in (*norms, *own)}.values())
+    columns = {norm.name: norm for norm in map(get_geometry, (*norms, *own))}
+    for norm in columns.values():
+        methods_for(norm)
+    return list(columns.values())
 
 
 def _measure(

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from attractor.geometry import Geometry
+from attractor.geometry import Frobenius, Geometry, Lp, Schatten, has_norm_of
 from attractor.margin.large.augmented_lagrangian import (
     BOLD,
     CAREFUL,
@@ -14,7 +14,7 @@ from attractor.margin.large.augmented_lagrangian import (
 )
 from attractor.margin.large.instance import Report
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
-from attractor.margin.methods import Method
+from attractor.margin.methods import Method, methods_for
 
 
 def large_methods_of(geometry: Geometry, report: Report) -> tuple[Method, ...]:
@@ -24,11 +24,15 @@ def large_methods_of(geometry: Geometry, report: Report) -> tuple[Method, ...]:
         geometry: The norm.
         report: Is told how far a method is.
     """
-    if geometry.name == "frobenius":
+    own = methods_for(geometry)
+    if own == methods_for(Frobenius()):
         return tuple(
             functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
             for pace in (BOLD, CAREFUL)
         )
+
+    if not (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
+        return own  # those that know the norm, at any size
 
     def report_start(stage: int, gap: float) -> None:
         report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry

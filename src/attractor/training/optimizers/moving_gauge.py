@@ -41,7 +41,7 @@ class MovingGaugeState(NamedTuple):
 def in_moving_gauge(
     transformation: optax.GradientTransformation,
     *,
-    geometry: Geometry | None,
+    geometry: Geometry | str | None,
     by: By = "tree",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
@@ -62,7 +62,7 @@ def in_moving_gauge(
     Args:
         transformation: Any optax transformation whose state and updates are homogeneous in the
             gradient: constants such as eps have to be zero.
-        geometry: The norm whose steepest descent it is; None if no such norm is known.
+        geometry: The norm whose steepest descent it is, or its name; None if none is known.
         by: What has a unit of its own: ``"tree"``, all parameters together; ``"leaf"``, each
             array, for those that treat arrays apart, as Muon does; ``"entry"``, each entry, for
             those that treat entries apart, as Adam does.
@@ -129,7 +129,7 @@ def in_moving_gauge(
     return Optimizer(
         init,
         update,
-        geometry=geometry,
+        geometry=declared.geometry,
         reads=declared.reads,
         name=declared.name,
         settings=declared.settings,

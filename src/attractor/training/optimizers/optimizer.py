@@ -19,7 +19,7 @@ from attractor.attention.scaled import (
 )
 from attractor.checks import check_choice
 from attractor.errors import InvalidInputError
-from attractor.geometry import Geometry
+from attractor.geometry import Geometry, get_geometry
 from attractor.training.optimizers.checks import check_weight_decay
 
 Reads = Literal[
@@ -126,7 +126,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
 def declare(
     transformation: optax.GradientTransformation,
     *,
-    geometry: Geometry | None,
+    geometry: Geometry | str | None,
     reads: Reads = "magnitude",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
@@ -138,7 +138,7 @@ def declare(
 
     Args:
         transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance.
-        geometry: The norm whose steepest descent it is; None if no such norm is known.
+        geometry: The norm whose steepest descent it is, or its name; None if none is known.
         reads: ``"magnitude"`` gives it true gradients, which underflow to zero where floating
             point ends; ``"direction"`` gives them up to a positive factor and is right for
             transformations that normalize, and for those alone. ``"leaf directions"`` and
@@ -157,12 +157,7 @@ def declare(
             f"{type(transformation).__name__} is not an optax gradient transformation",
             "Give one, such as optax.sgd(0.1)",
         )
-    if geometry is not None and not isinstance(geometry, Geometry):
-        raise InvalidInputError(
-            "geometry",
-            f"{geometry!r} is not a geometry",
-            "Give one, such as Frobenius(), or None if none is known",
-        )
+    geometry = None if geometry is None else get_geometry(geometry)
     check_choice("reads", reads, get_args(Reads))
     extended = optax.with_extra_args_support(transformation)
     return Optimizer(

@@ -56,10 +56,8 @@ def check_head_radius(
     return np.broadcast_to(array, radii.shape)
 
 
-def check_geometry(geometry: Any, layer: Parameterization) -> Geometry:
+def check_geometry(geometry: Geometry, layer: Parameterization) -> Geometry:
     """The norm of W that bounds the path."""
-    if not isinstance(geometry, Geometry):
-        raise InvalidInputError("geometry", f"{geometry!r} is none", "Give one, such as Lp(3)")
     effective = layer.effective_geometry(geometry)
     if effective is None:
         raise InvalidInputError(

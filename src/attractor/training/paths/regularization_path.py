@@ -126,7 +126,7 @@ def regularization_path(
     if layer.trains_head:
         check_log_loss(loss)
         _check_trained_head(head, selected)
-    geometry = get_geometry(geometry) if isinstance(geometry, str) else geometry
+    geometry = get_geometry(geometry)
     ball = check_geometry(geometry, layer)
     radii = check_radii(radii)
     head_radii = check_head_radius(head_radius, radii, layer.trains_head)
