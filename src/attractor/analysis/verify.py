@@ -8,9 +8,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from attractor.analysis.comparison import check_some_finite, comparison
 from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
+from attractor.analysis.head_measures import head_measures
 from attractor.analysis.measures import measure_direction
+from attractor.analysis.prediction import counted_reasons
 from attractor.analysis.reference import Reference, solve_for, use_given
+from attractor.analysis.trained import head_was_trained, what_was_trained
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.analysis.verdict import Verdict
 from attractor.attention import get_loss
@@ -31,10 +35,17 @@ def verify(
 ) -> Verdict:
     """Holds every trial of a training run against the solution of a margin problem.
 
+    Without a solution the problem is the one that theory predicts for what was trained: see
+    ``predicted_problem``. ``Verdict.why`` says which was taken and why. A linear head that was
+    trained is held against its label problem for the same tokens.
+
     Args:
         trajectory: What ``train`` or ``regularization_path`` returned.
         solution: The direction predicted, one for all or one for each instance. Without it the
-            margin problem is solved for ``selection``, in the norm the optimizer descends in.
+            problem predicted is solved for ``selection``, in the norm the optimizer descends in.
+            The rows of its problem are held against the tokens of the run. Rows of a problem made
+            by hand without ``sequence``, ``query`` and ``token`` cannot be: such a solution is
+            taken at its word, and the verdict says so.
         selection: Which tokens to solve for without a solution: those each trial attends to
             ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
             selection of the user's, one for all or one for each instance.
@@ -44,34 +55,54 @@ def verify(
         one predicted.
 
     Raises:
-        InvalidInputError: If the solution or the selection does not fit the run.
+        InvalidInputError: If the solution or the selection does not fit the run, the solution is
+            one of other data, or the matrices of no trial are finite at the end.
     """
     tokens, axis = _with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]})
     W = kept.transpose("instance", "seed", axis, "row", "column").to_numpy().astype(np.float64)
+    check_some_finite(W[:, :, -1], trajectory)
+    trained = what_was_trained(
+        tokens,
+        trajectory.head,
+        trajectory.settings.get("loss", ""),
+        head_trained=head_was_trained(trajectory),
+    )
     reached = _attended(tokens, W)
     if solution is not None:
         if selection != "reached at end":
             raise InvalidInputError(
                 "selection", "a solution was given as well", "Give the one or the other"
             )
-        reference = use_given(tokens, solution, W.shape[:3])
+        reference = use_given(tokens, solution, trained, W.shape[:3])
     else:
-        reference = solve_for(tokens, reached, selection, _geometry_of(trajectory))
+        reference = solve_for(tokens, reached, selection, trained, _geometry_of(trajectory))
     curves = _curves(tokens, W, reference) | _excess_curve(tokens, W, reference, trajectory)
+    head = head_measures(trajectory, W, reference)
+    curves |= head.curves
     along = ("instance", "seed", axis)
     data = xr.Dataset(
         {name: (along, values) for name, values in curves.items()}
-        | _outcome(tokens, trajectory, reference, reached),
+        | _outcome(tokens, trajectory, reference, reached)
+        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, curves))}
+        | head.outcome,
         coords={name: (kept if name == axis else trajectory.data)[name] for name in along},
     )
     for name in ("loss", "norm", "log_time"):
         if name in trajectory.data:
             data[name] = trajectory.data[name].sel({axis: data[axis]})
     data["status"] = trajectory.data["status"]
-    return Verdict(data, reference.solution, trajectory, reference.description)
+    last = reference.number[:, :, -1].ravel()
+    return Verdict(
+        data,
+        reference.solution,
+        trajectory,
+        reference.description,
+        why=counted_reasons(reference.why[number] for number in last),
+        label=None if reference.label is None else reference.label.solution,
+    )
 
 
 def _geometry_of(trajectory: Trajectory) -> Geometry:
@@ -145,9 +176,8 @@ def _excess_curve(
 ) -> dict[str, np.ndarray]:
     """Loss above that of the selected tokens, where head and loss tell it."""
     head = trajectory.head
-    head_trained = any(str(name).startswith("head_") for name in trajectory.data)
     weighted = trajectory.tokens.weights is not None
-    if head is None or head_trained or weighted or not _has_token_scores(trajectory):
+    if head is None or weighted or not _has_token_scores(trajectory):
         return {}
     loss = get_loss(trajectory.settings["loss"])
     if not has_excess_loss(loss, head):
@@ -176,6 +206,7 @@ def _outcome(
         "gap": (trials, gaps[last]),
         "solution_norm": (trials, norms[last]),
         "reached": (rows, _index(end)),
+        "problem": (trials, np.array(reference.kind)[last]),
     }
     if trajectory.head is not None and _has_token_scores(trajectory):
         with warnings.catch_warnings():
@@ -199,7 +230,7 @@ def _outcome(
 def _has_token_scores(trajectory: Trajectory) -> bool:
     """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
     head, tokens = trajectory.head, trajectory.tokens
-    if any(str(name).startswith("head_") for name in trajectory.data):
+    if head_was_trained(trajectory):
         return False  # it was trained, and what it made of tokens changed on the way
     if head is None or head.classes is not None or tokens.labels is None:
         return False
