@@ -55,7 +55,12 @@ class Prediction:
 
 
 def predicted_problem(
-    tokens: Tokens, selection: Selection, trained: Trained, geometry: Geometry
+    tokens: Tokens,
+    selection: Selection,
+    trained: Trained,
+    geometry: Geometry,
+    *,
+    progress: bool = False,
 ) -> Prediction:
     """The margin problem whose solution theory predicts for attention that keeps a selection.
 
@@ -72,6 +77,7 @@ def predicted_problem(
         selection: Tokens to keep, with an axis of selections.
         trained: What was trained on these data sets.
         geometry: The norm that training descends.
+        progress: Whether to show a progress bar.
     """
     problem = MarginProblem.from_selection(tokens, selection, ties="equal")
     count = len(problem)
@@ -85,7 +91,7 @@ def predicted_problem(
         if not (supports | _without_choice(tokens)).all():
             problem = relaxed(problem, supports)
         kind, why = _joint_kinds(problem, label, tokens)
-    solution = solve(problem, geometry)
+    solution = solve(problem, geometry, progress=progress)
     solutions = [solution[i] for i in range(count)]
     if trained.scores is not None:
         between = _between_equals(problem, trained.of_equal_score(selection))

@@ -76,6 +76,21 @@ def head_was_trained(trajectory: Trajectory) -> bool:
     return any(str(name).startswith("head_") for name in trajectory.data)
 
 
+def with_instances(tokens: Tokens) -> Tokens:
+    """The same data with an axis of instances, of length one if there was none."""
+    if tokens.instances is not None:
+        return tokens
+    return Tokens(
+        tokens.keys[None],
+        tokens.queries[None],
+        None if tokens.labels is None else tokens.labels[None],
+        tokens.mask[None],
+        tokens.values[None],
+        weights=None if tokens.weights is None else tokens.weights[None],
+        instance_numbers=tokens.instance_numbers,
+    )
+
+
 def _uncovered(tokens: Tokens, head: Head | None, loss: str) -> str:
     """Why no statement covers a head trained in this way."""
     if not isinstance(head, LinearHead):

@@ -14,7 +14,7 @@ from attractor.analysis.head_measures import head_measures
 from attractor.analysis.measures import measure_direction
 from attractor.analysis.prediction import counted_reasons
 from attractor.analysis.reference import Reference, solve_for, use_given
-from attractor.analysis.trained import head_was_trained, what_was_trained
+from attractor.analysis.trained import head_was_trained, what_was_trained, with_instances
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.analysis.verdict import Verdict
 from attractor.attention import get_loss
@@ -58,7 +58,7 @@ def verify(
         InvalidInputError: If the solution or the selection does not fit the run, the solution is
             one of other data, or the matrices of no trial are finite at the end.
     """
-    tokens, axis = _with_instances(trajectory.tokens), trajectory.axis
+    tokens, axis = with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]})
@@ -114,21 +114,6 @@ def _geometry_of(trajectory: Trajectory) -> Geometry:
             "Solve in a norm of your choice and pass the solution",
         )
     return get_geometry(trajectory.geometry)
-
-
-def _with_instances(tokens: Tokens) -> Tokens:
-    """The same data with an axis of instances, of length one if there was none."""
-    if tokens.instances is not None:
-        return tokens
-    return Tokens(
-        tokens.keys[None],
-        tokens.queries[None],
-        None if tokens.labels is None else tokens.labels[None],
-        tokens.mask[None],
-        tokens.values[None],
-        weights=None if tokens.weights is None else tokens.weights[None],
-        instance_numbers=tokens.instance_numbers,
-    )
 
 
 def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) -> Selection:
