@@ -15,8 +15,8 @@ _ROUNDINGS = 8
 """Roundings, relative to what a difference of keys is taken of, that rows may be off by."""
 
 
-def is_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> bool:
-    """Whether the rows of a problem are known to be those of a data set.
+def check_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> None:
+    """Checks that the rows of a problem are those of a data set.
 
     Each row names a sequence, a query and a token: it must be the difference of keys between the
     selected token and that one, and the query. Tokens that the selected one is to be ahead of may
@@ -27,16 +27,19 @@ def is_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> bool:
         tokens: A single data set.
         trained: What was trained on it.
 
-    Returns:
-        False where the rows do not name tokens, so that nothing can be said.
-
     Raises:
-        InvalidInputError: If a row is not one of these tokens, or one is missing.
+        InvalidInputError: If the rows do not name tokens, so that nothing can be held against
+            these; one is not of these tokens; or one is missing.
     """
     selection = problem.selection
     assert selection is not None
     if problem.sequence is None or problem.query is None or problem.token is None:
-        return False
+        raise InvalidInputError(
+            "solution",
+            "the rows of its problem do not say which tokens they are about",
+            "Build the problem with MarginProblem.from_selection, or give it sequence, query and "
+            "token",
+        )
     present = problem.present
     sequence, query, token = (
         np.asarray(array)[present] for array in (problem.sequence, problem.query, problem.token)
@@ -68,7 +71,6 @@ def is_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> bool:
     if missing.any():
         at = tuple(np.argwhere(missing)[0])
         raise _other_data(f"it asks nothing about token {at[2]} of sequence {at[0]}, query {at[1]}")
-    return True
 
 
 def _differ(

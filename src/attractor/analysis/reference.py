@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.label_direction import LabelDirection, label_direction
-from attractor.analysis.origin import is_about
+from attractor.analysis.origin import check_about
 from attractor.analysis.prediction import GIVEN, predicted_problem
 from attractor.analysis.trained import Trained
 from attractor.errors import InvalidInputError
@@ -23,10 +23,6 @@ _REACHED = {
     "reached at step": "the selection each trial held at the recorded step itself",
 }
 _AS_GIVEN = "The solution was given, and its problem is about the tokens of this run."
-_AT_ITS_WORD = (
-    "The solution was given; the rows of its problem do not say which tokens they are about, and "
-    "could not be held against those of this run."
-)
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,8 @@ def use_given(
     solutions = [solution] * instances if lead == () else [solution[i % lead[0]] for i in own]
     shared = chosen.mask.reshape(-1, *tokens.mask.shape[1:])
     predicted = _one_for_each(Selection(shared, shared.sum(-1) > 1), tokens)
-    named = [is_about(solutions[i].problem, tokens[int(i)], trained[i]) for i in own]
+    for i in own:
+        check_about(solutions[i].problem, tokens[int(i)], trained[i])
     label = None
     if trained.head_trained and not trained.no_statement:
         label = label_direction(tokens, predicted, solution.geometry)
@@ -212,7 +209,7 @@ def use_given(
         instance=own,
         description="the solution given",
         kind=[GIVEN] * instances,
-        why=[_AS_GIVEN if known else _AT_ITS_WORD for known in named],
+        why=[_AS_GIVEN] * instances,
         label=label,
         critical_ratio=np.zeros(instances),
         predicted=predicted,

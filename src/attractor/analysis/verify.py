@@ -43,9 +43,8 @@ def verify(
         trajectory: What ``train`` or ``regularization_path`` returned.
         solution: The direction predicted, one for all or one for each instance. Without it the
             problem predicted is solved for ``selection``, in the norm the optimizer descends in.
-            The rows of its problem are held against the tokens of the run. Rows of a problem made
-            by hand without ``sequence``, ``query`` and ``token`` cannot be: such a solution is
-            taken at its word, and the verdict says so.
+            The rows of its problem are held against the tokens of the run: a problem made by hand
+            needs a ``selection``, and ``sequence``, ``query`` and ``token`` of every row.
         selection: Which tokens to solve for without a solution: those each trial attends to
             ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
             selection of the user's, one for all or one for each instance.
