@@ -1,4 +1,5 @@
 import io
+import re
 
 import numpy as np
 import pytest
@@ -45,41 +46,38 @@ def relaxing(optimized):
 
 def test_labels_beyond_the_margin_relax_the_problem_of_joint_training(relaxing):
     verdict = at.verify(relaxing)
-    assert float(verdict.margin_ratio) > 0.998
-    assert float(verdict.correlation) > 0.999998
+    assert verdict.margin_ratio.item() > 0.998
+    assert verdict.correlation.item() > 0.999998
     tokens = relaxing.tokens
     selection = Selection.from_index(tokens, KEPT)
     label = at.solve(at.label_problem(tokens, selection))
     by_hand = at.solve(at.relaxed_problem(tokens, selection, at.label_support(label)))
     held = at.verify(relaxing, by_hand)
-    assert float(verdict.margin_ratio) == pytest.approx(float(held.margin_ratio), rel=1e-12)
+    assert verdict.margin_ratio.item() == pytest.approx(held.margin_ratio.item(), rel=1e-12)
     assert verdict.summary()["problem"] == {"relaxed margin problem": 1}
     plain = at.verify(relaxing, at.solve(at.MarginProblem.from_selection(tokens, selection)))
-    assert float(plain.margin_ratio) < 0.65
+    assert plain.margin_ratio.item() < 0.65
 
 
 def test_the_head_is_held_against_its_label_problem(relaxing):
     verdict = at.verify(relaxing)
-    assert float(verdict.label_margin_ratio) == pytest.approx(1, abs=1e-9)
-    assert float(verdict.label_correlation) == pytest.approx(1, abs=1e-9)
+    assert verdict.label_margin_ratio.item() == pytest.approx(1, abs=1e-9)
+    assert verdict.label_correlation.item() == pytest.approx(1, abs=1e-9)
     np.testing.assert_array_equal(verdict.data["label_support"].values.ravel(), [1, 1, 0])
     np.testing.assert_allclose(verdict.label.W, [[[0], [1]]], atol=1e-9)
     assert verdict.summary()["largest_label_gap"] < 1e-9
     along = verdict.data["label_margin_ratio"].values.ravel()
     assert along[0] < 0 < along[-1]  # it starts the wrong way
-    head = np.array([[[0.0, 2.0], [1.0, 1.0]]])[..., None, :]
-    turned = relaxing.data.isel(step=[-1, -1], seed=[0]).assign(
-        head_weight=relaxing.data["head_weight"].isel(step=[-1, -1]) * 0 + head.reshape(1, 1, 2, 2)
-    )
-    by_hand = at.verify(changed(relaxing, data=turned)).data["label_margin_ratio"].values.ravel()
-    np.testing.assert_allclose(by_hand, [1, 0], atol=1e-12)  # min(2, 2, 3) / 2, min(2, 0, 2)
+    turned = relaxing.data["head_weight"] * 0 + np.array([1.0, 1.0])
+    by_hand = at.verify(changed(relaxing, data=relaxing.data.assign(head_weight=turned)))
+    assert by_hand.label_margin_ratio.item() == pytest.approx(0, abs=1e-12)  # min(2, 0, 2)
 
 
 def test_every_text_says_which_problem_it_is_and_why(relaxing):
     verdict = at.verify(relaxing)
     texts = [str(verdict), verdict._repr_html_(), " ".join(verdict_sentences(verdict))]
     for text in texts:
-        flat = " ".join(text.split())
+        flat = " ".join(re.sub("<[^>]*>", " ", text).split())
         assert "relaxed margin problem" in flat
         assert "1 of 3 labels lie beyond its margin" in flat
     assert max(map(len, texts[0].splitlines())) <= 80
@@ -99,8 +97,8 @@ def test_the_plain_problem_where_every_label_is_at_the_margin(optimized):
     assert "every label stands at its margin" in verdict.why
     plain = at.solve(at.MarginProblem.from_selection(run.tokens, at.attended_tokens(
         run.tokens, run.W()[0, 0])))  # fmt: skip
-    assert float(verdict.margin_ratio) == float(at.verify(run, plain).margin_ratio)
-    assert float(verdict.label_correlation) > 0.999998
+    assert verdict.margin_ratio.item() == at.verify(run, plain).margin_ratio.item()
+    assert verdict.label_correlation.item() > 0.999998
 
 
 def test_a_head_too_short_beside_the_matrix_is_no_case_for_the_relaxed_problem(relaxing):
@@ -111,8 +109,8 @@ def test_a_head_too_short_beside_the_matrix_is_no_case_for_the_relaxed_problem(r
     expected = at.rate_ratio_direction(
         relaxing.tokens, Selection.from_index(relaxing.tokens, KEPT), 1.0
     ).critical_ratio
-    assert float(verdict.data["critical_ratio"]) == pytest.approx(float(expected), rel=1e-9)
-    assert 0.5 < float(verdict.data["head_ratio"]) < 0.51
+    assert verdict.data["critical_ratio"].item() == pytest.approx(float(expected), rel=1e-9)
+    assert 0.5 < verdict.data["head_ratio"].item() < 0.51
     assert verdict.data["head_lags"].all()
     assert "rate_ratio_direction" in " ".join(verdict_sentences(verdict))
 
@@ -193,12 +191,12 @@ def test_tokens_of_the_same_score_exert_no_force_on_each_other():
     verdict = at.verify(run)
     assert verdict.summary()["problem"] == {"margin problem of tie classes": 1}
     assert "tokens of the same score exert no force" in verdict.why
-    assert float(verdict.margin_ratio) > 0.99
-    assert float(verdict.correlation) > 0.999
+    assert verdict.margin_ratio.item() > 0.99
+    assert verdict.correlation.item() > 0.999
     plain = at.MarginProblem.from_selection(tokens, Selection.from_index(tokens, [0, 2]))
-    assert float(at.verify(run, at.solve(plain)).correlation) < 0.9
+    assert at.verify(run, at.solve(plain)).correlation.item() < 0.9
     # Given back, its own solution is one of these tokens.
-    assert float(at.verify(run, verdict.solution).margin_ratio) == float(verdict.margin_ratio)
+    assert at.verify(run, verdict.solution).margin_ratio.item() == verdict.margin_ratio.item()
 
 
 def test_rows_of_equal_scores_only_predict_nothing():
