@@ -30,7 +30,6 @@ def ordinary_factor(largest: Float[Any, "*batch"]) -> Float[Any, "*batch"]:
     xp = largest.__array_namespace__()
     half = int(xp.finfo(largest.dtype).maxexp) // 2
     large, small = 2.0 ** (half - 12), 2.0 ** (12 - half)
-    shrink, stretch = 2.0 ** (-half - 12), 2.0 ** (half + 12)
-    grown = xp.where((largest < small) & (largest > 0), stretch, xp.ones_like(largest))
     # Python numbers leave the precision of the array as it is.
-    return xp.where(largest > large, shrink, grown)
+    grown = xp.where((largest < small) & (largest > 0), large**2, xp.ones_like(largest))
+    return xp.where(largest > large, small**2, grown)
