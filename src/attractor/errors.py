@@ -136,7 +136,9 @@ _TRIAL_MESSAGES = {
     TrialStatus.BELOW_ROUNDING: (
         "The step is smaller than the rounding of the parameters, or is nothing else; frozen."
     ),
-    TrialStatus.DIVERGED: "Parameters or gradient became infinite or undefined; frozen there.",
+    TrialStatus.DIVERGED: (
+        "Loss, parameters or gradient became infinite or undefined; frozen there."
+    ),
     TrialStatus.STOPPED: "Met the condition to stop; frozen there.",
     TrialStatus.OUT_OF_STEPS: (
         "The solver took the most steps allowed before it arrived; frozen where it was."

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.attention.heads import Head, as_head
 from attractor.errors import InvalidInputError, TiedTokensWarning
+from attractor.geometry import lengths
 from attractor.tokens import Tokens
 
 _TIE_ROUNDINGS = 8
@@ -172,8 +173,8 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
         W: Matrices; leading axes broadcast against the axis of instances.
     """
     scores = tokens.scores(W)
-    reach = np.linalg.norm(tokens.queries @ np.swapaxes(W, -1, -2)[..., None, :, :], axis=-1)
-    size = np.where(tokens.mask, np.linalg.norm(tokens.keys, axis=-1)[..., None, :], 0).max(-1)
+    reach = lengths(tokens.queries @ np.swapaxes(W, -1, -2)[..., None, :, :])
+    size = np.where(tokens.mask, lengths(tokens.keys)[..., None, :], 0).max(-1)
     rounding = _TIE_ROUNDINGS * np.finfo(np.float64).eps * reach * size
     mask = tokens.mask & (scores >= scores.max(-1, keepdims=True) - rounding[..., None])
     return Selection(mask, mask.sum(-1) > 1)

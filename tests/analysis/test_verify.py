@@ -183,3 +183,64 @@ def test_zero_start_has_no_direction_at_step_zero(data):
         verdict = at.verify(run, selection="reached at step")
     assert np.isnan(verdict.data["margin_ratio"].isel(step=0)).all()
     assert np.isfinite(verdict.margin_ratio).all()
+
+
+def test_a_solution_of_other_data_is_refused(run, data):
+    tokens, head = data
+    solution = predicted(*data)
+    other = predicted(*unit_tokens(3, 4, 6, seeds=range(4, 8)))
+    assert other.W.shape == solution.W.shape
+    scaled = at.Tokens(2 * tokens.keys, tokens.queries, tokens.labels)
+    for wrong in (other, solution[[1, 0, 2, 3]], solution[0], predicted(scaled, head)):
+        with pytest.raises(at.InvalidInputError, match=r"^solution: it is one of other data"):
+            at.verify(run, wrong)
+    at.verify(run, solution)
+
+
+def test_rows_made_by_hand_must_name_their_tokens(run, data):
+    problem = predicted(*data).problem
+    rows = (problem.left, problem.right, problem.bounds, problem.equality, problem.present)
+    by_hand = at.MarginProblem(*rows, selection=problem.selection)
+    with pytest.raises(at.InvalidInputError, match="do not say which tokens they are about"):
+        at.verify(run, at.solve(by_hand))
+    places = {name: getattr(problem, name) for name in ("sequence", "query", "token")}
+    named = at.MarginProblem(*rows, selection=problem.selection, **places)
+    assert "about the tokens of this run" in at.verify(run, at.solve(named)).why
+
+
+def with_matrices(run, W):
+    return at.Trajectory(**(vars(run) | {"data": run.data.assign(W=run.data["W"] * 0 + W)}))
+
+
+def test_undefined_weights_are_no_infeasible_problem(run):
+    with pytest.raises(at.InvalidInputError, match=r"^trajectory: .*finite.*trained: 8"):
+        at.verify(with_matrices(run, np.nan))
+    some = run.data["W"].copy(deep=True)
+    some[0, 0] = np.nan
+    verdict = at.verify(at.Trajectory(**(vars(run) | {"data": run.data.assign(W=some)})))
+    counts = verdict.summary()["comparison"]
+    assert counts == {"compared": 7, "the matrix is not finite": 1}
+    assert "1 of 8: the matrix is not finite" in " ".join(str(verdict).split())
+
+
+def test_a_matrix_of_zeros_is_no_infeasible_problem(run, data):
+    zero = with_matrices(run, 0.0)
+    assert at.verify(zero).summary()["comparison"] == {"no direction is predicted": 8}
+    assert "Train for longer" in at.verify(zero).why
+    held = at.verify(zero, predicted(*data))
+    assert held.summary()["comparison"] == {"the matrix is zero": 8}
+
+
+def test_matrices_and_keys_whose_squares_overflow_are_measured(run, data):
+    tokens, _ = data
+    usual = at.verify(run)
+    for size in (1e-200, 1e200):
+        W = run.data["W"] * size
+        verdict = at.verify(at.Trajectory(**(vars(run) | {"data": run.data.assign(W=W)})))
+        np.testing.assert_allclose(verdict.margin_ratio, usual.margin_ratio, rtol=1e-9)
+        np.testing.assert_allclose(verdict.correlation, usual.correlation, rtol=1e-9)
+        np.testing.assert_allclose(verdict.kkt_residual, usual.kkt_residual, rtol=1e-6)
+    large = at.Tokens(1e200 * tokens.keys, tokens.queries, tokens.labels, values=tokens.keys)
+    verdict = at.verify(at.Trajectory(**(vars(run) | {"tokens": large})))
+    np.testing.assert_allclose(verdict.margin_ratio, usual.margin_ratio, rtol=1e-9)
+    np.testing.assert_allclose(verdict.correlation, usual.correlation, rtol=1e-9)

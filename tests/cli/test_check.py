@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -149,3 +151,67 @@ def test_several_data_sets(run_json, file, tmp_path):
     assert result.exit_code == 0
     assert found["prediction"]["status"] == {"optimal": 2}
     assert found["verdict"]["trials"] == 4
+
+
+@pytest.fixture
+def joint(tmp_path):
+    """The published setting in which one label lies beyond the margin; the head starts at zero."""
+    keys = np.array([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], [0.5, 1.5]]])
+    path = tmp_path / "joint.npz"
+    np.savez(
+        path, keys=keys, labels=[1.0, -1.0, 1.0], initial_head=np.zeros(2), parameterization="v, p"
+    )
+    return path
+
+
+def test_joint_training_from_a_head_of_zero_is_held_against_the_relaxed_problem(
+    run, run_json, joint, tmp_path
+):
+    result = run("check", joint, "--out", tmp_path / "report", "--steps", 1000, "--seeds", 1)
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "norm 0" not in said and "certified to a relative gap of 0" not in said
+    assert "predicted for the tokens that training reaches" in said
+    assert "Training got there" in said
+    assert "1 of 3 labels lie beyond its margin" in said
+    page = (tmp_path / "report" / "report.html").read_text()
+    for words in ("relaxed margin problem", "label margin ratio of the head", "1 of 3 labels"):
+        assert words in page
+    summary = json.loads((tmp_path / "report" / "summary.json").read_text())
+    assert "prediction" not in summary
+    assert summary["verdict"]["problem"] == {"relaxed margin problem": 1}
+    assert summary["verdict"]["label_margin_ratio"]["median"] > 0.999
+    verified, _ = run_json("verify", tmp_path / "report")
+    assert verified["verdict"] == summary["verdict"]
+
+
+def test_a_selection_named_for_a_trained_head_takes_its_relaxed_problem(run_json, joint, run):
+    solved, _ = run_json("solve", joint, "--selection", "1,1,1")
+    assert solved["problem"] == "relaxed margin problem"
+    np.testing.assert_allclose(np.ravel(solved["W"]), [1, 0], atol=1e-9)  # plain: (1.25, 0.25)
+    refused = run("solve", joint)
+    assert refused.exit_code == ExitCode.BAD_INPUT
+    assert "selection: joint.npz trains the head" in refused.stderr.replace("\n", " ")
+
+
+@pytest.mark.slow
+def test_a_trained_head_is_held_against_the_selection_named(run_json, joint):
+    options = ("--selection", "1,1,1", "--steps", 1000, "--seeds", 1)
+    found, result = run_json("check", joint, *options)
+    assert result.exit_code == 0
+    assert found["prediction"]["norm"] == pytest.approx(1)
+    assert found["verdict"]["selection_as_predicted"] == 1
+
+
+def test_a_trained_head_must_start_somewhere(run, joint, change):
+    change(joint, initial_head=None)
+    result = run("check", joint)
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "Add initial_head (2,)" in result.stderr
+
+
+def test_a_fixed_head_of_zero_predicts_no_direction(run, file, change):
+    change(file, head=np.zeros(10))
+    said = " ".join(run("solve", file).stdout.split())
+    assert "No direction is predicted" in said
+    assert "norm 0, certified" not in said

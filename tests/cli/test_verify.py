@@ -1,6 +1,10 @@
+import dataclasses
+
+import numpy as np
 import pytest
 
 from attractor.cli.session import ExitCode
+from attractor.training import Trajectory
 
 
 @pytest.fixture
@@ -31,3 +35,19 @@ def test_not_a_run(run, file):
         result = run("verify", path)
         assert result.exit_code == ExitCode.BAD_INPUT
         assert "Traceback" not in result.output
+
+
+def test_a_run_of_undefined_weights_is_bad_input(run, saved, tmp_path):
+    trajectory = Trajectory.load(saved)
+    W = trajectory.data["W"]
+    undefined = dataclasses.replace(trajectory, data=trajectory.data.assign(W=W * np.nan))
+    undefined.save(tmp_path / "undefined.nc")
+    result = run("verify", tmp_path / "undefined.nc")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "no trial has a matrix of finite numbers" in result.stderr
+    assert "feasible" not in result.output
+    some = W.where(W["seed"] > 0)
+    dataclasses.replace(trajectory, data=trajectory.data.assign(W=some)).save(tmp_path / "some.nc")
+    result = run("verify", tmp_path / "some.nc")
+    assert result.exit_code == 0
+    assert "in the others, the matrix is not finite in 1 of 2" in " ".join(result.stdout.split())

@@ -172,3 +172,29 @@ def test_a_chosen_device_is_respected():
     with jax.default_device("cpu"):
         assert loop._devices() == jax.local_devices(backend="cpu")
     assert loop._devices() == jax.local_devices()
+
+
+@dataclasses.dataclass(frozen=True)
+class Losing(Countdown):
+    """The loss is undefined below a height, where steps go on or come to rest."""
+
+    def record(self, state, data):
+        return {"loss": jnp.where(state[0] < 5, jnp.nan, state[0]), "state": state}
+
+
+def test_a_trial_without_a_loss_has_diverged_and_stays():
+    starts = np.array([[3.0], [4.0], [8.0], [50.0]])
+    records = loop.run(
+        Losing(), lambda trials: (starts[trials], np.full((len(trials), 1), 3.0)), 4, [0, 2, 6, 9]
+    )
+    diverged, trained = TrialStatus.DIVERGED, TrialStatus.TRAINED
+    assert records.status.tolist() == [diverged, diverged, diverged, trained]
+    assert records.series["state"][..., 0].tolist() == [
+        [3, 3, 3, 3], [4, 4, 4, 4], [8, 6, 3, 3], [50, 48, 44, 41]
+    ]  # fmt: skip
+    assert records.steps_taken.tolist() == [0, 0, 5, 9]
+
+
+def test_a_condition_met_without_a_loss_stays_what_it_is():
+    records = loop.run(Losing(), gather, 1, [0, 2], stop=lambda record: jnp.isnan(record["loss"]))
+    assert records.status.tolist() == [TrialStatus.STOPPED]

@@ -260,3 +260,32 @@ def test_weights_are_kept_while_they_fit_to_the_byte(unit_tokens, monkeypatch):
     for limit, kept in ((size, "all"), (size - 1, "last")):
         monkeypatch.setattr(inputs, "_WEIGHTS_BYTES", limit)
         assert train(tokens, head, STEP, steps=100).settings["weights"] == kept
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [lambda prediction, label: jnp.nan * label, lambda prediction, label: jnp.nan - prediction],
+    ids=["no slope", "a slope"],
+)
+def test_a_loss_that_is_undefined_ends_training(unit_tokens, loss):
+    tokens, head = unit_tokens(1)
+    run = train(tokens, head, STEP, steps=5, loss=loss)
+    assert (status_of(run) == TrialStatus.DIVERGED).all()
+    assert (run.data["steps_taken"] == 0).all()
+    assert np.isfinite(run.W()).all()
+
+
+def test_heads_and_keys_whose_squares_overflow_are_trained(unit_tokens):
+    tokens, head = unit_tokens(1)
+    zero = np.zeros((tokens.key_dimension, tokens.query_dimension))
+    settings = {"steps": 20, "initial": zero, "loss": "linear"}
+    usual = train(tokens, head, STEP, **settings)
+    for size in (2.0**600, 2.0**1000):
+        large = train(tokens, LinearHead(size * head.weight), STEP, **settings)
+        np.testing.assert_array_equal(large.W(), usual.W())
+        assert (status_of(large) == TrialStatus.TRAINED).all()
+        far = Tokens(tokens.keys, tokens.queries, tokens.labels, values=size * tokens.values)
+        np.testing.assert_array_equal(train(far, head, STEP, **settings).W(), usual.W())
+    for size in (2.0**-600, 2.0**600):  # of keys and values, whose product is a gradient
+        other = Tokens(size * tokens.keys, tokens.queries, tokens.labels)
+        assert (status_of(train(other, head, STEP, **settings)) == TrialStatus.TRAINED).all()

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bregman import directional_bregman_divergence
+from attractor.geometry.lengths import ordinary_factor
 from attractor.margin import MarginProblem, Solution
 
 
@@ -53,6 +54,10 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     if not np.isfinite(solution.W).all() or not (problem.bounds > 0).any():
         none = np.zeros(len(W), dtype=int)
         return DirectionMeasures(undefined, undefined, undefined, undefined, none, undefined)
+    # All but two of the measures are of the direction alone, and squares of large entries overflow.
+    factor = ordinary_factor(np.abs(W).max((-1, -2), initial=0.0))
+    W = W * factor[:, None, None]
+    target = solution.W * ordinary_factor(np.abs(solution.W).max())
     projected = project_on_equalities(W, problem)
     norm = np.where(np.isfinite(W).all((-1, -2)), geometry.norm(projected), np.nan)
     norm = np.where(norm > 0, norm, np.nan)
@@ -61,20 +66,16 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     smallest = smallest_margin(margins, problem)
     correlation = undefined
     if solution.uniqueness == "unique":
-        lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.linalg.norm(solution.W)
+        lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.linalg.norm(target)
         with np.errstate(invalid="ignore", divide="ignore"):
-            correlation = np.where(
-                norm > 0, (projected * solution.W).sum((-1, -2)) / lengths, np.nan
-            )
+            correlation = np.where(norm > 0, (projected * target).sum((-1, -2)) / lengths, np.nan)
     return DirectionMeasures(
         margin_ratio=smallest / norm * solution.value,
         correlation=correlation,
-        directional_bregman_divergence=directional_bregman_divergence(
-            projected, solution.W, geometry
-        ),
+        directional_bregman_divergence=directional_bregman_divergence(projected, target, geometry),
         kkt_residual=_kkt_residual(projected, norm, margins, solution),
-        violated=(margins[:, loose] < problem.bounds[loose]).sum(-1),
-        removed_norm=np.linalg.norm(W - projected, axis=(-1, -2)),
+        violated=(margins[:, loose] < factor[:, None] * problem.bounds[loose]).sum(-1),
+        removed_norm=np.linalg.norm(W - projected, axis=(-1, -2)) / factor,
     )
 
 

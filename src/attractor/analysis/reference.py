@@ -7,9 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.analysis.label_direction import LabelDirection, label_direction
+from attractor.analysis.origin import check_about
+from attractor.analysis.prediction import GIVEN, predicted_problem
+from attractor.analysis.trained import Trained
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
-from attractor.margin import MarginProblem, Solution, solve
+from attractor.margin import MarginProblem, Solution
 from attractor.margin.local_optimality import score_advantage, worst_advantage
 from attractor.selection import Selection
 from attractor.tokens import Tokens
@@ -18,6 +22,7 @@ _REACHED = {
     "reached at end": "the selection each trial reached",
     "reached at step": "the selection each trial held at the recorded step itself",
 }
+_AS_GIVEN = "The solution was given, and its problem is about the tokens of this run."
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,10 @@ class Reference:
         selection: The selected tokens of every reference.
         instance: Which instance every reference belongs to.
         description: What the trials are held against, in words.
+        kind: Which problem every reference is the solution of: see ``Prediction``.
+        why: Why it is that problem.
+        label: Where a linear head is trained: the direction predicted for it, for each reference.
+        critical_ratio: See ``Prediction``.
         predicted: The selection predicted for every instance, where one was given.
     """
 
@@ -40,6 +49,10 @@ class Reference:
     selection: Selection
     instance: Int[np.ndarray, "reference"]
     description: str
+    kind: list[str]
+    why: list[str]
+    label: LabelDirection | None
+    critical_ratio: Float[np.ndarray, "reference"]
     predicted: Selection | None = None
 
     def locally_optimal(
@@ -61,14 +74,19 @@ class Reference:
 
 
 def solve_for(
-    tokens: Tokens, reached: Selection, selection: str | Selection, geometry: Geometry
+    tokens: Tokens,
+    reached: Selection,
+    selection: str | Selection,
+    trained: Trained,
+    geometry: Geometry,
 ) -> Reference:
-    """Solves once for every distinct pair of instance and selection.
+    """Solves the problem predicted, once for every distinct pair of instance and selection.
 
     Args:
         tokens: Data sets, with an axis of instances.
         reached: Tokens attended to, ``(instance, seed, step, sequence, query, token)``.
         selection: ``"reached at end"``, ``"reached at step"``, or the user's.
+        trained: What was trained.
         geometry: The norm to solve in.
 
     Raises:
@@ -86,17 +104,20 @@ def solve_for(
     else:
         known = " or ".join(repr(name) for name in _REACHED)
         raise InvalidInputError("selection", f"got {selection!r}", f"Give {known}, or a Selection")
-    instances = np.indices(masks.shape[:3])[0]
-    problem, instance, number = distinct_problems(tokens, instances, masks)
-    assert problem.selection is not None
-    solution = solve(problem, geometry)
+    chosen, instance, number = _distinct(np.indices(masks.shape[:3])[0], masks)
+    own = _repeated(tokens, instance)
+    found = predicted_problem(own, chosen, trained[instance], geometry)
     return Reference(
-        solution=solution,
-        solutions=[solution[position] for position in range(len(instance))],
+        solution=found.solution,
+        solutions=found.solutions,
         number=number,
-        selection=problem.selection,
+        selection=chosen,
         instance=instance,
         description=f"the solution for {description}",
+        kind=found.kind,
+        why=found.why,
+        label=found.label,
+        critical_ratio=found.critical_ratio,
         predicted=predicted,
     )
 
@@ -117,22 +138,43 @@ def distinct_problems(
         The problems, with an axis of their own; the instance of each; and which of them belongs
         to which run.
     """
+    chosen, instance, number = _distinct(instances, masks)
+    problem = MarginProblem.from_selection(_repeated(tokens, instance), chosen, ties="equal")
+    return problem, instance, number
+
+
+def _distinct(
+    instances: Int[np.ndarray, "*runs"], masks: Bool[np.ndarray, "*runs sequence query token"]
+) -> tuple[Selection, Int[np.ndarray, "problem"], Int[np.ndarray, "*runs"]]:
+    """Distinct pairs of instance and selection, and which of them belongs to which run."""
     flat = instances.ravel()
     rows = masks.reshape(len(flat), *masks.shape[-3:])
     labels = np.concatenate([flat[:, None], rows.reshape(len(rows), -1)], axis=1)
     _, first, number = np.unique(labels, axis=0, return_index=True, return_inverse=True)
-    instance, chosen = flat[first], rows[first]
-    gathered = Tokens(tokens.keys[instance], tokens.queries[instance], mask=tokens.mask[instance])
+    chosen = rows[first]
     selection = Selection(chosen, chosen.sum(-1) > 1)
-    problem = MarginProblem.from_selection(gathered, selection, ties="equal")
-    return problem, instance, number.reshape(instances.shape)
+    return selection, flat[first], number.reshape(instances.shape)
 
 
-def use_given(tokens: Tokens, solution: Solution, shape: tuple[int, ...]) -> Reference:
+def _repeated(tokens: Tokens, instance: Int[np.ndarray, "problem"]) -> Tokens:
+    """The data set of each problem, numbered anew, as one may belong to several."""
+    return Tokens(
+        tokens.keys[instance],
+        tokens.queries[instance],
+        None if tokens.labels is None else tokens.labels[instance],
+        tokens.mask[instance],
+        None if tokens.values is tokens.keys else tokens.values[instance],
+        weights=None if tokens.weights is None else tokens.weights[instance],
+    )
+
+
+def use_given(
+    tokens: Tokens, solution: Solution, trained: Trained, shape: tuple[int, ...]
+) -> Reference:
     """Holds every instance against the solution the user gave, one for all or one for each.
 
     Raises:
-        InvalidInputError: If the solution does not fit the tokens.
+        InvalidInputError: If the solution does not fit the tokens, or is one of other data.
     """
     size = (tokens.key_dimension, tokens.query_dimension)
     instances = tokens.instances or 1
@@ -154,6 +196,11 @@ def use_given(tokens: Tokens, solution: Solution, shape: tuple[int, ...]) -> Ref
     solutions = [solution] * instances if lead == () else [solution[i % lead[0]] for i in own]
     shared = chosen.mask.reshape(-1, *tokens.mask.shape[1:])
     predicted = _one_for_each(Selection(shared, shared.sum(-1) > 1), tokens)
+    for i in own:
+        check_about(solutions[i].problem, tokens[int(i)], trained[i])
+    label = None
+    if trained.head_trained and not trained.no_statement:
+        label = label_direction(tokens, predicted, solution.geometry)
     return Reference(
         solution=solution,
         solutions=solutions,
@@ -161,6 +208,10 @@ def use_given(tokens: Tokens, solution: Solution, shape: tuple[int, ...]) -> Ref
         selection=predicted,
         instance=own,
         description="the solution given",
+        kind=[GIVEN] * instances,
+        why=[_AS_GIVEN] * instances,
+        label=label,
+        critical_ratio=np.zeros(instances),
         predicted=predicted,
     )
 

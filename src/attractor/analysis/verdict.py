@@ -13,8 +13,19 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.table import Table
 
+from attractor.analysis.comparison import COMPARED
 from attractor.analysis.printed import Printed
 from attractor.analysis.rates import Rate, fit_rates
+from attractor.analysis.trial_statistics import (
+    above_one,
+    counts,
+    head_summary,
+    largest,
+    nothing_if_nan,
+    shared,
+    shown,
+    statistics,
+)
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
 from attractor.storage import write_file
@@ -22,10 +33,13 @@ from attractor.training import Trajectory
 
 _ROUNDING = 1e-12
 """What rounding may add to a margin ratio beyond the gap of its solution."""
-
+_LABELS = "labels, which the tokens of this run do not carry"
+_HEAD = "a linear head that is trained beside attention"
 _MEASURES = {
     "margin_ratio": "margin ratio",
     "correlation": "correlation",
+    "label_margin_ratio": "label margin ratio",
+    "label_correlation": "label correlation",
     "kkt_residual": "KKT residual",
     "selected_probability": "softmax on selected",
     "norm": "norm of W",
@@ -44,12 +58,18 @@ class Verdict(Printed):
             ``log_unselected_probability``, ``violated``, ``removed_norm``, ``norm``, ``loss``,
             ``log_time``, and where head and loss tell it ``log_excess_loss``, the logarithm of
             the loss above that of the selected tokens. Over (instance, seed): ``feasible``,
-            ``gap``, ``solution_norm``, ``status``, and where a selection is predicted
+            ``gap``, ``solution_norm``, ``status``, ``problem``, the kind of problem the trial is
+            held against, ``comparison``, what came of it, and where a selection is predicted
             ``selection_agreement`` and ``locally_optimal``. Over rows: ``reached``,
-            ``predicted``.
+            ``predicted``. Where a linear head was trained: ``label_margin_ratio`` and
+            ``label_correlation`` of the head with the solution of its label problem,
+            ``label_separable``, ``label_gap``, ``label_support``, ``head_ratio``,
+            ``critical_ratio`` and ``head_lags``.
         solution: The solutions the trials are held against.
         trajectory: The training run.
         reference: What the trials are held against, in words.
+        why: Why it is that problem; where nothing is predicted, what to do next.
+        label: Solutions of the label problem, where a linear head was trained.
     """
 
     width: ClassVar[int] = 80
@@ -57,6 +77,8 @@ class Verdict(Printed):
     solution: Solution
     trajectory: Trajectory
     reference: str
+    why: str = ""
+    label: Solution | None = None
 
     @property
     def axis(self) -> str:
@@ -72,6 +94,16 @@ class Verdict(Printed):
     def correlation(self) -> xr.DataArray:
         """Correlation with the solution at the last step; NaN unless it is known to be unique."""
         return self._at_end("correlation")
+
+    @property
+    def label_margin_ratio(self) -> xr.DataArray:
+        """Margin ratio of every trained head with the solution of its label problem."""
+        return self._needs("label_margin_ratio", _HEAD).isel({self.axis: -1})
+
+    @property
+    def label_correlation(self) -> xr.DataArray:
+        """Correlation of every trained head with the solution of its label problem."""
+        return self._needs("label_correlation", _HEAD).isel({self.axis: -1})
 
     @property
     def kkt_residual(self) -> xr.DataArray:
@@ -105,21 +137,25 @@ class Verdict(Printed):
 
     @property
     def impossible(self) -> Bool[np.ndarray, "instance seed"]:
-        """Trials whose margin ratio exceeds 1 by more than the solution's gap: an error."""
-        excess = self.data["margin_ratio"].max(self.axis) - 1
-        return np.asarray(excess > self.data["gap"] + _ROUNDING)
+        """Trials whose margin ratio exceeds 1 by more than the solution's gap: an error.
+
+        A matrix that violates constraints of bound zero may well have one above 1.
+        """
+        met = self.data["margin_ratio"].where(self.data["violated"] == 0)
+        return np.asarray(met.max(self.axis) - 1 > self.data["gap"] + _ROUNDING)
 
     @property
     def errors(self) -> list[str]:
         """What is wrong with the verdict itself; empty if nothing is."""
-        count = int(self.impossible.sum())
-        if not count:
-            return []
-        worst = float(self.data["margin_ratio"].max())
-        return [
-            f"{count} trials have a margin ratio above 1 by more than their solution's gap "
-            f"(the largest is {worst:.12f}): the solution or the run is wrong"
-        ]
+        errors = []
+        if count := int(self.impossible.sum()):
+            errors.append(above_one(count, "margin ratio", self.data["margin_ratio"]))
+        if self.label is not None:
+            ratio = self.data["label_margin_ratio"]
+            excess = ratio.max(self.axis) - 1
+            if count := int((excess > self.data["label_gap"] + _ROUNDING).sum()):
+                errors.append(above_one(count, "label margin ratio", ratio))
+        return errors
 
     def rate(self, measure: str = "correlation", against: str | None = None) -> Rate:
         """The law by which one measure changes over the last decade; see ``fit_rates``.
@@ -142,12 +178,15 @@ class Verdict(Printed):
         }
         summary: dict[str, Any] = {
             "reference": self.reference,
+            "problem": counts(self.data["problem"]),
+            "why": self.why,
+            "comparison": counts(self.data["comparison"]),
             "geometry": self.solution.geometry.name,
             "trials": trials,
             self._axis_words: self._last,
             "feasible": int(self.feasible.sum()),
             "status": statuses,
-            "largest_gap": _nothing_if_nan(_largest(self.data["gap"].values)),
+            "largest_gap": nothing_if_nan(largest(self.data["gap"].values)),
         }
         if "locally_optimal" in self.data:
             summary["locally_optimal"] = int(self.locally_optimal.sum())
@@ -155,8 +194,10 @@ class Verdict(Printed):
             agreement = self.selection_agreement
             summary["selection_as_predicted"] = int((agreement == 1).sum())
             summary["rows_as_predicted"] = float(agreement.mean())
-        for name in _MEASURES:
-            summary[name] = _statistics(self._at_end(name).values)
+        for name in self._measured:
+            summary[name] = statistics(self._at_end(name).values)
+        if self.label is not None:
+            summary |= head_summary(self.data)
         summary["errors"] = self.errors
         return summary
 
@@ -167,14 +208,21 @@ class Verdict(Printed):
         if self.axis == "step":
             reached = f"after {self._last} steps"
         title = f"{summary['trials']} trials {reached}, {self.reference}"
-        table = Table(title=title, title_justify="left", title_style="bold")
+        table = Table(
+            title=title,
+            title_justify="left",
+            title_style="bold",
+            caption=self._explained(summary),
+            caption_justify="left",
+        )
         table.add_column(f"at the last {self.axis}", no_wrap=True)
         for column in ("mean", "median", "5 %", "95 %"):
             table.add_column(column, justify="right")
-        for name, words in _MEASURES.items():
-            numbers = _statistics(self._at_end(name).values)
+        for name in self._measured:
+            words = _MEASURES[name]
+            numbers = statistics(self._at_end(name).values)
             columns = ("mean", "median", "low", "high")
-            table.add_row(words, *(_shown(numbers[column]) for column in columns))
+            table.add_row(words, *(shown(numbers[column]) for column in columns))
         table.add_section()
         for words, value in self._facts(summary):
             table.add_row(words, value)
@@ -198,12 +246,22 @@ class Verdict(Printed):
         """Prints the table."""
         console.print(self.table())
 
+    def _explained(self, summary: dict[str, Any]) -> str:
+        """Which problem was taken and why, and what could not be compared."""
+        trials = summary["trials"]
+        text = f"Problem: {shared(summary['problem'], trials)}. {self.why}"
+        if set(summary["comparison"]) != {COMPARED}:
+            text += f" Comparison: {shared(summary['comparison'], trials)}."
+        return text
+
     def _facts(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         trials = summary["trials"]
         facts = [
             ("geometry", summary["geometry"]),
             ("feasible problems", f"{summary['feasible']} of {trials}"),
         ]
+        if self.label is not None:
+            facts.append(("labels separable", f"{summary['label_separable']} of {trials}"))
         if "locally_optimal" in summary:
             facts.append(("locally optimal", f"{summary['locally_optimal']} of {trials}"))
         if "selection_as_predicted" in summary:
@@ -211,11 +269,15 @@ class Verdict(Printed):
                 ("as predicted, trials", f"{summary['selection_as_predicted']} of {trials}")
             )
             facts.append(("as predicted, rows", f"{100 * summary['rows_as_predicted']:.1f} %"))
-        facts.append(("worst certified gap", _shown(summary["largest_gap"])))
+        facts.append(("worst certified gap", shown(summary["largest_gap"])))
         ended = ", ".join(f"{count} {name}" for name, count in summary["status"].items())
         facts.append(("trials", ended))
         facts.extend(("[red]ERROR[/red]", text) for text in self.errors)
         return facts
+
+    @property
+    def _measured(self) -> list[str]:
+        return [name for name in _MEASURES if name in self.data]
 
     @property
     def _last(self) -> float:
@@ -228,41 +290,7 @@ class Verdict(Printed):
     def _at_end(self, name: str) -> xr.DataArray:
         return self.data[name].isel({self.axis: -1})
 
-    def _needs(self, name: str) -> xr.DataArray:
+    def _needs(self, name: str, what: str = _LABELS) -> xr.DataArray:
         if name not in self.data:
-            raise AttributeError(f"{name} needs labels, which the tokens of this run do not carry")
+            raise AttributeError(f"{name} needs {what}")
         return self.data[name]
-
-
-def _statistics(values: np.ndarray) -> dict[str, float | int | None]:
-    """Mean, median and spread over the trials in which the number is defined."""
-    values = np.asarray(values, dtype=float).ravel()
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return dict.fromkeys(("mean", "median", "std", "low", "high")) | {"trials": 0}
-    low, median, high = np.quantile(values, (0.05, 0.5, 0.95))
-    return {
-        "mean": float(values.mean()),
-        "median": float(median),
-        "std": float(values.std()),
-        "low": float(low),
-        "high": float(high),
-        "trials": len(values),
-    }
-
-
-def _largest(values: np.ndarray) -> float:
-    return float(np.nanmax(values)) if np.isfinite(values).any() else np.nan
-
-
-def _nothing_if_nan(value: float) -> float | None:
-    return None if np.isnan(value) else value
-
-
-def _shown(value: object) -> str:
-    """A number in six digits, or more where it is close to one."""
-    if not isinstance(value, float):
-        return "-"
-    if 0 < abs(1 - value) < 1e-3:
-        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}"
-    return f"{value:.5g}"

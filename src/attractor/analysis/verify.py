@@ -8,9 +8,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from attractor.analysis.comparison import check_some_finite, comparison
 from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
+from attractor.analysis.head_measures import head_measures
 from attractor.analysis.measures import measure_direction
+from attractor.analysis.prediction import counted_reasons
 from attractor.analysis.reference import Reference, solve_for, use_given
+from attractor.analysis.trained import head_was_trained, what_was_trained, with_instances
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.analysis.verdict import Verdict
 from attractor.attention import get_loss
@@ -32,10 +36,16 @@ def verify(
 ) -> Verdict:
     """Holds every trial of a training run against the solution of a margin problem.
 
+    Without a solution the problem is the one that theory predicts for what was trained: see
+    ``predicted_problem``. ``Verdict.why`` says which was taken and why. A linear head that was
+    trained is held against its label problem for the same tokens.
+
     Args:
         trajectory: What ``train`` or ``regularization_path`` returned.
         solution: The direction predicted, one for all or one for each instance. Without it the
-            margin problem is solved for ``selection``, in the norm the optimizer descends in.
+            problem predicted is solved for ``selection``, in the norm the optimizer descends in.
+            The rows of its problem are held against the tokens of the run: a problem made by hand
+            needs a ``selection``, and ``sequence``, ``query`` and ``token`` of every row.
         selection: Which tokens to solve for without a solution: those each trial attends to
             ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
             selection of the user's, one for all or one for each instance.
@@ -45,7 +55,8 @@ def verify(
         one predicted.
 
     Raises:
-        InvalidInputError: If the solution or the selection does not fit the run.
+        InvalidInputError: If the solution or the selection does not fit the run, the solution is
+            one of other data, or the matrices of no trial are finite at the end.
     """
     if isinstance(trajectory, Solution) and isinstance(solution, Trajectory):
         raise InvalidInputError(
@@ -54,32 +65,51 @@ def verify(
     check_kind("trajectory", trajectory, Trajectory, "Give what train or a path returned")
     if solution is not None:
         check_kind("solution", solution, Solution, "Give what solve returned, or None")
-    tokens, axis = _with_instances(trajectory.tokens), trajectory.axis
+    tokens, axis = with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]})
     W = kept.transpose("instance", "seed", axis, "row", "column").to_numpy().astype(np.float64)
+    check_some_finite(W[:, :, -1], trajectory)
+    trained = what_was_trained(
+        tokens,
+        trajectory.head,
+        trajectory.settings.get("loss", ""),
+        head_trained=head_was_trained(trajectory),
+    )
     reached = _attended(tokens, W)
     if solution is not None:
         if selection != "reached at end":
             raise InvalidInputError(
                 "selection", "a solution was given as well", "Give the one or the other"
             )
-        reference = use_given(tokens, solution, W.shape[:3])
+        reference = use_given(tokens, solution, trained, W.shape[:3])
     else:
-        reference = solve_for(tokens, reached, selection, _geometry_of(trajectory))
+        reference = solve_for(tokens, reached, selection, trained, _geometry_of(trajectory))
     curves = _curves(tokens, W, reference) | _excess_curve(tokens, W, reference, trajectory)
+    head = head_measures(trajectory, W, reference)
+    curves |= head.curves
     along = ("instance", "seed", axis)
     data = xr.Dataset(
         {name: (along, values) for name, values in curves.items()}
-        | _outcome(tokens, trajectory, reference, reached),
+        | _outcome(tokens, trajectory, reference, reached)
+        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, curves))}
+        | head.outcome,
         coords={name: (kept if name == axis else trajectory.data)[name] for name in along},
     )
     for name in ("loss", "norm", "log_time"):
         if name in trajectory.data:
             data[name] = trajectory.data[name].sel({axis: data[axis]})
     data["status"] = trajectory.data["status"]
-    return Verdict(data, reference.solution, trajectory, reference.description)
+    last = reference.number[:, :, -1].ravel()
+    return Verdict(
+        data,
+        reference.solution,
+        trajectory,
+        reference.description,
+        why=counted_reasons(reference.why[number] for number in last),
+        label=None if reference.label is None else reference.label.solution,
+    )
 
 
 def _geometry_of(trajectory: Trajectory) -> Geometry:
@@ -91,21 +121,6 @@ def _geometry_of(trajectory: Trajectory) -> Geometry:
             "Solve in a norm of your choice and pass the solution",
         )
     return get_geometry(trajectory.geometry)
-
-
-def _with_instances(tokens: Tokens) -> Tokens:
-    """The same data with an axis of instances, of length one if there was none."""
-    if tokens.instances is not None:
-        return tokens
-    return Tokens(
-        tokens.keys[None],
-        tokens.queries[None],
-        None if tokens.labels is None else tokens.labels[None],
-        tokens.mask[None],
-        tokens.values[None],
-        weights=None if tokens.weights is None else tokens.weights[None],
-        instance_numbers=tokens.instance_numbers,
-    )
 
 
 def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) -> Selection:
@@ -153,9 +168,8 @@ def _excess_curve(
 ) -> dict[str, np.ndarray]:
     """Loss above that of the selected tokens, where head and loss tell it."""
     head = trajectory.head
-    head_trained = any(str(name).startswith("head_") for name in trajectory.data)
     weighted = trajectory.tokens.weights is not None
-    if head is None or head_trained or weighted or not _has_token_scores(trajectory):
+    if head is None or weighted or not _has_token_scores(trajectory):
         return {}
     loss = get_loss(trajectory.settings["loss"])
     if not has_excess_loss(loss, head):
@@ -184,6 +198,7 @@ def _outcome(
         "gap": (trials, gaps[last]),
         "solution_norm": (trials, norms[last]),
         "reached": (rows, _index(end)),
+        "problem": (trials, np.array(reference.kind)[last]),
     }
     if trajectory.head is not None and _has_token_scores(trajectory):
         with warnings.catch_warnings():
@@ -207,7 +222,7 @@ def _outcome(
 def _has_token_scores(trajectory: Trajectory) -> bool:
     """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
     head, tokens = trajectory.head, trajectory.tokens
-    if any(str(name).startswith("head_") for name in trajectory.data):
+    if head_was_trained(trajectory):
         return False  # it was trained, and what it made of tokens changed on the way
     if head is None or head.classes is not None or tokens.labels is None:
         return False

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from attractor.attention.heads import Head
 from attractor.attention.rows import Rows
 from attractor.attention.softmax import SoftmaxRow, mean_difference
+from attractor.geometry import lengths
 
 _TIE_ROUNDINGS = 4
 """Roundings, relative to |u| |x|, within which two tokens have the same effect on the loss."""
@@ -77,4 +78,4 @@ def token_gains(
     norms = rows.value_norms[..., None, :]
     reach = norms + jnp.where(row.leader, norms, 0).sum(-1, keepdims=True)
     unit = _TIE_ROUNDINGS * jnp.finfo(push.dtype).eps
-    return gain, unit * jnp.linalg.norm(push, axis=-1, keepdims=True) * reach
+    return gain, unit * lengths(push, keepdims=True) * reach

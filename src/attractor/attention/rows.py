@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from attractor.geometry import lengths
 from attractor.tokens import Tokens
 
 
@@ -43,7 +44,7 @@ def attention_rows(tokens: Tokens, dtype: Any = np.float64) -> Rows:
         return np.asarray(array, dtype=dtype)
 
     admissible: Any = tokens.mask
-    norms = np.linalg.norm(tokens.values, axis=-1)
+    norms = lengths(tokens.values)
     return Rows(
         keys=cast(tokens.keys),
         queries=cast(tokens.queries),

@@ -22,6 +22,7 @@ from attractor.attention.prediction import Prediction, token_gains
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, common_log_scale, relative
 from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_row
+from attractor.geometry.lengths import ordinary_factor
 
 
 class ScaledGradient(NamedTuple):
@@ -64,7 +65,7 @@ def scaled_gradient(
     back = cotangents(loss, head, scores, rows)
     mantissa, log_softmax = row_cotangent(back.row, back.gain, back.tie)
 
-    log_rows = log_softmax + back.log_loss
+    log_rows = log_softmax + back.log_loss + back.log_gain
     scale, head_scale = common_log_scale(log_rows), common_log_scale(back.log_loss)
     share = relative(log_rows, scale) / log_rows.size
     head_share = relative(back.log_loss, head_scale) / log_rows.size
@@ -86,7 +87,8 @@ class Cotangents(NamedTuple):
         row: The softmax.
         prediction: Mantissa of the derivative of the loss in the prediction.
         log_loss: Logarithm of its scale, with that of the weight of the row.
-        gain: Effect of a token's weight on the loss, in that scale.
+        gain: Effect of a token's weight on the loss, in that scale and the next.
+        log_gain: Logarithm of a scale of all gains, zero unless their squares leave the range.
         tie: Difference of gains below which two are the same but for rounding.
         pull_head: Takes cotangents of predictions to the head and to the outputs.
     """
@@ -96,6 +98,7 @@ class Cotangents(NamedTuple):
     prediction: Float[Array, "sequence query *classes"]
     log_loss: Float[Array, "sequence query"]
     gain: Float[Array, "sequence query token"]
+    log_gain: Float[Array, ""]
     tie: Float[Array, "sequence query token"]
     pull_head: Callable[[Array], tuple[PyTree, Array]]
 
@@ -120,7 +123,10 @@ def cotangents(
     gain, tie = token_gains(rows, row, pull_head(cotangent)[1])
     if rows.weights is not None:
         log_loss = log_loss + jnp.log(rows.weights)
-    return Cotangents(reader, row, cotangent, log_loss, gain, tie, pull_head)
+    # Gains are multiplied by keys next, which may be as large, or as small, as they are.
+    factor = ordinary_factor(jnp.where(rows.mask, jnp.abs(gain), 0).max())
+    gain, tie, log_gain = gain * factor, tie * factor, -jnp.log(factor)
+    return Cotangents(reader, row, cotangent, log_loss, gain, log_gain, tie, pull_head)
 
 
 def mean_loss(

@@ -9,9 +9,10 @@ from attractor.cli.inputs import (
     GIVEN,
     NAMED,
     Plan,
+    known_beforehand,
     layout_help,
+    need_head,
     plan,
-    problem_for,
     read_tokens,
     select,
 )
@@ -29,13 +30,17 @@ from attractor.cli.options import (
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
-from attractor.margin import Solution, solve
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.training import train
 
 HELP = layout_help(
     "Solve for the direction training must take, train, hold one against the other, and write a "
     "report with pictures."
+)
+
+_NOT_BEFOREHAND = (
+    "The head is trained, and where it goes decides which tokens attention keeps: the direction is "
+    "predicted for the tokens that training reaches."
 )
 
 
@@ -52,6 +57,7 @@ def check(
 ) -> None:
     """Predicts, trains, compares and reports."""
     with session("check", as_json=as_json, quiet=quiet) as current:
+        from attractor.cli.predicted import predict
         from attractor.cli.provenance import report_provenance
         from attractor.report import write_report
         from attractor.report.summary import infeasible_count
@@ -62,10 +68,15 @@ def check(
         loaded = read_tokens(file)
         how = plan(loaded, lr=lr, steps=steps, seeds=seeds)
         geometry = _descended(how) if loaded.head is not None else Frobenius()
-        chosen, about = select(loaded, file, selection)
-        solution = solve(problem_for(loaded, chosen), geometry, progress=current.progress)
-        assert isinstance(solution, Solution)
-        current.say(*prediction_sentences(solution, about))
+        chosen = about = predicted = None
+        if known_beforehand(loaded, selection):
+            chosen, about = select(loaded, file, selection)
+            predicted = predict(loaded, chosen, geometry, progress=current.progress)
+            current.say(*prediction_sentences(predicted.solution, about), predicted.sentence)
+        else:
+            need_head(loaded, file)
+            current.say(_NOT_BEFOREHAND)
+        infeasible = predicted is not None and infeasible_count(predicted.solution) > 0
         verdict = None
         if loaded.head is None:
             current.say(f"{file.name} has no head, so nothing is trained: training needs a loss.")
@@ -81,8 +92,8 @@ def check(
                 parameterization=how.method.layer,
                 progress=current.progress,
             )
-            compare_with_given = about in (NAMED, GIVEN) and not infeasible_count(solution)
-            verdict = verify(trajectory, solution if compare_with_given else None)
+            given = about in (NAMED, GIVEN) and not infeasible
+            verdict = verify(trajectory, selection=chosen if given else "reached at end")
             current.say(verdict.table(), *verdict_sentences(verdict))
         provenance = report_provenance(
             "check",
@@ -93,18 +104,21 @@ def check(
         )
         summary = write_report(
             out,
-            prediction=solution,
+            prediction=None if predicted is None else predicted.solution,
             verdict=verdict,
-            about=about,
+            about="" if predicted is None else f"{about}",
+            why=_NOT_BEFOREHAND if predicted is None else predicted.sentence,
             source=f"{file.name}: {loaded.tokens!r}",
             instance_numbers=loaded.tokens.instance_numbers,
             provenance=provenance,
         )
         page = out / MARKER
         current.result(report=str(page.absolute()), **summary)
-        if infeasible_count(solution):
+        if infeasible:
             current.exit_code = ExitCode.INFEASIBLE
             current.say("The report names the constraints that conflict.")
+        elif predicted is None and verdict is not None and not verdict.feasible.any():
+            current.exit_code = ExitCode.INFEASIBLE
         current.say(f"Report: {page.absolute()}")
 
 

@@ -12,7 +12,6 @@ from attractor.attention import LinearHead, get_loss, get_parameterization
 from attractor.attention.losses import is_margin_loss
 from attractor.errors import InvalidInputError
 from attractor.files import LAYOUT, LoadedTokens, load_tokens
-from attractor.margin import MarginProblem
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from attractor.analysis.bias import Method
 
 BEST = "the tokens with the highest scores"
-BEST_AT_START = "the tokens with the highest scores for the head that training starts from"
 NAMED = "the tokens that the file names"
 GIVEN = "the tokens given with --selection"
 
@@ -144,6 +142,12 @@ def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -
     if loaded.head is not None:
         return loaded.head
     d = loaded.tokens.value_dimension
+    if get_parameterization(loaded.parameterization).trains_head:
+        raise InvalidInputError(
+            "initial_head",
+            f"{file.name} has no such array, so it is not known where training of the head starts",
+            f"Add initial_head ({d},), the vector v that training starts from",
+        )
     other = " Or say which tokens to keep, such as --selection 0,2,1" if or_selection else ""
     raise InvalidInputError(
         "head",
@@ -154,24 +158,36 @@ def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -
     )
 
 
+def known_beforehand(loaded: LoadedTokens, numbers: str | None) -> bool:
+    """Whether the tokens to keep are known before training.
+
+    A head that is trained has no scores to choose them by: those of its start say nothing of where
+    it goes.
+    """
+    given = numbers is not None or loaded.selection is not None
+    return given or not get_parameterization(loaded.parameterization).trains_head
+
+
 def select(loaded: LoadedTokens, file: Path, numbers: str | None) -> tuple[Selection, str]:
     """Returns the tokens to keep, and what they are in words.
 
     Raises:
-        InvalidInputError: If there is neither a head nor a selection, or it does not fit.
+        InvalidInputError: If they are not known beforehand, there is neither a head nor a
+            selection, or it does not fit.
     """
+    if not known_beforehand(loaded, numbers):
+        raise InvalidInputError(
+            "selection",
+            f"{file.name} trains the head, and where that goes decides which tokens attention "
+            "keeps",
+            "Say which tokens to keep, such as --selection 0,2,1, or train with `attractor check`, "
+            "which solves for the tokens reached",
+        )
     if numbers is None and loaded.selection is not None:
         return loaded.selection, NAMED
     if numbers is None:
-        head = need_head(loaded, file, or_selection=True)
-        trained = get_parameterization(loaded.parameterization).trains_head
-        return optimal_tokens(loaded.tokens, head), BEST_AT_START if trained else BEST
+        return optimal_tokens(loaded.tokens, need_head(loaded, file, or_selection=True)), BEST
     return _parse(numbers, loaded.tokens), GIVEN
-
-
-def problem_for(loaded: LoadedTokens, selection: Selection) -> MarginProblem:
-    """The margin problem of a selection; tied tokens are kept together."""
-    return MarginProblem.from_selection(loaded.tokens, selection, ties="equal")
 
 
 def _parse(numbers: str, tokens: Tokens) -> Selection:

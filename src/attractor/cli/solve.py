@@ -10,13 +10,12 @@ import numpy as np
 import typer
 from jaxtyping import Float
 
-from attractor.cli.inputs import layout_help, plan, problem_for, read_tokens, select
+from attractor.cli.inputs import layout_help, plan, read_tokens, select
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, get_geometry, registered_geometries
 from attractor.margin import Solution
-from attractor.margin import solve as solve_problem
 from attractor.storage import Input, OutputFile, check_paths, save_netcdf
 
 _NORM_HELP = (
@@ -47,6 +46,7 @@ def solve(
 ) -> None:
     """Solves the margin problem."""
     with session("solve", as_json=as_json, quiet=quiet) as current:
+        from attractor.cli.predicted import predict
         from attractor.report.conflicts import conflicts
         from attractor.report.summary import infeasible_count, solution_summary
         from attractor.report.support import support_pairs, support_table
@@ -64,8 +64,8 @@ def solve(
             )
         chosen, about = select(loaded, file, selection)
         geometry = geometry or plan(loaded).method.own_norm or Frobenius()
-        solution = solve_problem(problem_for(loaded, chosen), geometry, progress=current.progress)
-        assert isinstance(solution, Solution)
+        predicted = predict(loaded, chosen, geometry, progress=current.progress)
+        solution = predicted.solution
         numbers = loaded.tokens.instance_numbers
         pairs = support_pairs(solution, numbers)
         values = _singular_values(solution)
@@ -74,8 +74,10 @@ def solve(
             current.say("Singular values: " + ", ".join(f"{value:.6g}" for value in values))
         if pairs:
             current.say(support_table(pairs, _MOST_PAIRS))
-        current.say(*prediction_sentences(solution, about))
+        current.say(*prediction_sentences(solution, about), predicted.sentence)
         current.result(
+            problem=predicted.problem,
+            why=predicted.why,
             selection=chosen.index.tolist(),
             W=_matrices(solution.W),
             singular_values=values,

@@ -4,6 +4,7 @@ from attractor.geometry.contract import Geometry, has_norm_of
 from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.frobenius import Frobenius
+from attractor.geometry.lengths import lengths
 from attractor.geometry.registry import get_geometry, register_geometry, registered_geometries
 from attractor.geometry.schatten import Nuclear, Schatten, Spectral
 
@@ -16,6 +17,7 @@ __all__ = [
     "Spectral",
     "get_geometry",
     "has_norm_of",
+    "lengths",
     "register_geometry",
     "registered_geometries",
     "singular_value_decomposition",

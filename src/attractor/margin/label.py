@@ -18,35 +18,46 @@ _LARGEST_GAP = 1e-6
 """Relative duality gap beyond which slacks say nothing of the exact solution."""
 
 
-def label_problem(tokens: Tokens, selection: Selection) -> MarginProblem:
+def label_problem(tokens: Tokens, selection: Selection, *, ties: str = "refuse") -> MarginProblem:
     """The problem whose solution separates the labels by the selected tokens (label SVM).
 
         min ||v||   subject to   y_ik v^T r_ik >= 1,   r_ik the value of the selected token,
 
-    for every query k of every sequence i. The matrix sought is the column v. Source: *Max-Margin
-    Token Selection in Attention Mechanism* (arXiv 2306.13596), joint training of head and prompt.
+    for every query k of every sequence i, but for rows of weight zero. The matrix sought is the
+    column v. Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), joint
+    training of head and prompt.
 
     Args:
         tokens: The data set, with labels -1 and +1.
         selection: One token for each row, with the same leading axes.
+        ties: ``"refuse"`` rows with several tokens, or keep these ``"equal"``: attention then
+            returns the mean of their values.
 
     Raises:
         InvalidInputError: If the tokens carry no labels or others than -1 and +1, or the
-            selection does not fit them or keeps several tokens of a row.
+            selection does not fit them or keeps several tokens of a row, if that is refused.
     """
     labels = tokens.labels
     if labels is None or not (np.abs(labels) == 1).all():
         found = "they carry no labels" if labels is None else "some labels are not -1 or +1"
         raise InvalidInputError("tokens", found, "Give every query the label -1 or +1")
-    check_one_token_a_row(tokens, selection)
-    chosen = selection.mask.argmax(-1)[..., None]
-    signed = labels[..., None] * np.take_along_axis(tokens.values, chosen, axis=-2)
+    if ties not in ("refuse", "equal"):
+        raise InvalidInputError("ties", f"{ties!r} is not known", 'Give "refuse" or "equal"')
+    if ties == "refuse":
+        check_one_token_a_row(tokens, selection)
+        chosen = selection.mask.argmax(-1)[..., None]
+        returned = np.take_along_axis(tokens.values, chosen, axis=-2)
+    else:
+        shares = selection.mask / selection.mask.sum(-1, keepdims=True)
+        returned = shares @ tokens.values
+    signed = labels[..., None] * returned
     rows = (*signed.shape[:-3], -1)
     sequence, query = np.indices(labels.shape[-2:])
     left = signed.reshape(*rows, signed.shape[-1])
     return MarginProblem(
         left,
         np.ones((*left.shape[:-1], 1)),
+        present=True if tokens.weights is None else tokens.weights.reshape(rows) > 0,
         sequence=sequence.ravel(),
         query=query.ravel(),
         matrix=HEAD,

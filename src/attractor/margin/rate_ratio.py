@@ -109,6 +109,7 @@ def _label_margins(label: Solution) -> Float[np.ndarray, "*instances m"]:
     margins = label.problem.margins(label.W)
     support = label_support(label).reshape(margins.shape)
     margins = np.where(support, 1.0, np.maximum(margins, 1.0))
+    margins = np.where(label.problem.present, margins, np.inf)  # a row of weight zero asks nothing
     return margins / np.reshape(label.norm, (*margins.shape[:-1], 1))
 
 
@@ -170,7 +171,7 @@ class _Search:
         if not open_.size:
             return
         relaxed = self._solve(open_, np.where(self.margin_excess[open_] == 0, 1.0, 0.0))
-        self._find_critical_ratio(open_, relaxed)
+        self.critical_ratio[open_] = critical_ratio(relaxed, self.margin_excess[open_])
         tau = 1 / relaxed.norm
         for _ in range(_MOST_STEPS):
             before, excess = self.gap[open_], self.excess[open_]
@@ -193,16 +194,6 @@ class _Search:
         problem = self.problem[instances]
         asked = MarginProblem(problem.left, problem.right, bounds, False, problem.present)
         return solve(asked, self.geometry, tolerance=self.tolerance / 4)
-
-    def _find_critical_ratio(self, instances: np.ndarray, relaxed: Solution) -> None:
-        """The least c at which the relaxed direction leaves every other row enough."""
-        gain = 1 / relaxed.norm[:, None]
-        short = gain - relaxed.problem.margins(relaxed.W) * gain
-        others = relaxed.problem.present & (self.margin_excess[instances] > 0)
-        need = np.divide(
-            short, self.margin_excess[instances], out=np.zeros_like(short), where=others
-        )
-        self.critical_ratio[instances] = np.maximum(need.max(-1), 0.0)
 
     def _keep_direction(self, instances: np.ndarray, solution: Solution) -> None:
         """Keeps the unit matrices that beat those in hand."""
@@ -232,3 +223,20 @@ class _Search:
         chosen = instances[better]
         self.upper[chosen] = bound[better]
         self.weights[chosen], self.barrier_weights[chosen] = weights[better], barriers[better]
+
+
+def critical_ratio(
+    relaxed: Solution, margin_excess: Float[np.ndarray, "instances m"]
+) -> Float[np.ndarray, "instances"]:
+    """The least ratio at which the relaxed direction leaves every other row enough.
+
+    Args:
+        relaxed: Solutions of relaxed problems.
+        margin_excess: By how much the label margin of each constraint's row, for the unit head, is
+            above the smallest; zero in rows at the margin.
+    """
+    gain = 1 / relaxed.norm[:, None]
+    short = gain - relaxed.problem.margins(relaxed.W) * gain
+    others = relaxed.problem.present & (margin_excess > 0)
+    need = np.divide(short, margin_excess, out=np.zeros_like(short), where=others)
+    return np.maximum(need.max(-1), 0.0)

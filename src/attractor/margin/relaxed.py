@@ -49,16 +49,26 @@ def relaxed_problem(tokens: Tokens, selection: Selection, supports: Any) -> Marg
     with warnings.catch_warnings():  # a copy of the selected token harms support rows alone
         warnings.simplefilter("ignore", DuplicateTokensWarning)
         problem = MarginProblem.from_selection(tokens, selection)
+    return relaxed(problem, given)
+
+
+def relaxed(problem: MarginProblem, supports: np.ndarray) -> MarginProblem:
+    """The problem with a bound of zero in all rows but those of label support.
+
+    Args:
+        problem: Constraints that come from tokens.
+        supports: ``(*instances, n, K)``.
+    """
     return MarginProblem(
         problem.left,
         problem.right,
-        np.where(at_rows(given, problem), problem.bounds, 0.0),
+        np.where(at_rows(supports, problem), problem.bounds, 0.0),
         problem.equality,
         problem.present,
         sequence=problem.sequence,
         query=problem.query,
         token=problem.token,
-        selection=selection,
+        selection=problem.selection,
     )
 
 

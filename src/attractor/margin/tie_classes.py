@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
@@ -51,8 +52,19 @@ def tie_classes(tokens: Tokens, head: Callable[[Any], Any], selection: Selection
             f"row {row} keeps tokens of different scores, or masked ones",
             "Select one token for each row, or several that tie",
         )
-    mask = tokens.mask & (scores >= highest - rounding) & (scores <= lowest + rounding)
+    mask = tokens.mask & equal_scores(scores, rounding, selected)
     return Selection(mask, mask.sum(-1) > 1)
+
+
+def equal_scores(
+    scores: Float[np.ndarray, "*batch sequence query token"],
+    rounding: Float[np.ndarray, "*batch sequence query 1"],
+    selected: Bool[np.ndarray, "*batch sequence query token"],
+) -> Bool[np.ndarray, "*batch sequence query token"]:
+    """Tokens whose score is that of the selected ones of their row, up to rounding."""
+    highest = np.where(selected, scores, -np.inf).max(-1, keepdims=True)
+    lowest = np.where(selected, scores, np.inf).min(-1, keepdims=True)
+    return (scores >= highest - rounding) & (scores <= lowest + rounding)
 
 
 def solve_tie_classes(tokens: Tokens, classes: Selection, geometry: Geometry) -> Solution:

@@ -127,6 +127,7 @@ class ClassifierTraining(Objective):
         prepare: Turns inputs into what the model reads.
     """
 
+    defining: ClassVar[tuple[str, ...]] = ("train_loss",)
     largest_block: ClassVar[int] = 1  # a batch fills the processor; trials run side by side
 
     optimizer: Transformation | Callable[[Any], Transformation]

@@ -7,6 +7,8 @@ from collections import Counter
 import numpy as np
 
 from attractor.analysis import Verdict
+from attractor.analysis.comparison import COMPARED
+from attractor.analysis.prediction import STAND_IN
 from attractor.errors import Status
 from attractor.geometry import Geometry
 from attractor.margin import Solution
@@ -43,6 +45,11 @@ GLOSSARY = Table(
             "negative means that some selected token is not yet the one attended to most.",
         ),
         (
+            "relaxed margin problem",
+            "The same, with a margin of zero in rows whose label the head meets with room to "
+            "spare: there attention may take its time. It is the limit where the head is trained.",
+        ),
+        (
             "correlation",
             "Cosine of the angle between the trained matrix and the solution.",
         ),
@@ -72,11 +79,17 @@ def prediction_sentences(solution: Solution, about: str) -> list[str]:
     if solution.problem.instances is None:
         return [_one_prediction(solution, about, kind)]
     counts = Counter(str(status) for status in solution.status)
-    solved = solution.status == Status.OPTIMAL
+    asks = _asks_for_margin(solution)
+    solved = (solution.status == Status.OPTIMAL) & asks
     sentences = [
         f"A matrix that selects {about} exists in {counts['optimal']} of {len(solution)} data "
         f"sets, and in {counts['infeasible']} none does."
     ]
+    if not asks.all():
+        sentences.append(
+            f"In {int((~asks).sum())} no row keeps some of its tokens and not others, so that no "
+            "direction is predicted."
+        )
     undecided = len(solution) - counts["optimal"] - counts["infeasible"]
     if undecided:
         sentences.append(f"In {undecided} the solver stopped before this was certain.")
@@ -95,6 +108,12 @@ def norm_in_words(geometry: Geometry) -> str:
 
 
 def _one_prediction(solution: Solution, about: str, kind: str) -> str:
+    if not _asks_for_margin(solution).any():
+        return (
+            f"No direction is predicted for {about}: no row keeps some of its tokens and not "
+            "others, so that the zero matrix will do. Give a head that tells tokens apart, or a "
+            "selection."
+        )
     if solution.status is Status.OPTIMAL:
         return (
             f"A matrix that selects {about} exists. The smallest has {kind} norm "
@@ -111,6 +130,12 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
         f"Whether a matrix selects {about} was not settled to the accuracy asked for: "
         f"{solution.status.message} It has {bound}; the relative gap left is {solution.gap:.1e}."
     )
+
+
+def _asks_for_margin(solution: Solution) -> np.ndarray:
+    """Whether some constraint asks for a margin, without which the zero matrix is the solution."""
+    problem = solution.problem
+    return (problem.present & ~problem.equality & (problem.bounds > 0)).any(-1)
 
 
 def training_sentences(verdict: Verdict) -> list[str]:
@@ -131,16 +156,19 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
     """Says whether training got where the solution points."""
     ratio = verdict.margin_ratio.values
     known = ratio[np.isfinite(ratio)]
+    summary = verdict.summary()
     sentences = []
     if not len(known):
         sentences.append(
-            f"No trial can be held against {verdict.reference}: none of these margin problems "
-            "is feasible."
+            f"No trial can be held against {verdict.reference}: "
+            f"{_counted(summary['comparison'], ratio.size)}."
         )
     else:
         median = float(np.median(known))
         got = (
-            "Training got there"
+            "Compared for want of a prediction"
+            if set(summary["problem"]) == {STAND_IN}
+            else "Training got there"
             if median >= REACHED_RATIO
             else "Training is on its way there"
             if median >= NEAR_RATIO
@@ -151,11 +179,17 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
         angle = (
             f", the median correlation {near_one(float(np.median(cosine)))}" if len(cosine) else ""
         )
+        rest = {words: n for words, n in summary["comparison"].items() if words != COMPARED}
+        others = f"; in the others, {_counted(rest, ratio.size)}" if rest else ""
         sentences.append(
             f"{got}: held against {verdict.reference}, the median margin ratio is "
             f"{near_one(median)}{angle} (1 is a perfect match; {len(known)} of {ratio.size} "
-            "trials can be compared)."
+            f"trials can be compared{others})."
         )
+    problems = _counted(summary["problem"], ratio.size)
+    sentences.append(f"Problem: {problems}. {verdict.why}")
+    if verdict.label is not None:
+        sentences += _head_sentences(verdict)
     if "selection_agreement" in verdict.data:
         agreement = verdict.selection_agreement
         whole, trials = int((agreement == 1).sum()), agreement.size
@@ -167,6 +201,43 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
         )
     sentences.extend(f"ERROR: {error}." for error in verdict.errors)
     return sentences
+
+
+def _head_sentences(verdict: Verdict) -> list[str]:
+    """Says whether a trained head got where the solution of its label problem points."""
+    data, summary = verdict.data, verdict.summary()
+    separable, trials = summary["label_separable"], summary["trials"]
+    if not separable:
+        return ["The head: no head tells the labels apart by the tokens that attention keeps."]
+    sentences = [
+        "The head, held against the head of largest margin for the tokens that attention keeps: "
+        f"the median label margin ratio is {_median(verdict.label_margin_ratio.values)}, the "
+        f"median correlation {_median(verdict.label_correlation.values)} (in {separable} of "
+        f"{trials} trials some head tells the labels apart; certified to a relative gap of "
+        f"{summary['largest_label_gap']:.1e})."
+    ]
+    if summary["head_lags"]:
+        lags = data["head_lags"].values
+        sentences.append(
+            f"In {summary['head_lags']} of {trials} trials the norm of the head is only "
+            f"{np.median(data['head_ratio'].values[lags]):.3g} times that of W, and the relaxed "
+            "problem is the limit from "
+            f"{np.median(data['critical_ratio'].values[lags]):.3g} times on: hold such a run "
+            "against rate_ratio_direction, or train the head faster."
+        )
+    return sentences
+
+
+def _median(values: np.ndarray) -> str:
+    known = values[np.isfinite(values)]
+    return near_one(float(np.median(known))) if len(known) else "-"
+
+
+def _counted(counts: dict[str, int], trials: int) -> str:
+    """Texts with the number of trials, where they differ."""
+    if list(counts.values()) == [trials]:
+        return next(iter(counts))
+    return "; ".join(f"{words} in {count} of {trials}" for words, count in counts.items())
 
 
 def near_one(value: float) -> str:

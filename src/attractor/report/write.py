@@ -52,6 +52,7 @@ def write_report(
     prediction: Solution | None = None,
     verdict: Verdict | None = None,
     about: str = "the tokens with the highest scores",
+    why: str = "",
     source: str = "",
     instance_numbers: np.ndarray | None = None,
     provenance: Provenance | None = None,
@@ -66,6 +67,7 @@ def write_report(
         prediction: Solution of the margin problem predicted beforehand.
         verdict: What training did.
         about: Which tokens the prediction selects, in words.
+        why: Which problem the prediction solves and why, in words.
         source: What was analyzed, a line for the page.
         instance_numbers: Number of each data set of the prediction; default: 0, 1, ...
         provenance: Where it comes from; put into every file that can hold it.
@@ -87,6 +89,8 @@ def write_report(
             findings += prediction_sentences(prediction, about)
             sections += _conflicting(prediction, instance_numbers)
             save_netcdf(prediction.to_xarray(), folder / "prediction.nc")
+        if why:
+            findings.append(why)
         if verdict is not None:
             summary["verdict"] = verdict.summary()
             findings += verdict_sentences(verdict)
@@ -165,10 +169,14 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
     for name, words in (
         ("margin_ratio", "normalized margin ratio"),
         ("correlation", "correlation with the solution"),
+        ("label_margin_ratio", "label margin ratio of the head"),
+        ("label_correlation", "correlation of the head with its label solution"),
         ("selected_probability", "attention on selected tokens"),
         ("norm", "norm of the trained matrix"),
         ("loss", "training loss"),
     ):
+        if name not in verdict.data:
+            continue
         values = verdict.data[name].isel(step=-1).values
         values = values[np.isfinite(values)]
         if len(values):

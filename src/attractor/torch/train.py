@@ -26,6 +26,7 @@ from attractor.training import Trajectory, declare
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
 from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.loop import Records
+from attractor.training.objective import status_of
 from attractor.training.recording import record_steps
 from attractor.training.trajectory import trajectory_data
 
@@ -91,7 +92,7 @@ def train_with_torch(
                 run.step()
                 advance(inputs.count)
     series = {name: np.stack([one[name] for one in measured], axis=1) for name in measured[0]}
-    records = Records(series, run.status(), run.steps_taken)
+    records = Records(series, status_of(training, measured[-1], run.status()), run.steps_taken)
     numbers = inputs.tokens.instance_numbers
     return Trajectory(
         data=trajectory_data(records, numbers, inputs.seed_numbers, recorded),

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from attractor.errors import TrialStatus
 from attractor.training.compilation import compiled_for
-from attractor.training.objective import Condition, Objective
+from attractor.training.objective import Condition, Objective, status_of
 
 Gather = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
 
@@ -103,9 +103,12 @@ class Plan:
             target = min(goal, step + stretch)
             begun = time.monotonic()
             carry, measured = advance(carry, data, np.int64(target), np.bool_(target == goal))
+            if target == goal:
+                carry = self._judged(carry, measured)
             frozen = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
             if frozen and target < goal:  # nothing moves until the next record, nor after it
                 carry, measured = advance(carry, data, np.int64(goal), np.bool_(True))
+                carry = self._judged(carry, measured)
             if frozen or target == goal:
                 after = len(self.recorded) if frozen else records + 1
                 store(records, after, measured)
@@ -115,6 +118,14 @@ class Plan:
                 stretch = max(int(stretch * min(pace, _STRETCH_GROWTH)), 1)
             step = last if frozen else target
             yield Place(carry, step, records)
+
+    def _judged(self, carry: PyTree, measured: dict[str, Array]) -> PyTree:
+        """The carry once what was measured is known: trials without a loss do not go on."""
+        state, taken, status = carry
+        judged = status_of(self.objective, measured, status)
+        if (judged == np.asarray(status)).all():
+            return carry
+        return state, taken, jax.device_put(judged, status.sharding)
 
     def _advance(self, carry: PyTree, data: PyTree) -> Callable[..., tuple[PyTree, Any]]:
         compiled = compiled_for(_advance, (carry, data))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
 
+_WITHOUT_A_WORD_OF_NAN = (
+    TrialStatus.TRAINED,
+    TrialStatus.STATIONARY,
+    TrialStatus.BELOW_ROUNDING,
+)
 Condition = Callable[[dict[str, Array]], Array]
 
 
@@ -23,10 +28,13 @@ class Objective(abc.ABC):
     Attributes:
         largest_block: The most trials that one compiled step moves together.
         copies: Copies of the state of a trial that a step holds, about.
+        defining: Names of records, of those that there are, without which there is nothing to
+            descend: a trial in which one is NaN has diverged, whatever its parameters.
     """
 
     largest_block: ClassVar[int] = 25
     copies: ClassVar[int] = 4
+    defining: ClassVar[tuple[str, ...]] = ("loss", "log_gradient_norm")
 
     @abc.abstractmethod
     def step(self, state: PyTree, data: PyTree) -> tuple[PyTree, Array]:
@@ -42,6 +50,25 @@ class Objective(abc.ABC):
         Asked twice at one place, it must give the same state.
         """
         return state
+
+
+def status_of(
+    objective: Objective, measured: dict[str, Array], status: Int[Any, "trial"]
+) -> Int[np.ndarray, "trial"]:
+    """Statuses of trials once what was recorded of them is known: NaN is no place to go on from.
+
+    Args:
+        objective: What is trained.
+        measured: What was recorded, with a leading axis of trials.
+        status: The statuses so far. Those of trials that met a condition of the user's stay.
+    """
+    found = np.asarray(status)
+    undefined = np.zeros(found.shape, dtype=bool)
+    for name in objective.defining:
+        if name in measured:
+            undefined |= np.isnan(np.asarray(measured[name]))
+    ended = undefined & np.isin(found, _WITHOUT_A_WORD_OF_NAN)
+    return np.where(ended, np.int32(TrialStatus.DIVERGED), found)
 
 
 def check_condition(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from attractor.attention.heads.head import Head, checked_array, share_instances
 from attractor.errors import InvalidInputError
+from attractor.geometry import lengths
 
 
 class ConcaveHead(Head):
@@ -79,8 +80,6 @@ class ConcaveHead(Head):
         return fixed if self.weight.ndim == 1 else fixed[:, None]
 
     def _norms(self, outputs: Any) -> Any:
-        xp = outputs.__array_namespace__()
-        lengths = xp.linalg.norm(outputs, axis=-1)
-        vector = xp.linalg.norm(self.weight, axis=-1)
+        length, vector = lengths(outputs), lengths(self.weight)
         vector = vector if self.weight.ndim == 1 else vector[:, None]
-        return lengths * (vector + self._penalty(outputs) * lengths)
+        return length * (vector + self._penalty(outputs) * length)

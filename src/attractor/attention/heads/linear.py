@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attractor.attention.heads.head import Head, checked_array
+from attractor.geometry import lengths
 
 
 class LinearHead(Head):
@@ -58,6 +59,5 @@ class LinearHead(Head):
         return self.weight.shape[-1]
 
     def _norms(self, outputs: Any) -> Any:
-        xp = outputs.__array_namespace__()
-        length = xp.linalg.norm(self.weight, axis=-1)[..., None]
-        return xp.linalg.norm(outputs, axis=-1) * (length if self.weight.ndim > 1 else length[0])
+        length = lengths(self.weight)[..., None]
+        return lengths(outputs) * (length if self.weight.ndim > 1 else length[0])

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from attractor.attention.heads.head import Head, checked_array, share_instances
 from attractor.errors import InvalidInputError
+from attractor.geometry import lengths
 
 
 class ReLUHead(Head):
@@ -80,8 +81,6 @@ class ReLUHead(Head):
         return self.hidden.shape[-2]
 
     def _norms(self, outputs: Any) -> Any:
-        xp = outputs.__array_namespace__()
-        columns = xp.linalg.norm(self.hidden, axis=-2)
+        columns = lengths(self.hidden, axis=-2)
         total = (abs(self.weight) * columns).sum(-1)
-        lengths = xp.linalg.norm(outputs, axis=-1)
-        return lengths * (total[:, None] if self.hidden.ndim == 3 else total)
+        return lengths(outputs) * (total[:, None] if self.hidden.ndim == 3 else total)

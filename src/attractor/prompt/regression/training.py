@@ -77,6 +77,7 @@ class InContextTraining(Objective):
         dtype: Precision within a prompt; parameters are in double precision.
     """
 
+    defining: ClassVar[tuple[str, ...]] = ("risk",)
     largest_block: ClassVar[int] = 1  # prompts of a step fill the processor already
 
     task: RegressionTask = field(compare=False)

@@ -28,6 +28,7 @@ from attractor.attention.parameterization import Joint, Parameters
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import direction, log_norm
 from attractor.attention.scaled_gradient import scaled_gradient
+from attractor.geometry import lengths
 from attractor.training.attention_training import AttentionData, AttentionTraining
 
 _RESOLVED = 1e-4
@@ -141,7 +142,7 @@ def natural_units(
 
 
 def _longest(vectors: Any) -> float:
-    longest = float(np.linalg.norm(vectors, axis=-1).max())
+    longest = float(lengths(np.asarray(vectors)).max())
     return longest if longest > 0 else 1.0
 
 
