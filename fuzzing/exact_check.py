@@ -254,7 +254,7 @@ def slacks(problem: Problem, W: Exact) -> list[Any]:
     return result
 
 
-def faults(problem: Problem, answer: Answer, known: Known = Known()) -> list[str]:  # noqa: B008
+def faults(problem: Problem, answer: Answer, known: Known = Known()) -> list[str]:
     """What is wrong with an answer, or with what it says of itself; empty if nothing is."""
     found: list[str] = []
     evidence = Evidence(problem, answer)

@@ -130,7 +130,7 @@ def _certify(
     norm = geometry.norm(W)
     frobenius = np.sqrt(np.einsum("ide,ide->i", W, W))
     margins, doubt = _margins(scaled, W, frobenius)
-    combined, total, dual_norm, dual_doubt, total_doubt = _dual(scaled, weights, geometry)
+    combined, total, dual_norm, dual_doubt, total_doubt = evaluate_dual(scaled, weights, geometry)
 
     c = scaled.bounds
     asked, scalable = scaled.asked, scaled.scalable
@@ -221,10 +221,13 @@ def _margins(
     return margins, doubt
 
 
-def _dual(
+def evaluate_dual(
     scaled: ScaledConstraints, weights: Any, geometry: Geometry
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds."""
+    """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds.
+
+    The first of these bounds how far the dual norm is off, the other the sum of bounds.
+    """
     m, d, e = scaled.left.shape[-2], scaled.left.shape[-1], scaled.right.shape[-1]
     constant = geometry.dual_norm_constant(d, e)
     combined = scaled.combine(weights)
