@@ -314,18 +314,18 @@ def solution_fault(
     norm = matrix_norm(exact, family, p)
     if norm > CONTEXT.mpf(value) * (1 + CONTEXT.mpf(within)):
         return f"norm larger by {float(norm / CONTEXT.mpf(value) - 1):.3g}"
-    size = root_of_squares(exact.entries(), exact.exponent)
+    length = root_of_squares(exact.entries(), exact.exponent)
     for j, (s, c, held) in enumerate(
         zip(slacks(problem, exact), problem.bounds.tolist(), problem.equality.tolist(), strict=True)
     ):
         short = abs(s) if held else -s
-        allowed = CONTEXT.mpf(within) * abs(CONTEXT.mpf(c))
+        size = abs(CONTEXT.mpf(c))
+        allowed = CONTEXT.mpf(within) * size
         if held or c <= 0 or not problem.scalable:
-            rounding = CONTEXT.mpf(2.0**-46) * sum(problem.shape)
-            allowed = max(allowed, rounding * problem.lengths[j] * size)
+            size = max(size, problem.lengths[j] * length)
+            allowed = max(allowed, CONTEXT.mpf(2.0**-46) * sum(problem.shape) * size)
         if short > allowed:
-            relative = float(short / abs(CONTEXT.mpf(c))) if c else math.inf
-            return f"constraint {j} short by {relative:.3g} of its bound {c:.3g}"
+            return f"constraint {j}, bound {c:.3g}, short by {float(short / size):.3g} of its size"
     return None
 
 

@@ -39,6 +39,7 @@ def summarize(records: list[dict[str, Any]], settings: dict[str, Any]) -> dict[s
         "worst_gap": max(worst, default=None),
         "faults_by_check": dict(kinds),
         "faults": faults,
+        "open": [answer for record in records for answer in record["open"]],
         "time": {
             "solving": sum(t["solving"] for t in times),
             "slowest": sorted(slowest, key=lambda c: -c[0] / c[1])[:10],

@@ -165,6 +165,7 @@ class Record:
     def __init__(self, block: int, family: str) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
         self.faults: list[dict[str, str]] = []
+        self.open: list[dict[str, str]] = []
         self.calls: list[tuple[float, int, str]] = []
         self.worst: list[tuple[float, str]] = []
         self.block, self.family = block, family
@@ -197,6 +198,7 @@ class Record:
             "family": self.family,
             "counts": dict(sorted(self.counts.items())),
             "faults": self.faults,
+            "open": self.open,
             "worst_gap": max(self.worst, default=None),
             "time": {
                 "solving": sum(seconds for seconds, *_ in self.calls),
@@ -293,6 +295,9 @@ def examine(
     if answer.status == exact_check.OPTIMAL:
         record.count("uniqueness", geometry_name, answer.uniqueness)
         record.worst.append((answer.gap, name))
+    if answer.status == exact_check.STOPPED_EARLY:
+        text = f"stopped early, gap {answer.gap:.3g}, bound {answer.dual_value:.3g}"
+        record.open.append({"problem": name, "what": text})
     for text in exact_check.faults(case.plain, answer, case.known):
         record.fault(name, text)
     probed, filed = (everything or not rng.integers(k) for k in (_PROBED, _FILED))
@@ -349,7 +354,7 @@ def _probe(
     size = float(np.linalg.norm(W / most)) * float(most) if most else 0.0
     a, b = rng.normal(size=p.shape[0]), rng.normal(size=p.shape[1])
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
-    other = None
+    other, refuted = None, 0
     if 0 < size < 1e300 and not exact_check.only_one(p, answer):
         aside = [
             MarginProblem(
@@ -362,19 +367,24 @@ def _probe(
         ]
         with record.watched(f"{case.name}:{geometry_name}", 2):
             for found in solve(aside, solution.geometry, tolerance=TOLERANCE):
-                if np.isfinite(found.W).all() and not exact_check.solution_fault(
+                if found.dual_value > answer.value:  # whatever lies there is longer
+                    refuted += 1
+                elif np.isfinite(found.W).all() and not exact_check.solution_fault(
                     p, answer.family, answer.p, answer.dual_value, found.W
                 ):
                     other = found.W
     many = other is not None and exact_check.distance(W, other) >= _ASIDE / 2
+    alone = refuted == 2 or exact_check.only_one(p, answer)
+    shown = "others found" if many else "no others" if alone else "nothing shown"
     if answer.uniqueness == exact_check.UNIQUE:
-        record.count("probed", geometry_name, "unique, others found" if many else "unique")
+        record.count("probed", geometry_name, shown)
         if many:
             apart = exact_check.distance(W, other)
             record.fault(f"{case.name}:{geometry_name}", f"uniqueness: another at {apart:.3g}")
     else:
-        told = "not unique" if many else "unique" if exact_check.only_one(p, answer) else "neither"
-        record.count("not known", geometry_name, f"{told} shown")
+        record.count("not known", geometry_name, shown)
+        text = f"uniqueness not known, {shown}"
+        record.open.append({"problem": f"{case.name}:{geometry_name}", "what": text})
 
 
 def run_only(text: str) -> list[str]:

@@ -192,7 +192,7 @@ def test_what_once_passed_for_a_solution_is_none():
     assert solution_fault(problem, "schatten", 1, value, W) is None
     aside = W + 1e-3 * value * np.array([[0.0, 1.0, 0.0]])
     assert "norm" in solution_fault(problem, "schatten", 1, value, aside)
-    rounded = W * [1 + 1e-11, 1, 1]
+    rounded = W * [1 + 1e-10, 1, 1]
     assert "constraint 1" in solution_fault(problem, "schatten", 1, value, rounded)
 
 

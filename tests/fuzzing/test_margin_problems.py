@@ -29,9 +29,7 @@ def test_problems_of_all_families_in_all_geometries():
     "name",
     [
         "line_six:0:Nuclear()",
-        "line_six:13:Nuclear()",
         "near_opposite:10:Nuclear()",
-        "near_infeasible:9:Nuclear()",
         "columns_of_all_sizes:1:Spectral()",
         "columns_of_all_sizes:8:Lp(p=inf)",
     ],
