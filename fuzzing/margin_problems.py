@@ -20,6 +20,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -460,7 +461,7 @@ def _records(
         return
     context = multiprocessing.get_context("spawn")
     waiting = iter(blocks)
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool:
         running = {pool.submit(work, n) for n in itertools.islice(waiting, 2 * processes)}
         while running:
             finished, running = wait(running, return_when=FIRST_COMPLETED)
@@ -469,6 +470,18 @@ def _records(
                 block = next(waiting, None) if time.monotonic() < until else None
                 if block is not None:
                     running.add(pool.submit(work, block))
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that began it is killed; else it would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,9 @@
 """The fuzzer of the solvers: a fast part of it, and how its runs are kept and reported."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,8 @@ from attractor.margin import solve
 from fuzzing import margin_problems
 from fuzzing.margin_families import ALIKE, FAMILIES, make
 from fuzzing.margin_problems import Case, Record, examine, geometries, run, run_block
+
+ROOT = Path(margin_problems.__file__).parents[1]
 
 
 def test_problems_of_all_families_in_all_geometries():
@@ -115,6 +120,32 @@ def test_names_of_no_problem_are_refused():
             margin_problems.main(["--only", text])
     with pytest.raises(SystemExit):
         margin_problems.main(["--only", "one_row"])
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_and_nothing_goes_on_when_a_run_is_killed(tmp_path):
+    count = 16 * ALIKE * margin_problems.NORMS_A_BLOCK
+    whole = run(tmp_path / "whole", 2, count, 30, 2, quiet=True)
+    killed, lines = tmp_path / "killed", 0
+    command = [sys.executable, "-m", "fuzzing.margin_problems", "--count", str(count)]
+    command += ["--seed", "2", "--processes", "2", "--out", str(killed)]
+    for _ in range(2):
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+        wanted = lines + 5
+        while lines < wanted:
+            time.sleep(0.2)
+            blocks = killed / "blocks.jsonl"
+            lines = blocks.read_bytes().count(b"\n") if blocks.exists() else 0
+            assert process.poll() is None
+        process.kill()
+        process.wait()
+        size = blocks.stat().st_size
+        time.sleep(3)
+        assert blocks.stat().st_size == size
+    report = run(killed, 2, count, 30, 2, quiet=True)
+    assert report["problems"] == count
+    assert without_times(killed) == without_times(tmp_path / "whole")
+    assert whole["problems"] == count
 
 
 @pytest.mark.slow
