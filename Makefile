@@ -20,7 +20,7 @@ test-torch: $(VENV)/installed-torch  ## run the tests that need PyTorch
 	$(BIN)/python -m pytest tests/torch tests/monitor
 
 fuzz: $(VENV)/installed  ## solve random margin problems for an hour and check every answer exactly
-	$(BIN)/python -m fuzzing.margin_problems --count 100000 --minutes 60 --seed 0 --out build/fuzz
+	$(BIN)/python -m fuzzing.margin_problems --count 1000000 --minutes 60 --seed 0 --out build/fuzz
 
 lint: $(VENV)/installed-dev  ## formatting, style, types
 	$(BIN)/ruff format --check .

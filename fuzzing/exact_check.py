@@ -329,6 +329,16 @@ def solution_fault(
     return None
 
 
+def strain(problem: Problem, answer: Answer) -> float:
+    """By what fraction of a bound rounding W can move a margin, if W is no longer than proved.
+
+    Where that is more than the tolerance, a matrix of floats may be none of the solutions.
+    """
+    asked = (problem.bounds > 0) & ~problem.equality & (answer.multipliers > 0)
+    sizes = [problem.lengths[j] / CONTEXT.mpf(problem.bounds[j]) for j in np.flatnonzero(asked)]
+    return float(max(sizes, default=0) * CONTEXT.mpf(answer.dual_value) * EPS)
+
+
 def distance(W: np.ndarray, other: np.ndarray) -> float:
     """``||W - other||_F / ||W||_F``."""
     one, difference = Exact.of(W), Exact.of(other).minus(Exact.of(W))

@@ -7,6 +7,7 @@ from typing import Any
 
 KINDS = {
     "status": "Status",
+    "stopped": "Stopped early, and whether rounding of W is worth more than the tolerance",
     "uniqueness": "Uniqueness of optimal answers",
     "probed": "Unique answers probed for others",
     "not known": "Uniqueness not known, and what could be shown",
@@ -64,7 +65,7 @@ def table(report: dict[str, Any]) -> str:
         gap, name = report["worst_gap"]
         parts.append(f"Worst gap of an optimal answer: {gap:.3g} ({name})")
     lines = [f"  {s / n:8.3f} s  {name}" for s, n, name in report["time"]["slowest"]]
-    parts.append("\n".join(["Slowest calls, a problem:", *lines]))
+    parts.append("\n".join(["Slowest calls, seconds of the processor a problem:", *lines]))
     lines = [f"  {number:6d}  {check}" for check, number in report["faults_by_check"].items()]
     lines += [f"  {f['problem']}  {f['fault']}" for f in report["faults"][:200]]
     parts.append("\n".join(["Faults (run one again with --only FAMILY:SEED:GEOMETRY):", *lines]))

@@ -154,4 +154,6 @@ def test_thousands_of_problems(tmp_path):
     assert report["problems"] >= 6000
     assert report["faults"] == []
     told = report["counts"]["status"]["all"]
-    assert told["stopped early"] <= 0.02 * report["problems"]
+    assert told["stopped early"] <= 0.06 * report["problems"]
+    hard = report["counts"]["stopped"]
+    assert sum(row.get("within rounding", 0) for row in hard.values()) <= 0.01 * report["problems"]

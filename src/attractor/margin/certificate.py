@@ -179,6 +179,7 @@ def _certify(
     support = (scaled.inequality & (margins - c <= near)) | scaled.equality
     weight = np.abs(weights * scaled.norms).sum(-1)
     lower_bound = np.where(lower > 0, np.ldexp(lower, scaled.unit), 0.0)
+    lower_bound = np.minimum(lower_bound, np.finfo(np.float64).max)  # beyond it no float is proved
     solved = np.isfinite(norm)
     return Certificate(
         norm=np.where(solved, np.ldexp(norm, scaled.unit), np.nan),
