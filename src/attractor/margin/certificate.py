@@ -25,6 +25,7 @@ from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
 _ROUNDING = np.finfo(np.float64).eps / 2
+_LARGEST = np.finfo(np.float64).max
 _NEGLIGIBLE = 1e-12
 """Relative rounding above which an evaluation is repeated in extended precision."""
 _NEGLIGIBLE_AT_LARGE = 1e-10
@@ -179,7 +180,8 @@ def _certify(
     support = (scaled.inequality & (margins - c <= near)) | scaled.equality
     weight = np.abs(weights * scaled.norms).sum(-1)
     lower_bound = np.where(lower > 0, np.ldexp(lower, scaled.unit), 0.0)
-    lower_bound = np.minimum(lower_bound, np.finfo(np.float64).max)  # beyond it no float is proved
+    # Infinite is the bound of a contradiction alone.
+    lower_bound = np.where(np.isfinite(lower), np.minimum(lower_bound, _LARGEST), lower_bound)
     solved = np.isfinite(norm)
     return Certificate(
         norm=np.where(solved, np.ldexp(norm, scaled.unit), np.nan),
