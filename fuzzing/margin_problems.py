@@ -322,14 +322,28 @@ def examine(
 
 
 def _alone(record: Record, case: Case, name: str, solution: Solution, answer: Answer) -> None:
-    """Whether the answer is the same for the problem by itself."""
+    """Whether the answer is the same for the problem by itself, and from multipliers to start."""
     with record.watched(name):
         single = solve(case.problem, solution.geometry, tolerance=TOLERANCE)
         if str(single.status) != answer.status:
             record.fault(name, f"alone: {single.status}, among others {answer.status}")
-        elif single.status is solution.status and answer.status == exact_check.OPTIMAL:
-            if abs(single.value - answer.value) > 2 * TOLERANCE * answer.value:
-                record.fault(name, f"alone: {single.value:.17g}, not {answer.value:.17g}")
+        _same_value(record, name, "alone", single, answer)
+    with record.watched(name):
+        start = np.abs(np.roll(answer.multipliers, 1))
+        started = solve(case.problem, solution.geometry, tolerance=TOLERANCE, start=start)
+        _same_value(record, name, "started", started, answer)
+        for text in exact_check.faults(case.plain, answer_of(started), case.known):
+            record.fault(name, f"started: {text}")
+
+
+def _same_value(record: Record, name: str, how: str, solution: Solution, answer: Answer) -> None:
+    """Whether two answers to one problem do not exclude each other."""
+    states = {str(solution.status), answer.status}
+    if states == {exact_check.OPTIMAL, exact_check.INFEASIBLE}:
+        record.fault(name, f"{how}: {solution.status}, not {answer.status}")
+    if states == {exact_check.OPTIMAL}:
+        if abs(solution.value - answer.value) > 2 * TOLERANCE * answer.value:
+            record.fault(name, f"{how}: {solution.value:.17g}, not {answer.value:.17g}")
 
 
 def _file(record: Record, name: str, solution: Solution) -> None:
