@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-slow test-torch lint benchmark constraints clean
+.PHONY: demo test test-slow test-torch fuzz lint benchmark constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
@@ -18,6 +18,9 @@ test-slow: $(VENV)/installed  ## run the paper-size tests
 
 test-torch: $(VENV)/installed-torch  ## run the tests that need PyTorch
 	$(BIN)/python -m pytest tests/torch tests/monitor
+
+fuzz: $(VENV)/installed  ## solve random margin problems for an hour and check every answer exactly
+	$(BIN)/python -m fuzzing.margin_problems --count 1000000 --minutes 60 --seed 0 --out build/fuzz
 
 lint: $(VENV)/installed-dev  ## formatting, style, types
 	$(BIN)/ruff format --check .

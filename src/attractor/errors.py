@@ -29,6 +29,10 @@ class InvalidInputError(AttractorError):
         self.problem = problem
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[type[InvalidInputError], tuple[str, str, str]]:
+        """Made again from the three parts, as where another process raised it."""
+        return type(self), (self.argument, self.problem, self.remedy)
+
 
 class FileFormatError(AttractorError):
     """A file cannot be read as what it was said to be."""

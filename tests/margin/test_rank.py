@@ -1,6 +1,7 @@
 import warnings
 
 import cvxpy as cp
+import mpmath
 import numpy as np
 import pytest
 from margin_examples import random_problem, stored_tokens
@@ -117,3 +118,22 @@ def test_rank_is_not_known_where_solutions_need_not_be_unique(geometry):
 
 def test_strictly_convex_norms_count_as_before():
     assert solve(MarginProblem(np.eye(2), np.eye(2)), Frobenius()).rank == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evidence_holds_where_the_combination_nearly_cancels(seed):
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(size=(2, 3)), rng.normal(size=(1, 3)).repeat(2, axis=0)
+    left[1] = -left[0] + 1e-8 * left[1]
+    right[1] += 1e-8 * rng.normal(size=3)
+    solution = solve(MarginProblem(left, right), Nuclear())
+    with mpmath.workdps(50):
+        a, b = mpmath.matrix(left.tolist()), mpmath.matrix(right.tolist())
+        M = a.T * mpmath.diag(solution.multipliers.tolist()) * b
+        tau = sorted(mpmath.svd_r(M, compute_uv=False))[::-1]
+        evidence = solution.rank_evidence
+        separation = 1 - tau[evidence.multiplicity] / tau[0]
+        assert evidence.separation <= separation
+        assert evidence.tail_bound >= (solution.value - solution.dual_value) / separation * (
+            1 - 1e-9
+        )

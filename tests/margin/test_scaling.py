@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,17 @@ def test_a_constraint_that_says_nothing_changes_nothing():
     for geometry in GEOMETRIES:
         expected = solve(MarginProblem(a[:-1], b[:-1]), geometry).value
         assert solve(vacuous, geometry).value == pytest.approx(expected, rel=2e-9)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+def test_a_solution_beyond_floating_point_is_none_but_has_a_bound(geometry):
+    problem = MarginProblem(1e-160 * np.eye(2), 1e-120 * np.eye(2), 1e40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solution = solve(problem, geometry)
+        assert solution.status is Status.STOPPED_EARLY
+        assert np.isnan(solution.W).all()
+        assert 1e308 < solution.dual_value < np.inf
+        assert solution.gap == np.inf
+        assert "No answer was certified" in repr(solution)
+        assert solution.uniqueness == "not known"

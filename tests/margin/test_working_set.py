@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from margin_examples import random_problem
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import get_geometry
+from attractor.geometry import Frobenius, Lp, Nuclear, get_geometry
 from attractor.margin import MarginProblem, solve
 from attractor.margin import working_set as working_set_module
 
@@ -94,3 +94,12 @@ def test_starts_are_checked():
         solve([problem, problem], start=np.ones(42))
     with pytest.raises(InvalidInputError, match="finite"):
         solve(problem, start=np.full(42, np.nan))
+
+
+@pytest.mark.parametrize("geometry", [Frobenius(), Nuclear(), Lp(1)], ids=lambda g: g.name)
+def test_a_start_for_no_constraints_is_empty(geometry):
+    for shape in ((0,), (2, 0)):
+        problem = MarginProblem(np.zeros((*shape, 3)), np.zeros((*shape, 2)))
+        solution = solve(problem, geometry, start=np.zeros(shape))
+        assert np.all(solution.status == Status.OPTIMAL)
+        assert not solution.W.any()

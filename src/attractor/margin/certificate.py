@@ -25,6 +25,7 @@ from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
 _ROUNDING = np.finfo(np.float64).eps / 2
+_LARGEST = np.finfo(np.float64).max
 _NEGLIGIBLE = 1e-12
 """Relative rounding above which an evaluation is repeated in extended precision."""
 _NEGLIGIBLE_AT_LARGE = 1e-10
@@ -130,7 +131,7 @@ def _certify(
     norm = geometry.norm(W)
     frobenius = np.sqrt(np.einsum("ide,ide->i", W, W))
     margins, doubt = _margins(scaled, W, frobenius)
-    combined, total, dual_norm, dual_doubt, total_doubt = _dual(scaled, weights, geometry)
+    combined, total, dual_norm, dual_doubt, total_doubt = evaluate_dual(scaled, weights, geometry)
 
     c = scaled.bounds
     asked, scalable = scaled.asked, scaled.scalable
@@ -179,6 +180,8 @@ def _certify(
     support = (scaled.inequality & (margins - c <= near)) | scaled.equality
     weight = np.abs(weights * scaled.norms).sum(-1)
     lower_bound = np.where(lower > 0, np.ldexp(lower, scaled.unit), 0.0)
+    # Infinite is the bound of a contradiction alone.
+    lower_bound = np.where(np.isfinite(lower), np.minimum(lower_bound, _LARGEST), lower_bound)
     solved = np.isfinite(norm)
     return Certificate(
         norm=np.where(solved, np.ldexp(norm, scaled.unit), np.nan),
@@ -221,10 +224,13 @@ def _margins(
     return margins, doubt
 
 
-def _dual(
+def evaluate_dual(
     scaled: ScaledConstraints, weights: Any, geometry: Geometry
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds."""
+    """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds.
+
+    The first of these bounds how far the dual norm is off, the other the sum of bounds.
+    """
     m, d, e = scaled.left.shape[-2], scaled.left.shape[-1], scaled.right.shape[-1]
     constant = geometry.dual_norm_constant(d, e)
     combined = scaled.combine(weights)

@@ -134,8 +134,10 @@ class ScaledConstraints:
         return np.ldexp(W, -self.unit[:, None, None])
 
     def restore_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
-        """W of the scaled problem, in the units of the given one."""
-        return np.ldexp(W, self.unit[:, None, None])
+        """W of the scaled problem, in the units of the given one; NaN where it is too large."""
+        with np.errstate(over="ignore"):
+            W = np.ldexp(W, self.unit[:, None, None])
+        return np.where(np.isinf(W).any((-1, -2), keepdims=True), np.nan, W)
 
     def scale_multipliers(
         self, multipliers: Float[np.ndarray, "instances m"]

@@ -116,7 +116,7 @@ def _as_start(start: Any, problem: MarginProblem | Sequence[MarginProblem]) -> n
             f"the shape is {multipliers.shape}",
             f"Give a multiplier for each constraint: {problem.bounds.shape}",
         )
-    return multipliers.reshape(-1, multipliers.shape[-1])
+    return multipliers if problem.instances is not None else multipliers[None]
 
 
 def _listed(problem: MarginProblem | Sequence[MarginProblem]) -> list[MarginProblem]:
