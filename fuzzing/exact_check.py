@@ -418,7 +418,9 @@ def _numbers(evidence: Evidence) -> list[str]:
         found.append(f"value: claims {answer.value:.17g}, only {float(evidence.value):.17g}")
     if answer.gap < evidence.gap - 8 * EPS:
         found.append(f"gap: claims {answer.gap:.3g}, is {float(evidence.gap):.3g}")
-    if answer.margin > evidence.ratio * (1 + 4 * EPS * CONTEXT.sign(evidence.ratio)):
+    # Far below its bound a margin is one that no scaling cures: how far then says nothing.
+    least = max(evidence.ratio, CONTEXT.mpf(-1))
+    if answer.margin > least + 4 * EPS * abs(least):
         found.append(f"margin: claims {answer.margin:.17g}, is {float(evidence.ratio):.17g}")
     if answer.status == OPTIMAL and evidence.norm:
         found += _residuals(evidence)
