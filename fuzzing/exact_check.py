@@ -334,6 +334,8 @@ def strain(problem: Problem, answer: Answer) -> float:
 
     Where that is more than the tolerance, a matrix of floats may be none of the solutions.
     """
+    if answer.dual_value > 1e300:  # no float may be as large as its entries
+        return math.inf
     asked = (problem.bounds > 0) & ~problem.equality & (answer.multipliers > 0)
     sizes = [problem.lengths[j] / CONTEXT.mpf(problem.bounds[j]) for j in np.flatnonzero(asked)]
     return float(max(sizes, default=0) * CONTEXT.mpf(answer.dual_value) * EPS)
