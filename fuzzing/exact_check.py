@@ -334,6 +334,8 @@ def strain(problem: Problem, answer: Answer) -> float:
 
     Where that is more than the tolerance, a matrix of floats may be none of the solutions.
     """
+    if answer.dual_value > 1e300:  # no float may be as large as its entries
+        return math.inf
     asked = (problem.bounds > 0) & ~problem.equality & (answer.multipliers > 0)
     sizes = [problem.lengths[j] / CONTEXT.mpf(problem.bounds[j]) for j in np.flatnonzero(asked)]
     return float(max(sizes, default=0) * CONTEXT.mpf(answer.dual_value) * EPS)
@@ -418,7 +420,9 @@ def _numbers(evidence: Evidence) -> list[str]:
         found.append(f"value: claims {answer.value:.17g}, only {float(evidence.value):.17g}")
     if answer.gap < evidence.gap - 8 * EPS:
         found.append(f"gap: claims {answer.gap:.3g}, is {float(evidence.gap):.3g}")
-    if answer.margin > evidence.ratio * (1 + 4 * EPS * CONTEXT.sign(evidence.ratio)):
+    # Far below its bound a margin is one that no scaling cures: how far then says nothing.
+    least = max(evidence.ratio, CONTEXT.mpf(-1))
+    if answer.margin > least + 4 * EPS * abs(least):
         found.append(f"margin: claims {answer.margin:.17g}, is {float(evidence.ratio):.17g}")
     if answer.status == OPTIMAL and evidence.norm:
         found += _residuals(evidence)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from margin_examples import random_problem, thin_problem
 
 from attractor.errors import Status
-from attractor.geometry import Frobenius
+from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.certificate import certify, rank_of
 
@@ -159,3 +159,16 @@ def test_rank_counts_what_the_gap_proves():
     assert rank_of(W, value, np.array([1e-12]), Frobenius()).tolist() == [2]
     assert rank_of(W, value, np.array([1e-5]), Frobenius()).tolist() == [1]
     assert rank_of(W, np.array([np.inf]), np.array([np.inf]), Frobenius()).tolist() == [-1]
+
+
+def test_the_gap_counts_a_shortfall_that_scaling_cannot_cure():
+    problem = MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]], [1.0, -1.5])
+    multipliers = np.array([[1.0, 0.0]])
+    short = certify(problem.batched(), np.array([[[1 - 1e-9]]]), multipliers, Frobenius())
+    assert short.gap[0] == pytest.approx(1e-9, rel=1e-3)
+    aside = certify(problem.batched(), np.array([[[1 + 1e-12]]]), multipliers, Frobenius())
+    assert aside.gap[0] == pytest.approx(1e-12, rel=1e-2)
+    third = MarginProblem([[1.0, 0], [0, 1], [0, -1]], np.ones((3, 1)), [1.0, -1, 0.5])
+    W = np.array([[[1.0], [-0.5 + 1e-8]]])
+    found = certify(third.batched(), W, np.array([[1.0, 0, 0]]), Lp(np.inf))
+    assert found.gap[0] > 5e-9

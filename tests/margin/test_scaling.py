@@ -87,3 +87,15 @@ def test_a_solution_beyond_floating_point_is_none_but_has_a_bound(geometry):
         assert solution.gap == np.inf
         assert "No answer was certified" in repr(solution)
         assert solution.uniqueness == "not known"
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_a_solution_below_floating_point_is_none(geometry, side):
+    left = 1e140 * np.array([[1.0, 0], [side, 1]])
+    problem = MarginProblem(left, 1e120 * np.ones((2, 1)), 1e-70)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solution = solve(problem, geometry)
+    assert solution.status is Status.STOPPED_EARLY
+    assert solution.value == np.inf

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.errors import Status
 from attractor.geometry import Geometry
-from attractor.margin.certificate import Certificate, certify_scaled
+from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.methods import Candidates, Method, Task
 from attractor.margin.scaling import ScaledConstraints
 
@@ -110,8 +110,9 @@ def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candida
     total = np.einsum("ij,ij->i", scaled.bounds, x)
     farkas = np.isnan(W).any((-1, -2)) & (total > 0)
     if farkas.any():
-        unit = np.ldexp(x[farkas] / total[farkas, None], -scaled.unit[farkas, None])
-        multipliers[farkas] = np.ldexp(unit, -scaled.shift[farkas])
+        exponent = -scaled.unit[farkas, None] - scaled.shift[farkas]
+        with np.errstate(over="ignore"):
+            multipliers[farkas] = np.ldexp(x[farkas] / total[farkas, None], exponent)
     return scaled.restore_matrix(W), multipliers
 
 
@@ -127,7 +128,7 @@ def status_of(
         tolerance: Relative duality gap to reach.
     """
     count, rows, columns = len(scaled.left), scaled.left.shape[-1], scaled.right.shape[-1]
-    rounding = 32 * (rows + columns) * _EPS
+    rounding = rounding_of_margins(rows, columns)
     constraints = (scaled.inequality | scaled.equality).sum(-1)
     # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
     vanished = 4 * constraints * _EPS * geometry.dual_norm_constant(rows, columns)

@@ -46,7 +46,8 @@ class Certificate:
         margin: Least ``a^T W b / c`` over inequalities with ``c > 0``.
         dual_value: Lower bound on the norm of every feasible matrix.
         dual_norm: ``||sum_j lambda_j a_j b_j^T||_dual``.
-        gap: Upper bound on ``(value - optimum) / value`` and on the relative shortfall of W.
+        gap: Upper bound on ``(value - optimum) / value`` and on the relative shortfall of W, which
+            counts as none where it is rounding that scaling cannot cure.
         kkt_residual: Largest of misalignment of W and multipliers, complementarity, violation.
         violation: Largest shortfall: relative to c where scaling W up would cure it, else the
             loose violation.
@@ -163,7 +164,9 @@ def _certify(
     moved = np.where(np.isfinite(moved), moved, 0.0)
     gap = np.maximum(upper - lower + moved, 0.0) / upper
     gap = np.where(upper == 0, np.where(lower > 0, np.inf, 0.0), gap)
-    gap = np.where(np.isfinite(upper), np.maximum(gap, np.where(scalable, shortfall, 0)), np.inf)
+    stays = np.where(loose > rounding_of_margins(*W.shape[-2:]), loose, 0.0)
+    short = np.maximum(np.where(scalable, shortfall, 0.0), stays)
+    gap = np.where(np.isfinite(upper), np.maximum(gap, short), np.inf)
 
     alignment = np.einsum("ide,ide->i", W, combined) / (norm * dual_norm)
     slack = np.abs(weights * (margins - c)).sum(-1) / np.abs(weights * c).sum(-1)
@@ -198,6 +201,11 @@ def _certify(
         relative_farkas_residual=np.where(weight > 0, (dual_norm + dual_doubt) / weight, 0.0),
         support=support,
     )
+
+
+def rounding_of_margins(rows: int, columns: int) -> float:
+    """Shortfall, relative to ``max(|c|, ||a|| ||b|| ||W||)``, that counts as rounding."""
+    return 64 * (rows + columns) * _ROUNDING
 
 
 def _margins(

@@ -143,13 +143,15 @@ class ScaledConstraints:
         self, multipliers: Float[np.ndarray, "instances m"]
     ) -> Float[np.ndarray, "instances m"]:
         """Multipliers of the scaled constraints with the same ``sum_j lambda_j a_j b_j^T``."""
-        return np.ldexp(multipliers, self.shift)
+        with np.errstate(over="ignore"):  # infinite ones prove nothing
+            return np.ldexp(multipliers, self.shift)
 
     def restore_multipliers(
         self, multipliers: Float[np.ndarray, "instances m"]
     ) -> Float[np.ndarray, "instances m"]:
         """The inverse of ``scale_multipliers``."""
-        return np.ldexp(multipliers, -self.shift)
+        with np.errstate(over="ignore"):
+            return np.ldexp(multipliers, -self.shift)
 
 
 def _unit_rows(rows: Float[np.ndarray, "instances m d"]) -> tuple[np.ndarray, ...]:
