@@ -1,8 +1,10 @@
 """Whether solutions are unique, against the range of random functionals over all solutions."""
 
 import warnings
+from fractions import Fraction
 
 import cvxpy as cp
+import mpmath
 import numpy as np
 import pytest
 import scipy.optimize
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from margin_examples import random_problem, stored_tokens
 
+from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
 
@@ -67,15 +70,52 @@ def width(problem, geometry, value, functional):
     return -(ends[0] + ends[1])
 
 
+def exact(matrix):
+    return [[Fraction(float(x)) for x in row] for row in matrix]
+
+
+def exact_norm(matrix, geometry):
+    """The norm of a matrix of fractions, to 50 digits."""
+    entries = [[mpmath.mpf(x.numerator) / x.denominator for x in row] for row in matrix]
+    with mpmath.workdps(50):
+        if isinstance(geometry, Schatten):
+            values = mpmath.svd_r(mpmath.matrix(entries), compute_uv=False)
+        else:
+            values = [abs(x) for row in entries for x in row]
+        return sum(values) if geometry.p == 1 else max(values)
+
+
 def assert_another_solution(solution):
-    """That ``other_solution`` is one, and not the one in hand."""
-    problem, other = solution.problem, solution.other_solution
-    assert solution.geometry.norm(other) <= solution.norm * (1 + 2e-9)
-    short = problem.bounds - problem.margins(other)
-    short = np.where(problem.equality, np.abs(short), short)
-    sizes = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
-    assert (short <= 2e-9 * (sizes * solution.norm)).all()
-    assert np.linalg.norm(other - solution.W) >= 1e-3 * np.linalg.norm(solution.W)
+    """That ``other_solution`` is one, in exact arithmetic, and not the one in hand.
+
+    Norms are held against what the multipliers prove to be the smallest.
+    """
+    problem, geometry = solution.problem, solution.geometry
+    left, right, other = exact(problem.left), exact(problem.right), exact(solution.other_solution)
+    d, e = problem.shape
+    forms = [[[x * y for y in b] for x in a] for a, b in zip(left, right, strict=True)]
+    weights = [Fraction(float(x)) for x in solution.multipliers]
+    weights = [x if q else max(x, 0) for x, q in zip(weights, problem.equality, strict=True)]
+    combined = [
+        [sum(w * form[i][j] for w, form in zip(weights, forms, strict=True)) for j in range(e)]
+        for i in range(d)
+    ]
+    total = sum(w * Fraction(float(c)) for w, c in zip(weights, problem.bounds, strict=True))
+    dual = type(geometry)(geometry.q) if type(geometry) is Lp else Schatten(geometry.q)
+    least = float(total) / exact_norm(combined, dual)
+    tolerance = 1.01 * max(1e-9, solution.gap)
+    assert exact_norm(other, geometry) <= least * (1 + tolerance)
+    reach = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
+    rounding = 1e-14 * (d + e) * reach * np.linalg.norm(solution.other_solution)
+    for form, c, equal, small in zip(
+        forms, problem.bounds, problem.equality, rounding, strict=True
+    ):
+        margin = sum(form[i][j] * other[i][j] for i in range(d) for j in range(e))
+        short = Fraction(float(c)) - margin
+        allowed = tolerance * c if c > 0 and not equal else max(tolerance * abs(c), small)
+        assert (abs(short) if equal else short) <= allowed
+    difference = np.linalg.norm(solution.other_solution - solution.W)
+    assert difference >= 1e-3 * np.linalg.norm(solution.W)
 
 
 @pytest.mark.parametrize("geometry", [SUM, LARGEST], ids=lambda geometry: geometry.name)
@@ -190,3 +230,111 @@ def test_answers_do_not_depend_on_units(geometry):
     plain = solve(problem, geometry).uniqueness
     other = solve(MarginProblem(problem.left * 1e60, problem.right, 1e-30), geometry).uniqueness
     np.testing.assert_array_equal(plain, other)
+
+
+def near_opposite_problem(rng):
+    """Pairs of rows that leave next to no room between them, so that solutions are large."""
+    d, e = rng.integers(2, 5, size=2)
+    left = np.repeat(rng.normal(size=(rng.integers(1, 3), d)), 2, axis=0)
+    left[1::2] = -left[1::2] + 10.0 ** -rng.uniform(1, 6) * rng.normal(size=left[1::2].shape)
+    return MarginProblem(left, np.repeat(rng.normal(size=(len(left) // 2, e)), 2, axis=0))
+
+
+def scaled_problem(rng):
+    """Rows of every size."""
+    d, e = rng.integers(1, 5, size=2)
+    left, right = rng.integers(-1, 2, size=(2, rng.integers(1, 6), max(d, e))).astype(float)
+    left, right = left[:, :d], right[:, :e]
+    margins = np.einsum("jd,de,je->j", left, rng.normal(size=(d, e)), right)
+    left *= np.where(margins < 0, -1, 1)[:, None] * 10.0 ** rng.uniform(-8, 8, size=(len(left), 1))
+    return MarginProblem(left, right, 10.0 ** rng.uniform(-8, 8, size=len(left)))
+
+
+def rank_deficient_problem(rng):
+    """Rows and columns in lower spaces than they lie in."""
+    d, e, m = rng.integers(2, 5, size=3)
+    left = rng.normal(size=(m, d - 1)) @ rng.normal(size=(d - 1, d))
+    right = rng.normal(size=(m, 1)) @ rng.normal(size=(1, e))
+    margins = np.einsum("jd,de,je->j", left, rng.normal(size=(d, e)), right)
+    return MarginProblem(left * np.sign(margins)[:, None], right)
+
+
+def integer_problem(rng):
+    return tied_problem(int(rng.integers(10**6)))
+
+
+FAMILIES = [near_opposite_problem, scaled_problem, rank_deficient_problem, integer_problem]
+
+
+def answers(family, seeds):
+    """How often each answer is given, every other solution checked."""
+    counts = dict.fromkeys(("unique", "not unique", "not known"), 0)
+    for seed in seeds:
+        problem = family(np.random.default_rng(seed))
+        for geometry in FOUR:
+            solution = solve(problem, geometry)
+            if solution.status is not Status.OPTIMAL:
+                continue
+            counts[solution.uniqueness] += 1
+            if solution.uniqueness == "not unique":
+                assert_another_solution(solution)
+    return counts
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_other_solutions_of_degenerate_problems_are_solutions_and_rarely_missed(family):
+    counts = answers(family, range(5))
+    assert counts["not unique"] >= 2
+    assert counts["not known"] <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_other_solutions_of_many_degenerate_problems(family):
+    counts = answers(family, range(100, 1100))
+    assert counts["not known"] <= 0.01 * sum(counts.values())
+
+
+@pytest.mark.parametrize("geometry", [Nuclear(), Spectral()], ids=lambda geometry: geometry.name)
+@pytest.mark.parametrize("turned", [False, True], ids=["a row", "a column"])
+def test_of_a_single_row_or_column_singular_values_have_one_solution(geometry, turned):
+    left, right = [[0.01], [-0.0001]], [[-1, 0, 0], [-2e5, 0, 1e-4]]
+    long_and_thin = MarginProblem(right, left) if turned else MarginProblem(left, right)
+    assert solve(long_and_thin, geometry).uniqueness == "unique"
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        shape = rng.integers(1, 5, size=2)
+        left, right = rng.normal(size=(shape[0], 1)), rng.normal(size=shape)
+        right *= np.sign(left * (right @ rng.normal(size=(shape[1], 1))))
+        problem = MarginProblem(right, left) if turned else MarginProblem(left, right)
+        assert solve(problem, geometry).uniqueness == "unique"
+
+
+@pytest.mark.parametrize("geometry", FOUR, ids=lambda geometry: geometry.name)
+def test_near_opposite_rows_do_not_hide_what_their_difference_asks_for(geometry):
+    rng = np.random.default_rng(5)
+    known = 0
+    for _ in range(5):
+        left = rng.normal(size=(3, 3))
+        left[1] = -left[0] + 1e-5 * rng.normal(size=3)
+        solution = solve(MarginProblem(left, np.ones((3, 1)) * rng.normal(size=3)), geometry)
+        known += solution.uniqueness != "not known"
+        if solution.uniqueness == "not unique":
+            assert_another_solution(solution)
+    assert known == 5
+
+
+def test_other_solutions_of_wide_matrices_are_found():
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(20, 60)), np.repeat(rng.normal(size=(4, 60)), 5, axis=0)
+    solution = solve(MarginProblem(left, right), Spectral())
+    assert solution.uniqueness == "not unique"
+    assert Spectral().norm(solution.other_solution) <= solution.norm * (1 + 1e-9)
+
+
+def test_looking_for_another_solution_leaves_the_one_in_hand_alone():
+    solution = solve(MarginProblem(np.eye(2), np.eye(2)), Nuclear())
+    W, multipliers = solution.W.copy(), solution.multipliers.copy()
+    assert solution.uniqueness == "not unique"
+    np.testing.assert_array_equal(solution.W, W)
+    np.testing.assert_array_equal(solution.multipliers, multipliers)

@@ -199,6 +199,7 @@ def free_move(
         if step >= _GOOD_STEP:
             return step * move
     # A functional that is random is zero on all such moves only if there is none.
+    farthest = np.zeros(directions.size)
     for sign in (1, -1):
         found = scipy.optimize.linprog(
             sign * functional / longest,
@@ -210,9 +211,11 @@ def free_move(
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10},
         )
-        if found.x is not None and np.abs(found.x).max() > _LEAST_MOVE * longest:
-            return found.x - (found.x @ held.T) @ held
-    return None
+        if found.x is not None and np.abs(found.x).max() > np.abs(farthest).max():
+            farthest = found.x - (found.x @ held.T) @ held
+        if np.abs(farthest).max() >= _GOOD_STEP * longest:
+            break
+    return farthest if np.abs(farthest).max() > _LEAST_MOVE * longest else None
 
 
 def _column_space(columns: Float[np.ndarray, "d m"]) -> Float[np.ndarray, "d p"]:
