@@ -10,9 +10,9 @@ from fuzzing.kinds import KINDS, make_originals, place
 
 QUICK = {
     "tokens.npz": 40, "tokens.safetensors": 40, "corpus.txt": 15, "corpus.npz": 30,
-    "corpus.safetensors": 30, "regression.npz": 15, "classifiers.nc": 15, "run.nc": 8,
-    "certificate.json": 40, "model.safetensors": 25, "figure.png": 20, "figure.svg": 20,
-    "figure.nc": 10, "report.html": 20, "report.json": 20, "claims.json": 20, "images": 20,
+    "corpus.safetensors": 30, "regression.npz": 15, "classifiers.nc": 15,
+    "certificate.json": 40, "model.safetensors": 25, "figure.png": 10, "figure.svg": 10,
+    "figure.nc": 10, "report.html": 10, "report.json": 20, "claims.json": 10, "images": 20,
     "reviews.csv": 20, "tokenizer.json": 20,
 }  # fmt: skip
 """Kinds that take little time, and how many of each."""
@@ -23,7 +23,7 @@ def originals(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzzing") / "originals"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
-        make_originals(folder)
+        make_originals(folder, trained=False)
         yield folder
 
 
@@ -40,7 +40,7 @@ def test_damaged_files_end_in_a_message(name, originals, tmp_path, monkeypatch):
             name, place(KINDS[name], originals, tmp_path / "w", content), originals
         )
         assert code in allowed, f"{number}: {words}"
-        assert number or code == 0, "the whole file is not read"
+        assert number or code == 0, f"the whole file is not read: {words}"
     assert len(contents) > QUICK[name] / 2
 
 
