@@ -39,7 +39,8 @@ def mutated(name: str, number: int, seed: int, originals: Path) -> bytes:
     data = (originals / KINDS[name].file).read_bytes()
     if number == 0:
         return data
-    others = [data, data, (originals / KINDS[sorted(KINDS)[number % len(KINDS)]].file).read_bytes()]
+    other = originals / list(KINDS.values())[number % len(KINDS)].file
+    others = [data, data, other.read_bytes() if other.is_file() else data]
     return damaged(data, Path(KINDS[name].file).suffix, others, rng)
 
 

@@ -23,6 +23,7 @@ import typer
 
 ROOT = Path(__file__).parents[1]
 FIGURE = "max-margin/global-and-local"
+CLAIM = "max-margin/optimal-tokens-minimize-loss"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,48 +154,88 @@ KINDS = {
 }
 
 
-def make_originals(folder: Path) -> None:
-    """Writes an undamaged file of every kind, the same bytes each time."""
+def make_originals(folder: Path, *, trained: bool = True) -> None:
+    """Writes an undamaged file of every kind, the same bytes each time.
+
+    Args:
+        folder: Where; it must not exist.
+        trained: Whether to write those, too, that take seconds to train.
+    """
+    folder.mkdir(parents=True)
+    for kind in ("npz", "safetensors"):
+        _run("example", "tokens", folder / f"tokens.{kind}")
+        _run("example", "corpus", folder / f"corpus.{kind}")
+    _run("example", "corpus", folder / "corpus.txt")
+    _run("example", "head", folder / "head.npz")
+    tokens = folder / "tokens.npz"
+    _run("solve", tokens, "--certificate", folder / "certificate.json")
+    if trained:
+        _run("train", tokens, *_RUN, folder / "run.nc", "--checkpoint", folder / "checkpoint")
+    _write_results(folder)
+    _write_data(folder)
+    _write_models(folder)
+
+
+def _run(*words: Any) -> None:
     from typer.testing import CliRunner
 
     from attractor.cli import app
 
-    def run(*arguments: Any) -> None:
-        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if done.exit_code:
-            raise RuntimeError(f"{arguments}: {done.output}") from done.exception
-
-    folder.mkdir(parents=True)
-    for kind in ("npz", "safetensors"):
-        run("example", "tokens", folder / f"tokens.{kind}")
-        run("example", "corpus", folder / f"corpus.{kind}")
-    run("example", "corpus", folder / "corpus.txt")
-    run("example", "head", folder / "head.npz")
-    tokens = folder / "tokens.npz"
-    run("solve", tokens, "--certificate", folder / "certificate.json")
-    run("train", tokens, *_RUN, folder / "run.nc", "--checkpoint", folder / "checkpoint")
-    run("figures", FIGURE, "--out", folder / "figures")
-    shutil.move(folder / "figures" / FIGURE.partition("/")[0], folder / "figure")
-    few = ("--optimizer", "ngd", "--optimizer", "md:p=1.5", "--data-sets", 1, "--steps", 20)
-    run("matrix", *few, "--out", folder / "report")
-    run(
-        "claims",
-        "--data",
-        tokens,
-        "max-margin/optimal-tokens-minimize-loss",
-        "--out",
-        folder / "claims",
-    )
-    _write_others(folder)
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if done.exit_code:
+        raise RuntimeError(f"{words}: {done.output}") from done.exception
 
 
-def _write_others(folder: Path) -> None:
-    import jax
+def _write_results(folder: Path) -> None:
+    """A figure, a report and outcomes, of the form of real ones, that say what real ones say."""
     import xarray as xr
-    from tokenizers import Tokenizer, models
+    from matplotlib.figure import Figure
+
+    from attractor import plots
+    from attractor.provenance import Provenance, embed
+
+    for name in ("figure", "report", "claims"):
+        (folder / name).mkdir()
+    asked = {"size": "quick", "seeds": 1, "seed": 0, "as_published": False}
+    made = Provenance.record("figure", FIGURE, arguments=asked, data="a: b", seeds=[0])
+    data = xr.Dataset(
+        {"path": (("step", "axis"), np.arange(6.0).reshape(3, 2))},
+        {"step": [0, 1, 2], "axis": ["x", "y"]},
+    )
+    stored = folder / "figure" / "global-and-local.nc"
+    data.to_netcdf(stored, engine="h5netcdf")
+    embed(stored, made)
+    with plots.style():
+        picture = Figure(figsize=(1, 1))
+        picture.subplots().plot([0, 1])
+        plots.save_figure(picture, folder / "figure", "global-and-local", provenance=made)
+    asked = {"optimizer": ["ngd", "md:p=1.5"], "lr": 0.1, "parameterization": "W"}
+    asked |= {"size": "quick", "data_sets": 1, "steps": 20, "matched": False}
+    asked |= {"seed": 0, "data": False}
+    made = Provenance.record("report", "matrix", arguments=asked, seeds=[0], settings={"steps": 20})
+    numbers = {"optimizers": [{"optimizer": "ngd", "margin_ratio": {"l_1": 0.5}}], "steps": 20}
+    _write_pages(folder / "report", "summary.json", numbers, made)
+    asked = {"names": [CLAIM], "data": True, "seed": 0}
+    made = Provenance.record("claim", CLAIM, arguments=asked, data="a", seeds=[0])
+    outcome = {"outcome": "holds", "measured": {"value": 1e-9}}
+    _write_pages(folder / "claims", "claims.json", {"claims": {CLAIM: {"data": [outcome]}}}, made)
+
+
+def _write_pages(folder: Path, name: str, contents: Any, made: Any) -> None:
+    from attractor.provenance import embed
+
+    (folder / name).write_text(json.dumps(contents, indent=2), "utf-8")
+    page = "<!DOCTYPE html>\n<html><head><title>A</title></head><body><p>A</p></body></html>\n"
+    (folder / "report.html").write_text(page, "utf-8")
+    for file in (name, "report.html"):
+        embed(folder / file, made)
+
+
+def _write_data(folder: Path) -> None:
+    """Results of classifiers, a task of regression, images and reviews."""
+    import xarray as xr
 
     from attractor.files import CLASSIFIERS_LAYOUT
-    from attractor.models import TextTransformerConfig, build_model, save_model
 
     rng = np.random.default_rng(0)
     np.savez(folder / "regression.npz", covariance=[[1.0, 0.5], [0.5, 1.0]], weight_variance=1.0)
@@ -211,9 +252,6 @@ def _write_others(folder: Path) -> None:
     variables["status"] = (("optimizer", "seed"), np.zeros((2, 2), int))
     results = xr.Dataset(variables, labels, {"data": "text", "chance": 0.5, "test_examples": 2000})
     results.to_netcdf(folder / "classifiers.nc", engine="h5netcdf")
-    sizes = {"vocabulary": 9, "length": 4, "width": 4, "blocks": 1, "heads": 2, "hidden": 8}
-    model = build_model(TextTransformerConfig(**sizes), key=jax.random.key(0))
-    save_model(folder / "model.safetensors", model)
     images = folder / "images"
     images.mkdir()
     pixels = rng.integers(256, size=(20, 4, 4), dtype=np.uint8)
@@ -225,8 +263,25 @@ def _write_others(folder: Path) -> None:
     )
     lines = [f'"review {row}, with ""quotes"" and more",{row % 2}' for row in range(20)]
     (folder / "reviews.csv").write_text("\n".join(["text,label", *lines, ""]), "utf-8")
-    vocabulary = {"[UNK]": 0, "a": 1, "b": 2}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+
+
+def _write_models(folder: Path) -> None:
+    """A model that was not trained, and a tokenizer."""
+    import jax
+    from tokenizers import Tokenizer, models, processors
+
+    from attractor.models import TextTransformerConfig, build_model, save_model
+
+    sizes = {"vocabulary": 9, "length": 4, "width": 4, "blocks": 1, "heads": 2, "hidden": 8}
+    config = TextTransformerConfig(**sizes)
+    save_model(
+        folder / "model.safetensors",
+        jax.jit(lambda key: build_model(config, key=key))(jax.random.key(0)),
+    )
+    words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "a": 3}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]"])
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A", None, [("[CLS]", 2)])
     (folder / "tokenizer.json").write_text(json.dumps(json.loads(tokenizer.to_str())), "utf-8")
 
 

@@ -181,3 +181,49 @@ def test_save_figure_puts_it_into_both_files(tmp_path):
         first, second = (tmp_path / f"{name}{suffix}" for name in ("first", "second"))
         assert read_provenance(first) == RECORD
         assert first.read_bytes() == second.read_bytes()
+
+
+HOSTILE = {
+    "an encoding that is none.svg": b'<?xml version="1.0" encoding="foo-999"?><svg/>',
+    "an encoding of several bytes.svg": b'<?xml version="1.0" encoding="shift_jis"?><svg/>',
+    "half a code point.json": b'{"provenance": {"format": "\\ud800"}}',
+    "brackets.json": b"[" * 10**6,
+    "a long number.json": b'{"provenance": ' + b"9" * 5000 + b"}",
+    "bytes.html": b"<head>\xff</head>",
+    "no end.html": b'<head><script type="application/json" id="provenance">{}',
+    "a chunk of 4 GB.png": b"\x89PNG\r\n\x1a\n\xff\xff\xff\xfftEXtprovenance\0",
+    "nothing.nc": b"",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_way_of_being_damaged_is_one_error_that_names_the_file(name, tmp_path):
+    file = tmp_path / name
+    file.write_bytes(HOSTILE[name])
+    with pytest.raises(FileFormatError, match=r"\.\w+ is damaged or is no"):
+        read_provenance(file)
+
+
+@pytest.mark.parametrize("text", ["<![foo[ x ]]>", "<!" * 300_000, "<!--" * 100_000, "<a " * 10**5])
+def test_a_page_is_searched_and_not_parsed(text, originals, tmp_path):
+    """Parsers of HTML fail on the first and take a minute for the second."""
+    file = tmp_path / "file.html"
+    file.write_bytes((originals / "file.html").read_bytes())
+    embed(file, RECORD)
+    file.write_text(file.read_text("utf-8").replace("<head>", f"<head>{text}", 1), "utf-8")
+    began = time.perf_counter()
+    assert read_provenance(file) == RECORD
+    file.write_text(text)
+    with pytest.raises(InvalidInputError, match="does not say"):
+        read_provenance(file)
+    assert time.perf_counter() - began < 2
+
+
+def test_what_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("attractor.containers.damage.LARGEST", 1000)
+    for suffix in SUFFIXES:
+        if suffix != ".nc":
+            file = tmp_path / f"file{suffix}"
+            file.write_bytes(b" " * 1001)
+            with pytest.raises(FileFormatError, match="more than 1,000 bytes"):
+                read_provenance(file)

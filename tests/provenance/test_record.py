@@ -134,3 +134,16 @@ def spoil(**changes):
 def test_refuses_damaged_text(text, message):
     with pytest.raises(FileFormatError, match=message):
         Provenance.from_json(text)
+
+
+def test_seeds_far_apart_are_not_listed_one_by_one():
+    """As a range they would fill the memory."""
+    far = Provenance.record("figure", "x", arguments={}, seeds=[0, 1, 10**15])
+    near = Provenance.record("figure", "x", arguments={}, seeds=[0, 1, 2])
+    assert "the seeds were 0, 1, 1000000000000000 and are 0 to 2" in differences(far, near)
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a": ' * 300 + "1" + "}" * 300, '"\\ud800"'])
+def test_a_text_that_no_one_writes(text):
+    with pytest.raises(FileFormatError, match="no JSON"):
+        Provenance.from_json(text)

@@ -1,6 +1,7 @@
 import os
 import pickle
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -101,6 +102,54 @@ def test_bad_files_are_refused_and_never_unpickled(run, tmp_path):
     for name in ("truncated.nc", "pickle.nc", "other.nc", "missing.nc"):
         with pytest.raises(FileFormatError, match=name):
             Trajectory.load(tmp_path / name)
+
+
+def _settings(value):
+    return lambda stored: stored["records"].attrs.__setitem__("settings", value)
+
+
+def _replace(name, make):
+    def change(stored):
+        old = stored["records"][name][()]
+        stored["records"][name][...] = make(old)
+
+    return change
+
+
+DAMAGE = {
+    "settings that are a list": _settings("[]"),
+    "settings that are a number": _settings("1"),
+    "settings of brackets": _settings("[" * 100_000),
+    "a loss that is no text": _settings('{"loss": 3}'),
+    "half a code point": _settings('{"loss": "\\ud800"}'),
+    "settings that are no text": lambda stored: stored["records"].attrs.__setitem__("settings", 1),
+    "no settings": lambda stored: stored["records"].attrs.__delitem__("settings"),
+    "a version that is a text": lambda stored: stored["records"].attrs.__setitem__("version", "a"),
+    "no W": lambda stored: stored["records"].__delitem__("W"),
+    "no loss": lambda stored: stored["records"].__delitem__("loss"),
+    "no tokens": lambda stored: stored.__delitem__("tokens"),
+    "a status that means nothing": _replace("status", lambda old: old + 99),
+    "a token that is not there": _replace("attended", lambda old: old + 99),
+    "one step twice": _replace("step", lambda old: 0 * old),
+    "one seed twice": _replace("seed", lambda old: 0 * old),
+    "eight terabytes": lambda stored: stored["tokens"].create_dataset(
+        "more", shape=(10**6, 10**6), dtype="f8", chunks=(9, 9)
+    ),
+    "a head of other vectors": lambda stored: (
+        stored["head"].__delitem__("weight"),
+        stored["head"].__setitem__("weight", np.ones(3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_every_way_of_being_damaged_is_one_error_that_names_the_file(what, run, tmp_path):
+    path = tmp_path / "run.nc"
+    run.save(path)
+    with h5py.File(path, "r+") as stored:
+        DAMAGE[what](stored)
+    with pytest.raises(FileFormatError, match=r"run\.nc"):
+        Trajectory.load(path)
 
 
 def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):

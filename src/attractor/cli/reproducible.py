@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from attractor.analysis.bias import named_optimizer
+from attractor.attention import get_loss, get_parameterization
 from attractor.cli import (
     basins,
     check,
@@ -55,21 +57,22 @@ class Reproducible:
     takes: str = ""
 
 
-def _known(spelling: Any) -> bool:
-    """Whether a text names an optimizer of this library; nothing is imported to find out."""
-    from attractor.analysis.bias import named_optimizer
+def _found(words: str, find: Callable[[str], object]) -> Argument:
+    """A text by which something of this library is found; nothing is imported to find it."""
 
-    try:
-        return (
-            isinstance(spelling, str) and len(spelling) <= 200 and bool(named_optimizer(spelling))
-        )
-    except InvalidInputError:
-        return False
+    def accepts(value: Any) -> bool:
+        try:
+            return isinstance(value, str) and len(value) <= 200 and find(value) is not None
+        except InvalidInputError:
+            return False
+
+    return Argument(words, accepts)
 
 
-_KNOWN = Argument("the name of an optimizer that Attractor knows", _known)
+_KNOWN = _found("the name of an optimizer that Attractor knows", named_optimizer)
+_LOSS = _found("the name of a loss", get_loss)
+_LAYER = _found("what is trained, such as W or KQ", get_parameterization)
 _STEPS = whole(1, 10**7)
-_WORD = text(r"[\w ,()*-]+", "a name", 50)
 _OF_FILE = truth(True)
 
 COMMANDS = {
@@ -78,8 +81,8 @@ COMMANDS = {
         {
             OPTIMIZER: optional(_KNOWN),
             "lr": optional(number()),
-            "parameterization": optional(_WORD),
-            "loss": _WORD,
+            "parameterization": optional(_LAYER),
+            "loss": _LOSS,
             "steps": optional(_STEPS),
             "starts": whole(1, 10**6),
             "scale": optional(number()),
@@ -126,13 +129,13 @@ COMMANDS = {
             "lengths": optional(text(r"((inf|[0-9]{1,7})(, *|$))+", "lengths, or inf")),
             "attention": optional(word("softmax", "linear", "both")),
             "data_path": optional(word(*in_context.DATA)),
-            "initialization": optional(_WORD),
-            "parameterization": optional(_WORD),
+            "initialization": optional(word("balanced", "default")),
+            "parameterization": optional(word("blocks", "all_blocks", "factors")),
             "scale": optional(number()),
             "steps": optional(_STEPS),
             "lr": optional(number()),
             "batch": whole(1, 10**6),
-            "draw": _WORD,
+            "draw": word("auto", "tokens", "projections", "moments"),
             "experiment": optional(word("official")),
             "seeds": whole(1, 10**4),
             "seed": optional(SEED),
@@ -143,7 +146,7 @@ COMMANDS = {
         {
             OPTIMIZER: optional(several(_KNOWN, 100)),
             "lr": optional(number()),
-            "parameterization": _WORD,
+            "parameterization": _LAYER,
             "size": word(*matrix.SIZES),
             "data_sets": optional(whole(1, 10**4)),
             "steps": optional(_STEPS),
@@ -201,7 +204,7 @@ def report_arguments(
     declared = command.arguments
     found = provenance.arguments.get(OPTIMIZER) if OPTIMIZER in declared else None
     named = found if isinstance(found, list) else [found]
-    own = [one for one in named if isinstance(one, str) and ":" in one and not _known(one)]
+    own = [one for one in named if isinstance(one, str) and ":" in one and not _KNOWN.accepts(one)]
     if len(own) != len(optimizers or []):
         raise _other_number(own)
     rest: Any = [one for one in named if one not in own]
