@@ -52,6 +52,8 @@ _LONGEST = 60.0
 """Seconds of the processor after which a call counts as hanging."""
 _PROBED, _FILED = 4, 8
 """One unique answer in so many is probed for other solutions; one in so many is filed."""
+_TIGHTEST = 1e-13
+"""Gap asked of other solutions."""
 _ASIDE = 3e-3
 """How far from a solution others are looked for, relative to it."""
 _SEEDS = 10**8
@@ -369,14 +371,15 @@ def _probe(
     """Looks for another solution: one whose value of a random functional is larger, or smaller.
 
     The functional is of rank one, so that it is one more constraint. What comes out is believed
-    if it is a solution exactly, wherever it came from.
+    if it is as good as the solution is known to be, wherever it came from: where multipliers are
+    tiny, matrices that are longer by less than the tolerance lie far from the one solution.
     """
     p, W = case.plain, answer.W
     most = np.abs(W).max()
     size = float(np.linalg.norm(W / most)) * float(most) if most else 0.0
     a, b = rng.normal(size=p.shape[0]), rng.normal(size=p.shape[1])
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
-    other, refuted = None, 0
+    other, refuted, as_good = None, 0, 4 * answer.gap + 2.0**-44
     if 0 < size < 1e300 and not exact_check.only_one(p, answer):
         aside = [
             MarginProblem(
@@ -388,11 +391,11 @@ def _probe(
             for sign in (1, -1)
         ]
         with record.watched(f"{case.name}:{geometry_name}", 2):
-            for found in solve(aside, solution.geometry, tolerance=TOLERANCE):
+            for found in solve(aside, solution.geometry, tolerance=_TIGHTEST):
                 if found.dual_value > answer.value:  # whatever lies there is longer
                     refuted += 1
                 elif np.isfinite(found.W).all() and not exact_check.solution_fault(
-                    p, answer.family, answer.p, answer.dual_value, found.W
+                    p, answer.family, answer.p, answer.dual_value, found.W, as_good
                 ):
                     other = found.W
     many = other is not None and exact_check.distance(W, other) >= _ASIDE / 2

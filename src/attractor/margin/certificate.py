@@ -130,6 +130,8 @@ def _certify(
     weights = np.where(scaled.inequality | scaled.equality, weights, 0.0)
 
     norm = geometry.norm(W)
+    with np.errstate(over="ignore"):  # one beyond floating point is no number to go by
+        norm = np.where(np.isfinite(np.ldexp(norm, scaled.unit)), norm, np.nan)
     frobenius = np.sqrt(np.einsum("ide,ide->i", W, W))
     margins, doubt = _margins(scaled, W, frobenius)
     combined, total, dual_norm, dual_doubt, total_doubt = evaluate_dual(scaled, weights, geometry)
