@@ -50,8 +50,7 @@ class WriteError(AttractorError, OSError):
         """Says what could not be written, and why."""
         why = reason.strerror or str(reason)
         super().__init__(
-            f"{os.fspath(path)} cannot be written: {why[:1].lower()}{why[1:]}. What was there "
-            "before is as it was."
+            f"{os.fspath(path)} cannot be written: {why}. What was there before is as it was."
         )
         self.path, self.errno, self.strerror = os.fspath(path), reason.errno, why
 

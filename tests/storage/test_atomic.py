@@ -68,7 +68,7 @@ def test_a_failed_swap_puts_the_old_folder_back(tmp_path, monkeypatch):
 
     monkeypatch.setattr(atomic.os, "replace", failing)
     with (
-        pytest.raises(WriteError, match="report cannot be written: no space left"),
+        pytest.raises(WriteError, match="report cannot be written: No space left"),
         atomic_directory(target, "marker.json") as temporary,
     ):
         (temporary / "marker.json").write_text("second")

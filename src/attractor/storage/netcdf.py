@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attractor.storage.atomic import write_file
 
@@ -28,7 +28,7 @@ def save_netcdf(data: xr.Dataset | Mapping[str, xr.Dataset], path: str | os.Path
     import xarray as xr
     from xarray.backends import H5NetCDFStore
 
-    groups = {None: data} if isinstance(data, xr.Dataset) else data
+    groups: Mapping[Any, xr.Dataset] = {None: data} if isinstance(data, xr.Dataset) else data
     content = io.BytesIO()
     for number, (group, arrays) in enumerate(groups.items()):
         with h5netcdf.File(content, "a" if number else "w") as file:
