@@ -216,7 +216,7 @@ def test_records_in_files_and_tables(tmp_path):
     with pytest.raises(InvalidInputError, match="nc"):
         monitor.save(tmp_path / "heads.txt")
     (tmp_path / "other.nc").write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match="cannot be read"):
+    with pytest.raises(FileFormatError, match="damaged or is no NetCDF"):
         load_records(tmp_path / "other.nc")
 
 
