@@ -35,7 +35,7 @@ def read_source():
         tree = ast.parse(path.read_text())
         tops = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         names = {node.name: (module, node.name) for node in tops}
-        for node in ast.walk(tree):
+        for node in tree.body:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("attractor."):
                 names |= {a.asname or a.name: (node.module, a.name) for a in node.names}
         if parts[-1] == "__init__":
