@@ -107,7 +107,8 @@ def _check(
         raise InvalidInputError(
             "selection",
             f"several tokens are tied in {_rows(tied, batched)}, so which is kept is undecided",
-            'Select one of them, or pass ties="equal" to keep them all with equal weight',
+            "Select one of them, or keep them all with equal weight, by "
+            'MarginProblem.from_selection(tokens, selection, ties="equal")',
         )
 
 

@@ -48,7 +48,7 @@ def enumerate_selections(tokens: Tokens, *, most: int = 100_000) -> Selection:
         raise InvalidInputError(
             "tokens",
             f"they have {total:,} selections, more than {most:,}",
-            "Raise most=, or give the selections to test as a list of your own",
+            "Raise most=, or test a list of selections of your own",
         )
     numbers = np.unravel_index(np.arange(total), counts)
     chosen = [choices[number] for choices, number in zip(admissible, numbers, strict=True)]
@@ -63,6 +63,7 @@ def locally_optimal_selections(
     geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     selections: Selection | None = None,
+    most: int = 100_000,
     tolerance: float = 1e-9,
     progress: bool = False,
 ) -> SelectionCensus:
@@ -78,6 +79,7 @@ def locally_optimal_selections(
         head: Maps outputs to predictions.
         geometry: The norm, or its name.
         selections: Selections to test, with a leading axis; every one there is if None.
+        most: Largest number of selections to test where every one is.
         tolerance: Relative duality gap to solve to.
         progress: Whether to show a progress bar.
 
@@ -89,7 +91,7 @@ def locally_optimal_selections(
     geometry = get_geometry(geometry)
     scores = token_scores(tokens, head)
     if selections is None:
-        selections = enumerate_selections(tokens)
+        selections = enumerate_selections(tokens, most=most)
     masks = _checked(selections.mask, tokens)
     flat, copies = np.unique(masks.reshape(len(masks), -1), axis=0, return_inverse=True)
     distinct = flat.reshape(-1, *masks.shape[1:])

@@ -118,7 +118,9 @@ def train_classifier(
     check_config(config)
     if not isinstance(data, ClassificationData):
         raise InvalidInputError(
-            "data", f"{type(data).__name__} is not ClassificationData", "Give train=Examples(...)"
+            "data",
+            f"{type(data).__name__} is not ClassificationData",
+            "Give ClassificationData(train=Examples(...), ...)",
         )
     _check_optimizer(optimizer, learning_rate)
     for argument, function in (("augment", augment), ("prepare", prepare)):

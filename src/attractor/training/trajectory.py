@@ -122,7 +122,7 @@ class Trajectory:
             raise InvalidInputError(
                 "step",
                 f"the matrices of {self.axis} {step} were not kept, to save memory",
-                'Train with weights="all", or with fewer recorded steps',
+                'Train by train(..., weights="all"), or with fewer recorded steps',
             )
         return matrices.sel({self.axis: step}).to_numpy()
 

@@ -87,7 +87,7 @@ class LinearTrajectory:
             raise InvalidInputError(
                 "step",
                 f"the decoders of {self.axis} {step} were not kept, to save memory",
-                'Train with weights="all", or with fewer recorded steps',
+                'Train by train_linear(..., weights="all"), or with fewer recorded steps',
             )
         return decoders.sel({self.axis: step}).to_numpy()
 

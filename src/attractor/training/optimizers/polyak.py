@@ -59,7 +59,7 @@ def _polyak_step(scale: float, weight_decay: float) -> Optimizer:
             raise InvalidInputError(
                 "log_excess",
                 "the Polyak step needs to know how far the loss is above its least value",
-                "Give update the logarithm of that difference as log_excess=",
+                "Give the logarithm of that difference, by update(..., log_excess=...)",
             )
         gradient = as_scaled(updates)
         size = log_norm(gradient)

@@ -163,7 +163,7 @@ def _read_settings(entry: RegisteredOptimizer, written: str) -> dict[str, Any]:
             raise InvalidInputError(
                 "optimizer",
                 f"{item!r} sets nothing",
-                f"Write setting=value with one of: {', '.join(entry.settings)}",
+                f"Write a value after =, for one of: {', '.join(entry.settings)}",
             )
         settings[setting.replace("-", "_")] = _read_value(value)
     return settings
