@@ -64,7 +64,7 @@ def entrywise_gradient(
     back = cotangents(loss, head, parameterization.scores(parameters, rows), rows)
     pull = _pull_pairs(parameterization, parameters, rows, back.row)
     return ScaledGradient(
-        _attention_gradient(back.row, back.gain, back.tie, back.log_loss + back.log_gain, pull),
+        _attention_gradient(back.row, back.gain, back.tie, back.log_gain, pull),
         _head_gradient(back.head, rows, back.row, back.prediction, back.log_loss),
     )
 

@@ -78,4 +78,8 @@ def token_gains(
     norms = rows.value_norms[..., None, :]
     reach = norms + jnp.where(row.leader, norms, 0).sum(-1, keepdims=True)
     unit = _TIE_ROUNDINGS * jnp.finfo(push.dtype).eps
-    return gain, unit * lengths(push, keepdims=True) * reach
+    if rows.extreme is None:
+        pushed = jnp.linalg.norm(push, axis=-1, keepdims=True)
+    else:
+        pushed = lengths(push, keepdims=True)
+    return gain, unit * pushed * reach

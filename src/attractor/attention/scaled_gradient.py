@@ -65,7 +65,7 @@ def scaled_gradient(
     back = cotangents(loss, head, scores, rows)
     mantissa, log_softmax = row_cotangent(back.row, back.gain, back.tie)
 
-    log_rows = log_softmax + back.log_loss + back.log_gain
+    log_rows = log_softmax + back.log_gain
     scale, head_scale = common_log_scale(log_rows), common_log_scale(back.log_loss)
     share = relative(log_rows, scale) / log_rows.size
     head_share = relative(back.log_loss, head_scale) / log_rows.size
@@ -87,8 +87,8 @@ class Cotangents(NamedTuple):
         row: The softmax.
         prediction: Mantissa of the derivative of the loss in the prediction.
         log_loss: Logarithm of its scale, with that of the weight of the row.
-        gain: Effect of a token's weight on the loss, in that scale and the next.
-        log_gain: Logarithm of a scale of all gains, zero unless their squares leave the range.
+        log_gain: Logarithm of the scale of gains: the same unless data are extreme.
+        gain: Effect of a token's weight on the loss, in that scale.
         tie: Difference of gains below which two are the same but for rounding.
         pull_head: Takes cotangents of predictions to the head and to the outputs.
     """
@@ -97,8 +97,8 @@ class Cotangents(NamedTuple):
     row: SoftmaxRow
     prediction: Float[Array, "sequence query *classes"]
     log_loss: Float[Array, "sequence query"]
+    log_gain: Float[Array, "sequence query"]
     gain: Float[Array, "sequence query token"]
-    log_gain: Float[Array, ""]
     tie: Float[Array, "sequence query token"]
     pull_head: Callable[[Array], tuple[PyTree, Array]]
 
@@ -123,10 +123,13 @@ def cotangents(
     gain, tie = token_gains(rows, row, pull_head(cotangent)[1])
     if rows.weights is not None:
         log_loss = log_loss + jnp.log(rows.weights)
+    if rows.extreme is None:
+        return Cotangents(reader, row, cotangent, log_loss, log_loss, gain, tie, pull_head)
     # Gains are multiplied by keys next, which may be as large, or as small, as they are.
-    factor = ordinary_factor(jnp.where(rows.mask, jnp.abs(gain), 0).max())
-    gain, tie, log_gain = gain * factor, tie * factor, -jnp.log(factor)
-    return Cotangents(reader, row, cotangent, log_loss, gain, log_gain, tie, pull_head)
+    factor = ordinary_factor(jnp.where(rows.mask, jnp.abs(gain), 0).max(-1, keepdims=True))
+    log_gain = log_loss - jnp.log(factor[..., 0])
+    gain, tie = gain * factor, tie * factor
+    return Cotangents(reader, row, cotangent, log_loss, log_gain, gain, tie, pull_head)
 
 
 def mean_loss(

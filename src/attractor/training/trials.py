@@ -51,7 +51,7 @@ class Trials:
         """
         self.training, self.initial, self.seeds, self.seed = training, initial, seeds, seed
         self.dtype = np.dtype(dtype)
-        rows = attention_rows(tokens, self.dtype)
+        rows = attention_rows(tokens, self.dtype, head)
         self.rows = rows if tokens.instances is not None else jax.tree.map(lambda a: a[None], rows)
         self.head = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), head)
         self.numbers = tokens.instance_numbers
