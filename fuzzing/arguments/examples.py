@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 
 import attractor as at
+from attractor import monitor, prompt
 from attractor.datasets import unit_tokens
 from attractor.next_token import (
     Corpus,
@@ -20,6 +21,7 @@ from attractor.next_token import (
     train_two_stages,
 )
 from attractor.next_token import linear as decoders
+from attractor.prompt import measures, regression
 from fuzzing.arguments.table import Fresh, Lazy
 
 STEP = Lazy(lambda: at.normalized_gradient_descent(0.1))
@@ -76,3 +78,34 @@ LOCAL_LIMITS = Lazy(
     )
 )
 CONSOLE = Fresh(lambda: Console(file=io.StringIO()))
+
+POINTS = np.array([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6], [0.2, 0.0]])
+GAUSSIAN = Lazy(lambda: measures.Gaussian.isotropic(2))
+UNIFORM = Lazy(lambda: measures.Uniform(1.0, 2))
+EMPIRICAL = Lazy(lambda: measures.Empirical(POINTS))
+COMPONENTS = Lazy(lambda: [GAUSSIAN.value, UNIFORM.value])
+MIXTURE = Lazy(lambda: measures.Mixture([0.5, 0.5], COMPONENTS.value))
+PROMPT_HEAD = Lazy(lambda: prompt.Head(np.eye(2), np.eye(2)))
+ERROR_TABLE = Lazy(lambda: prompt.error_table([10.0]))
+PROMPT_LENGTH = Lazy(lambda: prompt.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
+TASK = Lazy(lambda: regression.RegressionTask(np.eye(2)))
+SCALAR_TASK = Lazy(lambda: regression.RegressionTask(np.eye(1)))
+BLOCKS = Lazy(lambda: regression.balanced_initialization(np.eye(2), 0.1))
+IN_CONTEXT = Lazy(
+    lambda: regression.train_in_context(TASK.value, length=5.0, steps=1, batch=4, held_out=8)
+)
+LEADING_ORDER = Lazy(lambda: regression.leading_order(TASK.value, BLOCKS.value))
+BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))
+
+IDENTITY = Lazy(lambda: lambda state: state)
+WATCHED = Lazy(lambda: monitor.WatchedHead("head", IDENTITY.value, TOKENS.value))
+MONITOR = Fresh(lambda: monitor.HeadMonitor(WATCHED.value))
+
+
+def _monitored() -> monitor.HeadMonitor:
+    watching = MONITOR.value
+    watching.record(1, W)
+    return watching
+
+
+MONITORED = Lazy(_monitored)

@@ -21,7 +21,7 @@ def calls() -> Iterator[Call]:
     yield Call(
         nt.Corpus,
         tokens=np.array([0, 1, 2, 1, 2]),
-        starts=np.array([0, 3]),
+        starts=np.array([0, 3, 5]),
         vocabulary=["a", "b", "c"],
         counts=np.array([1, 2]),
         takes={
@@ -43,7 +43,7 @@ def calls() -> Iterator[Call]:
     yield Call(nt.Corpus.context, self=ex.CORPUS, sample=1)
     yield Call(nt.Corpus.words, self=ex.CORPUS, sample=1)
     yield Call(nt.Collocation.explaining, self=ex.COLLOCATION, corpus=ex.CORPUS)
-    yield Call(nt.CorpusStructure.assumption, self=ex.STRUCTURE, name="realizable")
+    yield Call(nt.CorpusStructure.assumption, self=ex.STRUCTURE, name="acyclic")
     yield Call(nt.CorpusStructure.print_to, self=ex.STRUCTURE, console=ex.CONSOLE)
     yield Call(nt.CorpusStructure.summary, self=ex.STRUCTURE)
     yield Call(nt.PartialOrders.classes, self=ex.ORDERS, query=1)

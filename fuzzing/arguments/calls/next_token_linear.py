@@ -10,7 +10,7 @@ from attractor.next_token import linear
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
-DECODER = np.zeros((3, 4))
+DECODER = np.ones((1, 3, 4))
 
 
 def calls() -> Iterator[Call]:
