@@ -70,7 +70,7 @@ VALUES = (
     _entry("'text'", "text", "text", "path"),
     _entry("''", "", "text", "path"),
     _entry("b''", b""),
-    _entry("[]", lambda valid: [], "sequence"),
+    _entry("[]", lambda valid: [], "sequence", "array"),
     _entry("ragged list", lambda valid: [[1], [2, 3]]),
     _entry("['text', None]", lambda valid: ["text", None]),
     _entry("object", lambda valid: object()),

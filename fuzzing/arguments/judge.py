@@ -20,7 +20,7 @@ from fuzzing.arguments.hostile import SHAPES, Hostile
 from fuzzing.arguments.table import Call, bound
 
 SECONDS = 10.0
-"""The longest that a call may take."""
+"""The longest that a call may take, of processor time."""
 GOOD = ("refused", "file refused", "answered")
 
 
@@ -116,13 +116,13 @@ def _time_limit() -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         raise TookTooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

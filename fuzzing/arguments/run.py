@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
 import tempfile
 from pathlib import Path
+
+os.environ.setdefault(
+    "JAX_DISABLE_MOST_OPTIMIZATIONS", "1"
+)  # of what a call takes most is compiling
 
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.hostile import VALUES

@@ -43,7 +43,7 @@ def calls() -> Iterator[Call]:
     yield Call(nt.Corpus.context, self=ex.CORPUS, sample=1)
     yield Call(nt.Corpus.words, self=ex.CORPUS, sample=1)
     yield Call(nt.Collocation.explaining, self=ex.COLLOCATION, corpus=ex.CORPUS)
-    yield Call(nt.CorpusStructure.assumption, self=ex.STRUCTURE, name="acyclic")
+    yield Call(nt.CorpusStructure.assumption, self=ex.STRUCTURE, name="collocation")
     yield Call(nt.CorpusStructure.print_to, self=ex.STRUCTURE, console=ex.CONSOLE)
     yield Call(nt.CorpusStructure.summary, self=ex.STRUCTURE)
     yield Call(nt.PartialOrders.classes, self=ex.ORDERS, query=1)
