@@ -25,6 +25,9 @@ MOST_COUNTED = 2**63 - 1
 MOST_STEPS = 2**53
 """Steps that no run can take: at one in a microsecond they need 285 years."""
 
+_MOST_READ = 10**8
+"""Items of an array that can become objects of Python."""
+
 _Kind = TypeVar("_Kind")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -236,6 +239,8 @@ def check_items(argument: str, value: Any, kind: Any, least: int = 0) -> list[An
         raise InvalidInputError(
             argument, f"{shown(value)} is no sequence", f"Give a list, each item {named}"
         )
+    if isinstance(value, np.ndarray):
+        check_readable(argument, value)
     items = list(value)
     if len(items) < least:
         raise InvalidInputError(argument, f"it has {len(items)} items", f"Give at least {least}")
@@ -245,6 +250,14 @@ def check_items(argument: str, value: Any, kind: Any, least: int = 0) -> list[An
                 f"{argument}[{place}]", f"{shown(item)} is not {named}", f"Give {named}"
             )
     return items
+
+
+def check_readable(argument: str, array: np.ndarray) -> None:
+    """Checks that an array is short enough to be read item by item."""
+    if array.ndim == 0 or len(array) > _MOST_READ:
+        raise InvalidInputError(
+            argument, f"it is {shown(array)}", f"Give at most {_MOST_READ:,} items, or a list"
+        )
 
 
 def check_path(argument: str, value: Any) -> Path:

@@ -17,7 +17,11 @@ TABLE = "array none"
 def calls() -> Iterator[Call]:
     """One call of each."""
     sentences = [["a", "b", "c"], ["b", "c"]]
-    names = {"vocabulary": "sequence none"}
+    names = {
+        "vocabulary": "sequence none array texts mask",
+        "sentences": "sequence array nested texts",
+    }
+    names |= {"contexts": "sequence array nested texts", "labels": "sequence array texts"}
     yield Call(
         nt.Corpus,
         tokens=np.array([0, 1, 2, 1, 2]),
@@ -25,20 +29,23 @@ def calls() -> Iterator[Call]:
         vocabulary=["a", "b", "c"],
         counts=np.array([1, 2]),
         takes={
-            "tokens": "array",
-            "starts": "array",
-            "vocabulary": "sequence count none",
+            "tokens": "array objects",
+            "starts": "array objects",
+            "vocabulary": "sequence count none array texts objects",
             "counts": "array none",
             "context_length": "count none",
         },
-        blames={"counts": "starts"},
+        blames={"counts": "starts", "vocabulary": "tokens"},
     )
     yield Call(
         nt.Corpus.from_samples, contexts=[["a", "b"], ["b"]], labels=["b", "a"], takes=names,
-        blames={"contexts": "labels", "labels": "contexts"},
+        blames={"contexts": "labels sentences", "labels": "contexts tokens", "vocabulary": "sentences"},
     )  # fmt: skip
     yield Call(
-        nt.Corpus.from_sentences, sentences=sentences, takes={**names, "sentences": "sequence"}
+        nt.Corpus.from_sentences,
+        sentences=sentences,
+        takes=names,
+        blames={"vocabulary": "sentences", "sentences": "tokens vocabulary"},
     )
     yield Call(nt.Corpus.context, self=ex.CORPUS, sample=1)
     yield Call(nt.Corpus.words, self=ex.CORPUS, sample=1)

@@ -31,7 +31,7 @@ def calls() -> Iterator[Call]:
     yield Call(
         linear.Contexts.one_hot, embeddings=np.eye(3), labels=np.array([0, 1, 1]), classes=2,
         takes={"embeddings": "array", "labels": "array", "frequencies": "array none"},
-        blames={"labels": "classes", "classes": "labels"},
+        blames={"labels": "classes", "classes": "labels", "embeddings": "labels"},
     )  # fmt: skip
     yield Call(linear.LinearTrajectory.W, self=ex.DECODER)
     yield Call(linear.SupportSpace.project, self=ex.SUPPORT_SPACE, W=DECODER)

@@ -14,7 +14,7 @@ from fuzzing.arguments.table import Call
 def calls() -> Iterator[Call]:
     """One call of each."""
     corpora = {"corpora": ex.CONFLICTING_CORPUS, "embeddings": ex.CONFLICTING_EMBEDDINGS}
-    table = {"embeddings": "array"}
+    table = {"embeddings": "array none"}
     matrix = np.eye(5)
     yield Call(mechanics.attention_limits, **corpora, takes=table)
     yield Call(
@@ -39,10 +39,15 @@ def calls() -> Iterator[Call]:
     yield Call(mechanics.label_mass_tokens, **corpora, takes=table)
     yield Call(mechanics.vocabulary_tokens, **corpora, takes=table)
     probabilities = {"probabilities": ex.ATTENDED}
+    cuts = {"probabilities": "selected", "negligible": "selected"}
     takes = {**table, "probabilities": "array"}
-    yield Call(mechanics.local_limits, **corpora, **probabilities, takes=takes)
+    yield Call(mechanics.local_limits, **corpora, **probabilities, takes=takes, blames=cuts)
     yield Call(
-        mechanics.local_priority_graphs, corpus=ex.CONFLICTING_CORPUS, **probabilities, takes=takes
+        mechanics.local_priority_graphs,
+        corpus=ex.CONFLICTING_CORPUS,
+        **probabilities,
+        takes=takes,
+        blames=cuts,
     )
     yield Call(mechanics.measure_limits, trajectory=ex.MASS_RUN, limits=ex.LIMITS)
     yield Call(mechanics.CyclicSubspace.project, self=ex.SUBSPACE, W=matrix)
@@ -51,5 +56,5 @@ def calls() -> Iterator[Call]:
         mechanics.CyclicSubspace.embed, self=ex.SUBSPACE,
         coordinates=np.zeros(1),
     )  # fmt: skip
-    yield Call(mechanics.LocalLimits.correlation, self=ex.LOCAL_LIMITS, W=matrix)
-    yield Call(mechanics.LocalLimits.correlation_outside, self=ex.LOCAL_LIMITS, W=matrix)
+    yield Call(mechanics.LocalLimits.correlation, nan=True, self=ex.LOCAL_LIMITS, W=matrix)
+    yield Call(mechanics.LocalLimits.correlation_outside, nan=True, self=ex.LOCAL_LIMITS, W=matrix)

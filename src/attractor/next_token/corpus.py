@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -125,7 +125,7 @@ class Corpus:
             InvalidInputError: If a word is not in the vocabulary, or as ``Corpus`` says.
         """
         listed = word_lists("sentences", sentences)
-        names = None if vocabulary is None else check_items("vocabulary", vocabulary, object, 1)
+        names = None if vocabulary is None else check_items("vocabulary", vocabulary, Hashable, 1)
         starts = np.cumsum([0, *(len(sentence) for sentence in listed)])
         flat = [word for sentence in listed for word in sentence]
         if not any(isinstance(word, str) for word in flat):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.checks import check_items, is_whole, shown
+from attractor.checks import check_count, check_items, check_readable, is_whole, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 
@@ -21,6 +21,8 @@ _SENTENCE = (list, tuple, np.ndarray, str, range)
 def word_lists(argument: str, given: Any) -> list[list[Any]]:
     """Sentences as lists; an iterator of them is read to its end."""
     many = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    if isinstance(given, np.ndarray):
+        check_readable(argument, given)
     listed = list(given) if many else []
     if not listed or not all(isinstance(one, _SENTENCE) for one in listed):
         raise InvalidInputError(
@@ -60,9 +62,9 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
 def names_of(given: Sequence[Any] | int | None, needed: int) -> tuple[str, ...]:
     """The names of tokens, given or made up from their numbers."""
     if is_whole(given):
-        needed, given = int(given), None
+        needed, given = check_count("vocabulary", given, 1, _LARGEST_VOCABULARY), None
     if given is not None and not isinstance(given, range):
-        given = check_items("vocabulary", given, object)
+        given = check_items("vocabulary", given, Hashable)
     numbers = range(needed) if given is None else given
     if len(numbers) > _LARGEST_VOCABULARY:
         raise InvalidInputError(

@@ -52,7 +52,7 @@ def check_embeddings(
         return one_hot(size)
     array = as_float64("embeddings", embeddings)
     leads = {()} if instances is None else {(), (instances,)}
-    if array.ndim < 2 or array.shape[:-2] not in leads or array.shape[-2] != size:
+    if array.ndim < 2 or not array.size or array.shape[:-2] not in leads or array.shape[-2] != size:
         raise InvalidInputError(
             "embeddings",
             f"the shape is {array.shape}",

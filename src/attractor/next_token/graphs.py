@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from attractor.checks import check_count
-from attractor.precision import as_integers
+from attractor.precision import as_integers, check_broadcast
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +75,7 @@ class QueryGraphs:
         """The component of tokens under queries; -1 for those that are no nodes."""
         query = as_integers("query", query, ("...",))
         token = as_integers("token", token, ("...",))
+        check_broadcast("token", token.shape, query.shape)
         if not len(self._node_keys):
             return np.full(np.shape(query), -1)
         keys = query * self.size + token

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from attractor.checks import check_choice, check_count, check_steps
+from attractor.checks import check_choice, check_count, check_flags, check_steps
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.prompt.regression.attended import DRAWS
@@ -108,6 +108,7 @@ def train_in_context(
         Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
         (arXiv 2512.11784), in-context linear regression, and the code published with it.
     """
+    check_flags(half=half)
     if not isinstance(task, RegressionTask):
         raise InvalidInputError(
             "task", f"{type(task).__name__} is no task", "Give RegressionTask(covariance)"
