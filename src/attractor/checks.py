@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
-from typing import Any, TypeVar
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -21,6 +24,9 @@ MOST_COUNTED = 2**63 - 1
 """The highest number that a counter of 64 bits holds."""
 MOST_STEPS = 2**53
 """Steps that no run can take: at one in a microsecond they need 285 years."""
+
+_MOST_READ = 10**8
+"""Items of an array that can become objects of Python."""
 
 _Kind = TypeVar("_Kind")
 _SHORT = reprlib.Repr()
@@ -199,3 +205,79 @@ def suggest(name: Any, known: Iterable[str]) -> str:
 
 def _plain(name: str) -> str:
     return name.strip().casefold().replace("_", " ").replace("-", " ")
+
+
+def check_kinds(**given: tuple[Any, Any]) -> None:
+    """Checks that objects are of classes: ``check_kinds(corpus=(corpus, Corpus))``.
+
+    A class may also be several, such as ``Selection | None``.
+    """
+    for argument, (value, kind) in given.items():
+        if not isinstance(value, kind):
+            kinds = get_args(kind) or (kind,)
+            wanted = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+            seen = "it is None" if value is None else f"{shown(value)} is not {wanted}"
+            raise InvalidInputError(argument, seen, f"Give {wanted}")
+
+
+def check_flags(**given: Any) -> None:
+    """Checks that settings are True or False: ``check_flags(progress=progress)``."""
+    for argument, value in given.items():
+        check_flag(argument, value)
+
+
+def check_items(argument: str, value: Any, kind: Any, least: int = 0) -> list[Any]:
+    """Checks that an argument is a sequence of objects of a class: a list, tuple or array.
+
+    Raises:
+        InvalidInputError: If it is none, such as a text, a mapping or one object; if it is too
+            short; or if one item is of another class.
+    """
+    named = " or ".join(one.__name__ for one in get_args(kind) or (kind,))
+    ordered = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if not ordered and not (isinstance(value, np.ndarray) and value.ndim):
+        raise InvalidInputError(
+            argument, f"{shown(value)} is no sequence", f"Give a list, each item {named}"
+        )
+    if isinstance(value, np.ndarray):
+        check_readable(argument, value)
+    items = list(value)
+    if len(items) < least:
+        raise InvalidInputError(argument, f"it has {len(items)} items", f"Give at least {least}")
+    for place, item in enumerate(items):
+        if not isinstance(item, kind) or (isinstance(item, bool) and kind is not bool):
+            raise InvalidInputError(
+                f"{argument}[{place}]", f"{shown(item)} is not {named}", f"Give {named}"
+            )
+    return items
+
+
+def check_readable(argument: str, array: np.ndarray) -> None:
+    """Checks that an array is short enough to be read item by item."""
+    if array.ndim == 0 or len(array) > _MOST_READ:
+        raise InvalidInputError(
+            argument, f"it is {shown(array)}", f"Give at most {_MOST_READ:,} items, or a list"
+        )
+
+
+def check_path(argument: str, value: Any) -> Path:
+    """Checks that an argument names a file or folder."""
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise InvalidInputError(
+            argument, f"{shown(value)} is not a path", "Give that of a file, such as 'tokens.npz'"
+        )
+    return Path(value)
+
+
+def one_or_several(argument: str, value: Any, kind: type[_Kind]) -> tuple[list[_Kind], bool]:
+    """One object of a class, or a sequence of them, as a list; and whether it was a sequence."""
+    if isinstance(value, kind):
+        return [value], False
+    items = value if isinstance(value, list | tuple) else None
+    if not items or not all(isinstance(item, kind) for item in items):
+        raise InvalidInputError(
+            argument,
+            f"{shown(value)} is not {kind.__name__}, nor a list of them",
+            "Give one, or a list of at least one",
+        )
+    return list(items), True

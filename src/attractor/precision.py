@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import threadpoolctl
 from jax._src import xla_bridge
-from jaxtyping import ArrayLike, Float
+from jaxtyping import ArrayLike, Float, Int
 
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.memory import require_memory
@@ -184,3 +184,109 @@ def as_float64(
         )
     result.setflags(write=False)
     return result
+
+
+def as_shaped(
+    argument: str, value: ArrayLike | Any, shape: Sequence[int | str], *, finite: bool = True
+) -> Float[np.ndarray, "..."]:
+    """Returns a read-only float64 copy of an array whose axes must fit.
+
+    Args:
+        argument: The name to use in an error.
+        value: Anything NumPy can read as an array of real numbers.
+        shape: The size of each axis, or its name where any size but zero will do; ``"..."`` in
+            front allows leading axes.
+        finite: Whether to refuse NaN and infinity.
+
+    Raises:
+        InvalidInputError: As ``as_float64``; also if an axis does not fit.
+    """
+    array = as_float64(argument, value, finite=finite)
+    check_shape(argument, array.shape, shape)
+    return array
+
+
+def as_arrays(**given: tuple[ArrayLike | Any, str]) -> list[Float[np.ndarray, "..."]]:
+    """Read-only float64 copies of arrays that belong together.
+
+    Every array comes with the names of its axes, as in annotations: ``as_arrays(W=(W, "*batch d
+    e"), V=(V, "v d"))``. An axis of one name has one size; ``*`` allows leading axes.
+
+    Raises:
+        InvalidInputError: As ``as_float64``; also if an axis does not fit.
+    """
+    sizes: dict[str, int] = {}
+    found = []
+    for argument, (value, axes) in given.items():
+        array = as_float64(argument, value)
+        names = axes.split()
+        leading = ["..."] if names[0].startswith("*") else []
+        named = names[len(leading) :]
+        own = array.shape[max(array.ndim - len(named), 0) :]
+        check_shape(argument, array.shape, [*leading, *named])
+        for name, size in zip(named, own, strict=True):
+            sizes.setdefault(name, size)
+        check_shape(argument, array.shape, [*leading, *(sizes[name] for name in named)])
+        found.append(array)
+    return found
+
+
+def as_integers(
+    argument: str,
+    value: ArrayLike | Any,
+    shape: Sequence[int | str],
+    *,
+    least: int = 0,
+    most: int = 2**62,
+) -> Int[np.ndarray, "..."]:
+    """Returns integers of a range as an array whose axes must fit, as in ``as_shaped``.
+
+    Raises:
+        InvalidInputError: If they are no integers, one is out of range, or an axis does not fit.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:  # a ragged list
+        array = np.asarray(None)
+    if array.dtype.kind not in "iu":
+        raise InvalidInputError(argument, "not all are integers", "Give integers in an array")
+    check_shape(argument, array.shape, shape)
+    if array.size and not (least <= array.min() and array.max() <= most):
+        raise InvalidInputError(
+            argument,
+            f"they run from {array.min()} to {array.max()}",
+            f"Give integers from {least} to {most}",
+        )
+    return array.astype(np.int64)
+
+
+def check_broadcast(argument: str, *shapes: tuple[int, ...]) -> None:
+    """Checks that the first shape, that of the argument, fits the others by broadcasting.
+
+    Raises:
+        InvalidInputError: If it does not.
+    """
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise InvalidInputError(
+            argument, f"the shape is {shapes[0]}", f"Give one that fits {shapes[1]}"
+        ) from None
+
+
+def check_shape(argument: str, found: tuple[int, ...], shape: Sequence[int | str]) -> None:
+    """Checks the axes of an array, as ``as_shaped`` describes them.
+
+    Raises:
+        InvalidInputError: If one does not fit.
+    """
+    leading = shape[:1] == ("...",)
+    axes = shape[1:] if leading else shape
+    last = found[len(found) - len(axes) :] if leading else found
+    fits = len(last) == len(axes) and 0 not in found
+    if fits and all(axis in (have, str(axis)) for axis, have in zip(axes, last, strict=True)):
+        return
+    wanted = ", ".join(str(axis) for axis in shape)
+    raise InvalidInputError(
+        argument, f"the shape is {found}", f"Give ({wanted}{',' if len(shape) == 1 else ''})"
+    )

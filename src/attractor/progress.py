@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from attractor.checks import check_flag
+
 
 class _RateColumn(ProgressColumn):
     """Units of work a second, over the whole run so far."""
@@ -61,7 +63,11 @@ def progress_bar(description: str, total: float, *, enabled: bool = True) -> Ite
 
     Yields:
         What takes the amount of work just done.
+
+    Raises:
+        InvalidInputError: Naming ``progress``, if whether to show anything is no True or False.
     """
+    check_flag("progress", enabled)
     if not enabled:
         yield ProgressBar(description, None, None)
         return

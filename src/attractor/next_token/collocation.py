@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int
 
+from attractor.checks import check_kinds
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.occurrences import Occurrences
 
@@ -62,6 +63,7 @@ class Collocation:
 
     def explaining(self, corpus: Corpus) -> Int[np.ndarray, "samples"]:
         """The token of each context that explains its label; -1 where there is none."""
+        check_kinds(corpus=(corpus, Corpus))
         explains = self.inverse[corpus.labels]
         there = Occurrences(corpus).count(explains, corpus.first, corpus.positions) > 0
         return np.where(there, explains, -1)
@@ -80,6 +82,7 @@ class Collocation:
 
 def collocation(corpus: Corpus) -> Collocation:
     """The collocation of a corpus, from the contexts of one token."""
+    check_kinds(corpus=(corpus, Corpus))
     alone = corpus.first == corpus.positions
     query, label = corpus.queries[alone], corpus.labels[alone]
     size = corpus.vocabulary_size

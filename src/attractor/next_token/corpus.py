@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.checks import check_count, check_flags, check_items
 from attractor.errors import InvalidInputError
-
-_LARGEST_VOCABULARY = 2**21
-"""Three token numbers must fit into one 64-bit integer."""
+from attractor.next_token.corpus_checks import integers, names_of, weights_of, word_lists
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -68,7 +66,7 @@ class Corpus:
             InvalidInputError: If numbers are not those of tokens, a sentence is empty, or there is
                 no sample at all.
         """
-        tokens, starts = _integers("tokens", tokens), _integers("starts", starts)
+        tokens, starts = integers("tokens", tokens), integers("starts", starts)
         if not len(tokens):
             raise InvalidInputError("tokens", "there are none", "Give at least one sentence")
         if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(tokens):
@@ -80,21 +78,16 @@ class Corpus:
         if (np.diff(starts) <= 0).any():
             empty = int(np.argmax(np.diff(starts) <= 0))
             raise InvalidInputError("starts", f"sentence {empty} is empty", "Leave it out")
-        names = _vocabulary(vocabulary, int(tokens.max()) + 1)
+        names = names_of(vocabulary, int(tokens.max()) + 1)
         if tokens.min() < 0 or tokens.max() >= len(names):
             raise InvalidInputError(
                 "tokens",
                 f"they run from {tokens.min()} to {tokens.max()}",
                 f"Give numbers from 0 to {len(names) - 1}, those of the vocabulary",
             )
-        if context_length is not None and (
-            isinstance(context_length, bool)
-            or not isinstance(context_length, int | np.integer)
-            or context_length < 1
-        ):
-            raise InvalidInputError(
-                "context_length", f"it is {context_length!r}", "Give a positive integer, or None"
-            )
+        if context_length is not None:
+            context_length = check_count("context_length", context_length)
+        check_flags(every_prefix=every_prefix)
         if np.diff(starts).max() < 2:
             raise InvalidInputError(
                 "sentences",
@@ -105,9 +98,9 @@ class Corpus:
             "vocabulary": names,
             "tokens": tokens,
             "starts": starts,
-            "context_length": None if context_length is None else int(context_length),
+            "context_length": context_length,
             "every_prefix": bool(every_prefix),
-            "counts": _positive(counts, len(starts) - 1),
+            "counts": weights_of(counts, len(starts) - 1),
         }
         for name, value in kept.items():
             if isinstance(value, np.ndarray):
@@ -131,12 +124,13 @@ class Corpus:
         Raises:
             InvalidInputError: If a word is not in the vocabulary, or as ``Corpus`` says.
         """
-        listed = [list(sentence) for sentence in sentences]
+        listed = word_lists("sentences", sentences)
+        names = None if vocabulary is None else check_items("vocabulary", vocabulary, Hashable, 1)
         starts = np.cumsum([0, *(len(sentence) for sentence in listed)])
         flat = [word for sentence in listed for word in sentence]
         if not any(isinstance(word, str) for word in flat):
-            return cls(np.asarray(flat, dtype=object), starts, vocabulary, **other)
-        known = {word: number for number, word in enumerate(vocabulary or dict.fromkeys(flat))}
+            return cls(np.asarray(flat, dtype=object), starts, names, **other)
+        known = {word: number for number, word in enumerate(names or dict.fromkeys(flat))}
         missing = next((word for word in flat if word not in known), None)
         if missing is not None:
             raise InvalidInputError(
@@ -164,6 +158,8 @@ class Corpus:
         Raises:
             InvalidInputError: As ``from_sentences``, or if there is not a label for each context.
         """
+        contexts = word_lists("contexts", contexts)
+        (labels,) = word_lists("labels", [check_items("labels", labels, object)])
         if len(contexts) != len(labels):
             raise InvalidInputError(
                 "labels", f"there are {len(labels)} for {len(contexts)} contexts", "Give one each"
@@ -233,10 +229,12 @@ class Corpus:
 
     def context(self, sample: int) -> Int[np.ndarray, "length"]:
         """The token numbers of a context."""
+        sample = check_count("sample", sample, 0, len(self.positions) - 1)
         return self.tokens[self.first[sample] : self.positions[sample] + 1]
 
     def words(self, sample: int, most: int = 12) -> str:
         """A sample in words: ``a b c -> d``; of a long context the last words."""
+        most = check_count("most", most)
         numbers = self.context(sample)
         shown = " ".join(self.vocabulary[number] for number in numbers[-most:])
         dots = "... " if len(numbers) > most else ""
@@ -247,49 +245,3 @@ class Corpus:
             f"Corpus({self.sentences:,} sentences, {len(self.positions):,} samples, "
             f"{self.vocabulary_size:,} tokens in the vocabulary)"
         )
-
-
-def _integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
-    array = np.asarray(values)
-    if array.dtype == object:
-        numbers = array.ravel().tolist()
-        if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers):
-            raise InvalidInputError(argument, "not all are integers", "Give token numbers")
-        array = array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidInputError(
-            argument,
-            f"the shape is {array.shape} and the type {array.dtype}",
-            "Give one row of integers",
-        )
-    return array.astype(np.int64)
-
-
-def _vocabulary(given: Sequence[Any] | int | None, needed: int) -> tuple[str, ...]:
-    if isinstance(given, int | np.integer):
-        needed, given = int(given), None
-    numbers = range(needed) if given is None else given
-    if len(numbers) > _LARGEST_VOCABULARY:
-        raise InvalidInputError(
-            "vocabulary",
-            f"it has {len(numbers):,} tokens",
-            f"Give at most {_LARGEST_VOCABULARY:,}: let rare words share one token",
-        )
-    names = tuple(map(str, numbers))
-    if len(set(names)) < len(names):
-        twice, _ = collections.Counter(names).most_common(1)[0]
-        raise InvalidInputError("vocabulary", f"{twice!r} is there twice", "Name every token once")
-    return names
-
-
-def _positive(counts: Any, sentences: int) -> Float[np.ndarray, "sentences"]:
-    if counts is None:
-        return np.ones(sentences)
-    array = np.array(counts, dtype=np.float64)
-    if array.shape != (sentences,) or not (np.isfinite(array) & (array > 0)).all():
-        raise InvalidInputError(
-            "counts",
-            f"the shape is {array.shape}, or not all are positive and finite",
-            f"Give a positive number for each of the {sentences} sentences",
-        )
-    return array

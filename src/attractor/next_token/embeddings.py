@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_shaped
 from attractor.randomness import generator
 
 _ORTHONORMAL = 1e-10
+_MOST = 2**14
+"""Tokens or dimensions; a square of them has 2 GB."""
 
 
 def one_hot(size: int) -> Float[np.ndarray, "V V"]:
     """The unit vectors: orthonormal embeddings of a vocabulary of V tokens."""
-    return np.eye(size)
+    return np.eye(_counted("size", size))
 
 
 def gaussian(size: int, dimension: int, seed: int = 0) -> Float[np.ndarray, "V d"]:
@@ -27,8 +30,14 @@ def gaussian(size: int, dimension: int, seed: int = 0) -> Float[np.ndarray, "V d
         dimension: Dimension d; may be smaller than V.
         seed: Names what is random.
     """
+    size, dimension = _counted("size", size), _counted("dimension", dimension)
     drawn = generator(seed, purpose="embeddings").standard_normal((size, dimension))
     return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def _counted(argument: str, value: int) -> int:
+    """A number of tokens or of dimensions, whose square can be an array."""
+    return check_count(argument, value, 1, _MOST)
 
 
 def check_embeddings(
@@ -43,7 +52,7 @@ def check_embeddings(
         return one_hot(size)
     array = as_float64("embeddings", embeddings)
     leads = {()} if instances is None else {(), (instances,)}
-    if array.ndim < 2 or array.shape[:-2] not in leads or array.shape[-2] != size:
+    if array.ndim < 2 or not array.size or array.shape[:-2] not in leads or array.shape[-2] != size:
         raise InvalidInputError(
             "embeddings",
             f"the shape is {array.shape}",
@@ -64,8 +73,11 @@ def orthonormality_error(embeddings: Float[np.ndarray, "*instances V d"]) -> flo
     there are tokens (*Non-asymptotic Convergence of Training Transformers for Next-token
     Prediction*, arXiv 2409.17335).
     """
-    products = embeddings @ np.swapaxes(embeddings, -1, -2)
-    return float(np.abs(products - np.eye(embeddings.shape[-2])).max())
+    embeddings = as_shaped("embeddings", embeddings, ("...", "V", "d"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = embeddings @ np.swapaxes(embeddings, -1, -2)
+        error = np.abs(products - np.eye(embeddings.shape[-2]))
+    return float(np.nan_to_num(error, nan=np.inf, posinf=np.inf).max())
 
 
 def are_orthonormal(embeddings: Float[np.ndarray, "*instances V d"]) -> bool:

@@ -10,6 +10,9 @@ from jaxtyping import Bool, Int
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from attractor.checks import check_count
+from attractor.precision import as_integers, check_broadcast
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryGraphs:
@@ -70,9 +73,12 @@ class QueryGraphs:
         self, query: Int[np.ndarray, "n"], token: Int[np.ndarray, "n"]
     ) -> Int[np.ndarray, "n"]:
         """The component of tokens under queries; -1 for those that are no nodes."""
+        query = as_integers("query", query, ("...",))
+        token = as_integers("token", token, ("...",))
+        check_broadcast("token", token.shape, query.shape)
         if not len(self._node_keys):
             return np.full(np.shape(query), -1)
-        keys = np.asarray(query) * self.size + token
+        keys = query * self.size + token
         place = np.minimum(np.searchsorted(self._node_keys, keys), len(self._node_keys) - 1)
         return np.where(self._node_keys[place] == keys, self.components[place], -1)
 
@@ -82,6 +88,7 @@ class QueryGraphs:
 
     def of(self, query: int) -> Int[np.ndarray, "edges 2"]:
         """The edges ``(preferred, other)`` of one query."""
+        query = check_count("query", query, 0, self.size - 1)
         first, last = np.searchsorted(self.edges[:, 0], [query, query + 1])
         return self.edges[first:last, 1:]
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
+from attractor.checks import check_count, check_kinds
 from attractor.next_token.collocation import Collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
@@ -64,6 +65,7 @@ class PartialOrders(QueryGraphs):
 
     def classes(self, query: int) -> dict[TokenClass, tuple[int, ...]]:
         """The tokens of each class under a query."""
+        query = check_count("query", query, 0, self.size - 1)
         own = self.nodes[:, 0] == query
         found = {}
         for kind, chosen in (
@@ -96,6 +98,7 @@ def partial_orders(corpus: Corpus, collocation: Collocation) -> PartialOrders:
     Samples whose label no token explains, or whose context lacks the token that does, state
     nothing.
     """
+    check_kinds(corpus=(corpus, Corpus), collocation=(collocation, Collocation))
     return PartialOrders(relations(corpus, collocation.explaining(corpus)), corpus.vocabulary)
 
 
@@ -104,4 +107,5 @@ def token_priority_graphs(corpus: Corpus) -> QueryGraphs:
 
     Source: *Mechanics of Next Token Prediction with Self-Attention* (arXiv 2403.08081).
     """
+    check_kinds(corpus=(corpus, Corpus))
     return QueryGraphs(relations(corpus, corpus.labels), corpus.vocabulary)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem
 from attractor.next_token.collocation import Collocation
@@ -30,6 +31,7 @@ def feed_forward_problem(collocation: Collocation, embeddings: Any = None) -> Ma
     Raises:
         InvalidInputError: If the embeddings do not fit, or no token has a collocation.
     """
+    check_kinds(collocation=(collocation, Collocation))
     size = len(collocation.next_token)
     table = check_embeddings(embeddings, size)
     token = np.flatnonzero(collocation.next_token >= 0)
@@ -61,6 +63,7 @@ def attention_problem(orders: PartialOrders, embeddings: Any = None) -> MarginPr
     Raises:
         InvalidInputError: If the embeddings do not fit, or there are no relations.
     """
+    check_kinds(orders=(orders, PartialOrders))
     table = check_embeddings(embeddings, orders.size)
     if not len(orders.edges):
         raise InvalidInputError(
@@ -84,6 +87,7 @@ def complete_orders_solution(orders: PartialOrders) -> Float[np.ndarray, "V V"]:
     Raises:
         InvalidInputError: If a token is confused.
     """
+    check_kinds(orders=(orders, PartialOrders))
     if len(orders.confused):
         raise InvalidInputError(
             "orders", "a token is confused", "Give the orders of a realizable corpus"

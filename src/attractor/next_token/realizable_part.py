@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.collocation import Collocation
 from attractor.next_token.corpus import Corpus
@@ -46,6 +47,7 @@ def realizable_part(corpus: Corpus) -> RealizablePart:
     Raises:
         InvalidInputError: If no token stands alone, or there are too many tokens to assign.
     """
+    check_kinds(corpus=(corpus, Corpus))
     found = _best_collocation(corpus)
     weights, total = corpus.weights, float(corpus.weights.sum())
     removed = {}

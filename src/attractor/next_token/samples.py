@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import check_kinds, one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
+from attractor.precision import as_shaped
 from attractor.tokens import Tokens
 
 _MOST_ENTRIES = 2 * 10**8
@@ -55,6 +57,7 @@ def distinct_samples(corpus: Corpus) -> Samples:
     Raises:
         InvalidInputError: If their contexts are too long to be written out.
     """
+    check_kinds(corpus=(corpus, Corpus))
     numbers = _fingerprints(corpus)
     _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     weights = np.bincount(inverse, corpus.weights)
@@ -87,6 +90,14 @@ def attention_tokens(
     Raises:
         InvalidInputError: If the keys of all rows would take too much memory.
     """
+    listed, several = one_or_several("samples", samples, Samples)
+    size = 1 + max(int(max(each.contexts.max(), each.labels.max())) for each in listed)
+    embeddings = as_shaped("embeddings", embeddings, ("...", "V", "d"))
+    leads = {(), (len(listed),)} if several else {()}
+    if embeddings.shape[-2] < size or embeddings.shape[:-2] not in leads:
+        raise InvalidInputError(
+            "embeddings", f"the shape is {embeddings.shape}", f"Give (V, d) with V >= {size}"
+        )
     if isinstance(samples, Samples):
         return Tokens(**_arrays(samples, embeddings, samples.contexts.shape))
     shape = (

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attractor.analysis.printed import Printed
+from attractor.checks import check_choice, check_count, check_kinds
 from attractor.next_token.assumptions import REALIZABILITY, AssumptionCheck, check_assumptions
 from attractor.next_token.collocation import Collocation, collocation
 from attractor.next_token.corpus import Corpus
@@ -49,6 +50,7 @@ class CorpusStructure(Printed):
 
     def assumption(self, name: str) -> AssumptionCheck:
         """What was found of one assumption."""
+        check_choice("name", name, [check.name for check in self.assumptions])
         return next(check for check in self.assumptions if check.name == name)
 
     @cached_property
@@ -58,6 +60,7 @@ class CorpusStructure(Printed):
 
     def print_to(self, console: Console) -> None:
         """Prints what the corpus is, and whether each assumption is met."""
+        check_kinds(console=(console, Console))
         corpus, orders = self.corpus, self.orders
         console.print(
             f"{corpus.sentences:,} sentences, {len(corpus.positions):,} samples, "
@@ -88,6 +91,7 @@ class CorpusStructure(Printed):
         Args:
             most: How many queries to list orders of; more are counted, not listed.
         """
+        most = check_count("most", most, 0)
         names = self.corpus.vocabulary
         queries = np.unique(self.orders.edges[:, 0])
         return {
@@ -134,6 +138,7 @@ def corpus_structure(corpus: Corpus) -> CorpusStructure:
     Source: *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
     2409.17335).
     """
+    check_kinds(corpus=(corpus, Corpus))
     found = collocation(corpus)
     orders = partial_orders(corpus, found)
     return CorpusStructure(corpus, found, orders, check_assumptions(corpus, found, orders))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import VocabularyHead
+from attractor.checks import check_kinds, check_path, check_steps, one_or_several, shown
 from attractor.errors import InvalidInputError
 from attractor.next_token.collocation import Collocation, collocation
 from attractor.next_token.corpus import Corpus
@@ -103,13 +103,23 @@ def train_two_stages(
         InvalidInputError: If an argument cannot be used, or a token of several corpora has no
             collocation; of a single corpus such tokens are left out of the first stage.
     """
-    names = ("feed-forward", "attention")
-    stages = [None if checkpoint is None else Path(checkpoint) / name for name in names]
-    check_paths(OutputFolder("checkpoint", folder, MARKER) for folder in stages)
-    listed = (corpora,) if isinstance(corpora, Corpus) else tuple(corpora)
+    listed = tuple(one_or_several("corpora", corpora, Corpus)[0])
     size = _vocabulary_size(listed)
+    initial_scales = _pair("initial_scales", initial_scales, "scales")
     table = check_embeddings(embeddings, size, instances=len(listed))
     seed = check_seed("seed", seed)
+    steps = _pair("steps", steps, "numbers of steps")
+    for place, count in enumerate(steps):
+        check_steps(f"steps[{place}]", count, 0)
+    if checkpoint is not None:
+        checkpoint = check_path("checkpoint", checkpoint)
+    names = ("feed-forward", "attention")
+    stages = [None if checkpoint is None else checkpoint / name for name in names]
+    check_paths(OutputFolder("checkpoint", folder, MARKER) for folder in stages)
+    if optimizers is not None:
+        optimizers = _pair("optimizers", optimizers, "optimizers")
+        for place, optimizer in enumerate(optimizers):
+            check_kinds(**{f"optimizers[{place}]": (optimizer, Optimizer)})
     first, second = optimizers or tuple(
         normalized_gradient_descent(rate / table.shape[-1] ** 0.5) for rate in _RATES
     )
@@ -166,8 +176,9 @@ def train_jointly(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    listed = (corpora,) if isinstance(corpora, Corpus) else tuple(corpora)
+    listed = tuple(one_or_several("corpora", corpora, Corpus)[0])
     size = _vocabulary_size(listed)
+    initial_scales = _pair("initial_scales", initial_scales, "scales")
     table = check_embeddings(embeddings, size, instances=len(listed))
     d, seed = table.shape[-1], check_seed("seed", seed)
     output = _gaussian(initial_scales[0], seed, len(listed), (size, d), _FEED_FORWARD)
@@ -185,9 +196,14 @@ def train_jointly(
     )
 
 
+def _pair(argument: str, value: Any, what: str) -> tuple[Any, Any]:
+    """What two stages take, one each."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidInputError(argument, f"{shown(value)} is no pair", f"Give two {what}")
+    return value[0], value[1]
+
+
 def _vocabulary_size(corpora: tuple[Corpus, ...]) -> int:
-    if not corpora or not all(isinstance(corpus, Corpus) for corpus in corpora):
-        raise InvalidInputError("corpora", "they are not corpora", "Give one Corpus, or a list")
     sizes = {corpus.vocabulary_size for corpus in corpora}
     if len(sizes) > 1:
         raise InvalidInputError(

@@ -10,12 +10,15 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.special import log_softmax, logsumexp
 
+from attractor.checks import check_items, check_kinds
+from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
 from attractor.next_token.collocation import Collocation
 from attractor.next_token.orders import partial_orders
 from attractor.next_token.problems import attention_problem, feed_forward_problem
 from attractor.next_token.samples import Samples
 from attractor.next_token.two_stage import TwoStageTrajectory
+from attractor.precision import as_shaped, check_broadcast
 
 
 def direction_distance(
@@ -25,9 +28,12 @@ def direction_distance(
 
     Accurate down to 1e-32, where one minus a cosine is not. NaN for a matrix of zeros.
     """
+    W = as_shaped("W", W, ("...", "r", "c"))
+    solution = as_shaped("solution", solution, ("...", *W.shape[-2:]))
+    check_broadcast("solution", solution.shape, W.shape)
 
     def unit(matrix: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             return matrix / np.linalg.norm(matrix, axis=(-1, -2), keepdims=True)
 
     return ((unit(W) - unit(solution)) ** 2).sum((-1, -2)) / 2
@@ -35,6 +41,7 @@ def direction_distance(
 
 def feed_forward_solutions(run: TwoStageTrajectory) -> list[Solution]:
     """The max-margin solution of the feed-forward layer for each corpus."""
+    check_kinds(run=(run, TwoStageTrajectory))
     tables = _tables(run)
     pairs = zip(run.collocations, tables, strict=True)
     return solve([feed_forward_problem(found, table) for found, table in pairs])
@@ -42,10 +49,23 @@ def feed_forward_solutions(run: TwoStageTrajectory) -> list[Solution]:
 
 def attention_solutions(run: TwoStageTrajectory) -> list[Solution]:
     """The max-margin solution of the attention layer for each corpus."""
+    check_kinds(run=(run, TwoStageTrajectory))
     each = zip(run.corpora, run.collocations, _tables(run), strict=True)
     return solve(
         [attention_problem(partial_orders(corpus, found), table) for corpus, found, table in each]
     )
+
+
+def _solutions(argument: str, given: Any, run: TwoStageTrajectory) -> list[Solution] | None:
+    """Solutions that a user gives in place of the layer's own, one for each corpus."""
+    if given is None:
+        return None
+    found = check_items(argument, given, Solution)
+    if len(found) != len(run.corpora):
+        raise InvalidInputError(
+            argument, f"there are {len(found)}", f"Give {len(run.corpora)}, one for each corpus"
+        )
+    return found
 
 
 def measure_two_stages(
@@ -72,8 +92,9 @@ def measure_two_stages(
         ``solution_norm``, ``feed_forward_solution_norm``. Losses are NaN where a label of the
         corpus is not explained.
     """
-    feed_forward = feed_forward or feed_forward_solutions(run)
-    attention = attention or attention_solutions(run)
+    check_kinds(run=(run, TwoStageTrajectory))
+    feed_forward = _solutions("feed_forward", feed_forward, run) or feed_forward_solutions(run)
+    attention = _solutions("attention", attention, run) or attention_solutions(run)
     first, second = run.feed_forward.data, run.attention.data
     along = ("instance", "feed_forward_step")
     early = _directions(first["W"].isel(seed=0).to_numpy(), feed_forward)

@@ -9,10 +9,15 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import log_softmax
 
+from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.collocation import Collocation
 from attractor.next_token.orders import PartialOrders, TokenClass
+from attractor.precision import as_integers, as_shaped
 from attractor.randomness import generator
+
+MOST_DRAWN = 10**5
+"""The most sentences, or tokens in one, that are drawn."""
 
 
 class UnseenKind(enum.Enum):
@@ -72,10 +77,14 @@ def draw_unseen(
     Raises:
         InvalidInputError: If the length is below 3.
     """
-    if length is not None and (
-        isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 3
-    ):
-        raise InvalidInputError("length", f"it is {length!r}", "Give 3 or more")
+    check_kinds(
+        orders=(orders, PartialOrders),
+        collocation=(collocation, Collocation),
+        kind=(kind, UnseenKind),
+    )
+    count = check_count("count", count, 0, MOST_DRAWN)
+    if length is not None:
+        length = check_count("length", length, 3, MOST_DRAWN)
     random = generator(seed, length or 0, purpose=f"unseen sentences: {kind.value}")
     known = np.flatnonzero(collocation.next_token >= 0)
     sides = {query: _sides(orders, query, known) for query in known.tolist()}
@@ -116,7 +125,14 @@ def log_predictions(
         feed_forward: ``W_ov``.
         attention: ``W_kq``.
     """
+    table = as_shaped("table", table, ("V", "d"))
+    tokens, d = table.shape
+    contexts = as_integers("contexts", contexts, ("n", "T"), least=-1, most=tokens - 1)
+    feed_forward = as_shaped("feed_forward", feed_forward, (tokens, d))
+    attention = as_shaped("attention", attention, (d, d))
     there = contexts >= 0
+    if not there[:, 0].all():
+        raise InvalidInputError("contexts", "one has no token", "Give padding at the end alone")
     keys = table[np.maximum(contexts, 0)]
     last = np.take_along_axis(contexts, there.sum(-1)[:, None] - 1, axis=1)[:, 0]
     scores = np.einsum("ntd,de,ne->nt", keys, attention, table[last], optimize=True)

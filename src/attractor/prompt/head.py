@@ -66,6 +66,11 @@ class Head(eqx.Module):
             InvalidInputError: If shapes do not fit, or an entry is not finite.
         """
         keys, queries, scale = checked_factors(keys, queries, divide_by_sqrt_head_dimension)
+        values = checked("values", values, ("v", "d"))
+        if values.shape[1] != keys.shape[1]:
+            raise InvalidInputError(
+                "values", f"the shape is {values.shape}", f"Give (v, {keys.shape[1]})"
+            )
         return cls(keys.T @ queries * scale, values)
 
     @property

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.head import Head, checked_factors
 from attractor.prompt.measures.arrays import checked, numpy_in_double
@@ -64,6 +65,7 @@ def output(
             infinite, so that there is no attention over infinitely many tokens. Under ``jit`` the
             latter gives NaN.
     """
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     return _output(measure, head, _admissible(measure, head, query))
 
 
@@ -71,6 +73,7 @@ def output_jacobian(
     measure: Measure, head: Head, query: Float[Any, "*batch e"] | Any
 ) -> Float[Any, "*rows v e"]:
     """Derivative of the output in the query, ``V C_a U``; arguments and errors as ``output``."""
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     return _output_jacobian(measure, head, _admissible(measure, head, query))
 
 
@@ -84,6 +87,7 @@ def value_derivative(
 
     Other arguments and errors as ``output``.
     """
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     query = _admissible(measure, head, query)
     return _value_derivative(measure, head, query, _change(change, head.value_matrix.shape))
 
@@ -99,6 +103,7 @@ def score_derivative(
     A change ``H`` of the key matrix changes the score matrix by ``H^T Q``, one of the query matrix
     by ``K^T H``. Other arguments and errors as ``output``.
     """
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     query = _admissible(measure, head, query)
     return _score_derivative(measure, head, query, _change(change, head.score_matrix.shape))
 
@@ -123,6 +128,7 @@ def head_gradients(
     Raises:
         InvalidInputError: As ``output``.
     """
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     query = _admissible(measure, head, query)
     cotangent = checked("cotangent", cotangent, ("v",), batched=True)
     if cotangent.shape[-1] != head.value_matrix.shape[0]:
@@ -167,6 +173,7 @@ def push_gaussian(tokens: Gaussian, head: Head, queries: Gaussian) -> Gaussian:
     Raises:
         InvalidInputError: If dimensions do not fit, or one of the laws is not Gaussian.
     """
+    check_kinds(head=(head, Head))
     for name, law in (("tokens", tokens), ("queries", queries)):
         if not isinstance(law, Gaussian):
             raise InvalidInputError(

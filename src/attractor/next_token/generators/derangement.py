@@ -7,6 +7,9 @@ from jaxtyping import Int
 
 from attractor.errors import InvalidInputError
 
+MOST_TOKENS = 10**6
+"""The largest vocabulary, and the longest sentence, that are drawn."""
+
 
 def derangement(size: int, generator: np.random.Generator) -> tuple[Int[np.ndarray, "V"], int]:
     """A uniformly random permutation without fixed points, and how many draws had one.

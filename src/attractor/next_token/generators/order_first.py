@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from attractor.checks import check_count, check_flags
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.generators.derangement import derangement
+from attractor.next_token.generators.derangement import MOST_TOKENS, derangement
+from attractor.precision import as_integers
 from attractor.randomness import generator as generator_of
 
 
@@ -60,9 +62,11 @@ def order_first_corpus(
     Raises:
         InvalidInputError: If the vocabulary is too small for the numbers asked for.
     """
+    check_flags(complete=complete, uniform=uniform)
     _check_numbers("optimal", optimal)
     _check_numbers("non_optimal", non_optimal)
-    _check_numbers("repetitions", [repetitions])
+    repetitions = check_count("repetitions", repetitions, 1, MOST_TOKENS)
+    vocabulary = check_count("vocabulary", vocabulary, 1, MOST_TOKENS)
     if vocabulary < max(optimal) + max(non_optimal):
         raise InvalidInputError(
             "vocabulary",
@@ -118,7 +122,4 @@ def _sentence(
 
 
 def _check_numbers(argument: str, numbers: Sequence[int]) -> Int[np.ndarray, "n"]:
-    array = np.asarray(numbers)
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or array.min() < 1:
-        raise InvalidInputError(argument, f"got {numbers!r}", "Give positive integers")
-    return array
+    return as_integers(argument, numbers, ("n",), least=1, most=MOST_TOKENS)

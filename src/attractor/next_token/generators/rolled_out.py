@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from attractor.errors import InvalidInputError
+from attractor.checks import check_count, check_flags
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.generators.derangement import derangement
+from attractor.next_token.generators.derangement import MOST_TOKENS, derangement
 from attractor.next_token.generators.order_first import Drawn
 from attractor.randomness import generator as generator_of
 
@@ -30,8 +28,9 @@ def rolled_out_corpus(
     Raises:
         InvalidInputError: If the vocabulary has fewer than two tokens, or sentences fewer.
     """
-    if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 2:
-        raise InvalidInputError("length", f"it is {length!r}", "Give 2 or more")
+    check_flags(outnumbered=outnumbered)
+    vocabulary = check_count("vocabulary", vocabulary, 2, MOST_TOKENS)
+    length = check_count("length", length, 2, MOST_TOKENS)
     generator = generator_of(seed, purpose="rolled-out corpus")
     follows, redrawn = derangement(vocabulary, generator)
     optimal: list[set[int]] = [set() for _ in range(vocabulary)]

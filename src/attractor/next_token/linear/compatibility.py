@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import check_kinds
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.support_space import support_space
 
@@ -65,6 +66,7 @@ def compatibility(contexts: Contexts) -> Compatibility:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), compatible data.
     """
+    check_kinds(contexts=(contexts, Contexts))
     space = support_space(contexts)
     logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
     most = np.abs(logs - logs.max(-1, keepdims=True, where=contexts.support, initial=-np.inf))

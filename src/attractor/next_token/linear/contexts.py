@@ -12,11 +12,15 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_integers
 from attractor.tokens.validation import check_instance_numbers
 
 _SUM_TOLERANCE = 1e-6
 """How far the probabilities of a context may be from one in sum: float32 data pass."""
+
+
+MOST_CLASSES = 10**6
+"""The largest vocabulary that probabilities are written out for."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -104,8 +108,9 @@ class Contexts:
         Raises:
             InvalidInputError: If a label is not an integer from 0 to ``classes - 1``, or as above.
         """
-        classes = check_count("classes", classes, 2)
-        labels = np.asarray(labels)
+        embeddings = as_float64("embeddings", embeddings)
+        classes = check_count("classes", classes, 2, MOST_CLASSES)
+        labels = as_integers("labels", labels, embeddings.shape[:-1], most=classes - 1)
         require_memory_for(
             "classes",
             classes,
@@ -113,12 +118,6 @@ class Contexts:
             each=32.0 * max(labels.size, 1),
             otherwise="Give fewer contexts",
         )
-        if labels.dtype.kind not in "iu" or (labels < 0).any() or (labels >= classes).any():
-            raise InvalidInputError(
-                "labels",
-                "some are not the number of a token",
-                f"Give integers from 0 to {classes - 1}",
-            )
         hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
         return cls(embeddings, hot, frequencies)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import check_kinds
 from attractor.margin import MarginProblem
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.support_space import anchors, support_space
@@ -27,6 +28,7 @@ def decoder_problem(contexts: Contexts) -> MarginProblem:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), NTP-SVM.
     """
+    check_kinds(contexts=(contexts, Contexts))
     bounds = 1.0 - _others(contexts, contexts.support)
     return _problem(contexts, bounds, np.array(True))
 
@@ -42,6 +44,7 @@ def finite_problem(contexts: Contexts) -> MarginProblem:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), compatible data.
     """
+    check_kinds(contexts=(contexts, Contexts))
     logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
     most = np.take_along_axis(logs, anchors(contexts)[..., None], axis=-1)
     odds = np.where(contexts.support, most - logs, 0)
@@ -66,6 +69,7 @@ def finite_part(contexts: Contexts) -> Float[np.ndarray, "*instances V d"]:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), regularization path and gradient descent.
     """
+    check_kinds(contexts=(contexts, Contexts))
     return support_space(contexts).solution
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from scipy.optimize import linprog
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.support_space import (
@@ -81,6 +82,7 @@ def separability(contexts: Contexts) -> Separability:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), separable data.
     """
+    check_kinds(contexts=(contexts, Contexts))
     whole = contexts.batched()
     with single_blas_thread():
         found = [_of_one(one) for one in whole]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear.contexts import Contexts
 from attractor.precision import as_float64
@@ -55,7 +56,7 @@ class SupportSpace:
         return found.reshape(np.shape(W))
 
     def _flat(self, W: Float[np.ndarray, "*batch V d"]) -> Float[np.ndarray, "*instances b V d"]:
-        W = np.asarray(W)
+        W = as_float64("W", W)
         lead = self.basis.shape[:-3]
         if W.shape[-2:] != self.basis.shape[-2:] or W.shape[: len(lead)] != lead:
             raise InvalidInputError(
@@ -74,6 +75,7 @@ def support_space(contexts: Contexts) -> SupportSpace:
         InvalidInputError: If an instance has more than 1e7 entries in its system of equations:
             equations ``sum_j (|S_j| - 1)`` times unknowns ``V rank(h)``.
     """
+    check_kinds(contexts=(contexts, Contexts))
     whole = contexts.batched()
     found = [_of_one(one) for one in whole]
     most = max(len(basis) for basis, *_ in found)

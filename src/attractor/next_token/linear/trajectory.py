@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int, Real
 
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin.tables import html_table, text_table
 from attractor.next_token.linear.contexts import Contexts
@@ -73,6 +74,7 @@ class LinearTrajectory:
         Raises:
             InvalidInputError: If the step was not recorded, or its decoders were not kept.
         """
+        step = check_number("step", step)
         decoders = self.data["W"]
         if step in (-1, self.steps[-1]):
             return decoders.isel({self.axis: -1}, missing_dims="ignore").to_numpy()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.mechanics.limits import AttentionLimits
 from attractor.next_token.mechanics.penalized import Penalized, Point
@@ -70,6 +71,7 @@ def ball_path(limits: AttentionLimits, radii: Any = None) -> BallPath:
     Raises:
         InvalidInputError: If radii are not increasing positive numbers.
     """
+    check_kinds(limits=(limits, AttentionLimits))
     radii = np.logspace(0, 4, 17) if radii is None else as_float64("radii", radii)
     if radii.ndim != 1 or not radii.size or radii[0] <= 0 or (np.diff(radii) <= 0).any():
         raise InvalidInputError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.checks import check_count, check_flags
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.orders import token_priority_graphs
@@ -14,6 +15,10 @@ from attractor.randomness import generator
 
 _DRAWS = 20_000
 """Draws of one corpus before it is taken not to exist."""
+
+
+MOST = 10**5
+"""The most that can be drawn of anything."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +69,7 @@ def conflicting_corpora(
     Raises:
         InvalidInputError: If a size cannot be used, or no such corpus is found.
     """
+    check_flags(cyclic=cyclic)
     sizes = {
         "instances": (instances, 1),
         "vocabulary": (vocabulary, 2),
@@ -72,8 +78,7 @@ def conflicting_corpora(
         "samples": (samples, 1),
     }
     for name, (size, least) in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < least:
-            raise InvalidInputError(name, f"it is {size!r}", f"Give an integer of at least {least}")
+        check_count(name, size, least, MOST)
     if length > vocabulary:
         raise InvalidInputError(
             "length",

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.graphs import QueryGraphs
@@ -90,12 +89,8 @@ def tables_of(corpora: Sequence[Any], embeddings: Any) -> Float[np.ndarray, "ins
     """A table of token vectors for each corpus.
 
     Raises:
-        InvalidInputError: If there is no corpus, or there is not a vector for every token.
+        InvalidInputError: If there is not a vector for every token.
     """
-    if not corpora or not all(isinstance(corpus, Corpus) for corpus in corpora):
-        raise InvalidInputError(
-            "corpora", f"they are {corpora!r:.60}", "Give a Corpus, or a sequence of them"
-        )
     size = max(corpus.vocabulary_size for corpus in corpora)
     vectors = check_embeddings(embeddings, size, instances=len(corpora))
     return np.broadcast_to(vectors, (len(corpora), *vectors.shape[-2:]))

@@ -13,10 +13,10 @@ from jaxtyping import Array, Float, Int
 
 from attractor.attention import Head, Loss, Rows, attention_rows, mean_loss
 from attractor.attention import get_parameterization as parameterization_named
-from attractor.checks import check_count
+from attractor.checks import check_count, check_number, one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace
-from attractor.precision import as_float64, double_precision
+from attractor.precision import double_precision
 from attractor.randomness import generator
 from attractor.tokens import Tokens
 from attractor.training.inputs import check_inputs
@@ -92,10 +92,12 @@ def chord_test(
         tokens, head, loss=loss, parameterization="W", initial=None, seeds=1, seed=seed
     )
     chords = check_count("chords", chords)
-    if not as_float64("size", size).ndim == 0 or not size > 0:
-        raise InvalidInputError("size", f"it is {size!r}", "Give a positive number")
+    size = check_number("size", size, least=1e-100, most=1e100, example=1.0)
     count = inputs.count
-    spaces = along if isinstance(along, list) else [along] * count
+    spaces: list[CyclicSubspace | None] = [None] * count
+    if along is not None:
+        listed, several = one_or_several("along", along, CyclicSubspace)
+        spaces = [*listed] if several else [*listed] * count
     if len(spaces) != count or any(space is not None and not space.dimension for space in spaces):
         raise InvalidInputError(
             "along",

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
+from attractor.errors import InvalidInputError
+from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.mechanics.graph_problem import component_pairs
+from attractor.precision import as_float64, as_shaped
 
 _ROUNDING = 1e-12
 """Singular values of a span, relative to the largest, that are rounding."""
@@ -31,10 +35,16 @@ class CyclicSubspace:
 
     def coordinates(self, W: Float[np.ndarray, "*batch d d"]) -> Float[np.ndarray, "*batch r"]:
         """``<B_r, W>`` for every matrix of the basis."""
+        W = as_shaped("W", W, ("...", *self.basis.shape[1:]))
         return np.einsum("rce,...ce->...r", self.basis, W)
 
     def embed(self, coordinates: Float[np.ndarray, "*batch r"]) -> Float[np.ndarray, "*batch d d"]:
         """The matrix that coordinates stand for."""
+        coordinates = as_float64("coordinates", coordinates)
+        if coordinates.shape[-1:] != (self.dimension,):
+            raise InvalidInputError(
+                "coordinates", f"the shape is {coordinates.shape}", f"Give (..., {self.dimension})"
+            )
         return np.einsum("...r,rce->...ce", coordinates, self.basis)
 
     def project(self, W: Float[np.ndarray, "*batch d d"]) -> Float[np.ndarray, "*batch d d"]:
@@ -56,6 +66,8 @@ def cyclic_subspace(graphs: QueryGraphs, embeddings: Float[np.ndarray, "K d"]) -
         graphs: The graphs.
         embeddings: The vector of every token.
     """
+    check_kinds(graphs=(graphs, QueryGraphs))
+    embeddings = check_embeddings(as_float64("embeddings", embeddings), graphs.size)
     query, token, other = component_pairs(graphs).T
     return CyclicSubspace(product_span(embeddings[token] - embeddings[other], embeddings[query]))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem
 from attractor.next_token.graphs import QueryGraphs
@@ -35,8 +36,7 @@ def graph_problem(graphs: QueryGraphs | Sequence[QueryGraphs], embeddings: Any) 
     Raises:
         InvalidInputError: If the embeddings do not fit the graphs.
     """
-    several = not isinstance(graphs, QueryGraphs)
-    listed = list(graphs) if several else [graphs]
+    listed, several = one_or_several("graphs", graphs, QueryGraphs)
     vectors = _vectors(listed, embeddings)
     parts = [_constraints(one) for one in listed]
     most = max(1, *(len(better) for better, *_ in parts))

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 
+from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
@@ -81,8 +82,7 @@ def attention_limits(
     Raises:
         InvalidInputError: If embeddings do not fit, or a context lacks its label.
     """
-    several = not isinstance(corpora, Corpus)
-    listed = list(corpora) if several else [corpora]
+    listed, several = one_or_several("corpora", corpora, Corpus)
     vectors = tables_of(listed, embeddings)
     contexts = [Contexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)]
     if not all(rows.is_label.any(1).all() for rows in contexts):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
@@ -41,7 +42,10 @@ def local_priority_graphs(
         InvalidInputError: If the shape is different, a context is left without a token that is
             kept, or the thresholds are not in order.
     """
-    if not 0 <= negligible <= selected < 1:
+    check_kinds(corpus=(corpus, Corpus))
+    selected = check_number("selected", selected, least=0.0, below=1.0, example=0.01)
+    negligible = check_number("negligible", negligible, least=0.0, below=1.0, example=0.009)
+    if negligible > selected:
         raise InvalidInputError(
             "selected",
             f"it is {selected}, with {negligible} negligible",

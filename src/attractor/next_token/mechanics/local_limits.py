@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
@@ -18,7 +19,7 @@ from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cycli
 from attractor.next_token.mechanics.graph_problem import graph_problem
 from attractor.next_token.mechanics.local_graphs import ambiguous_tokens, local_priority_graphs
 from attractor.next_token.mechanics.measures import correlation
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_shaped
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,12 +40,13 @@ class LocalLimits:
 
     def correlation(self, W: Float[np.ndarray, "*batch d d"]) -> Float[np.ndarray, "*batch"]:
         """Correlation of matrices with the direction."""
-        return correlation(W, self.direction.W)
+        return correlation(as_shaped("W", W, ("...", *self.direction.W.shape)), self.direction.W)
 
     def correlation_outside(
         self, W: Float[np.ndarray, "*batch d d"]
     ) -> Float[np.ndarray, "*batch"]:
         """That correlation without the part of W in the cyclic subspace."""
+        W = as_shaped("W", W, ("...", *self.direction.W.shape))
         return correlation(W - self.subspace.project(W), self.direction.W)
 
     def __repr__(self) -> str:
@@ -96,8 +98,7 @@ def local_limits(
     Raises:
         InvalidInputError: If shapes do not fit, or a context keeps no token.
     """
-    several = not isinstance(corpora, Corpus)
-    listed = list(corpora) if several else [corpora]
+    listed, several = one_or_several("corpora", corpora, Corpus)
     vectors = tables_of(listed, embeddings)
     weights = as_float64("probabilities", probabilities)
     weights = weights if several else weights[None]

@@ -9,6 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from attractor.analysis.measures import measure_direction
+from attractor.checks import check_kinds, one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.mechanics.limits import (
     AttentionLimits,
@@ -54,12 +55,14 @@ def measure_limits(
     Raises:
         InvalidInputError: If there are not as many limits as instances.
     """
+    check_kinds(trajectory=(trajectory, Trajectory))
     kept = trajectory.data["W"]
     axis = trajectory.axis
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]})
     W = kept.transpose("instance", "seed", axis, "row", "column").to_numpy()
-    each = [limits] * len(W) if isinstance(limits, AttentionLimits) else list(limits)
+    listed, several = one_or_several("limits", limits, AttentionLimits)
+    each = listed if several else listed * len(W)
     if len(each) != len(W):
         raise InvalidInputError(
             "limits", f"there are {len(each)} for {len(W)} instances", "Give one for each"

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attractor.attention import LinearHead, VocabularyHead
+from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.mechanics.contexts import Contexts, tables_of
@@ -84,8 +85,7 @@ def squared_miss(logits: Float[Array, "C"], label: Float[Array, ""]) -> Float[Ar
 
 
 def _rows(corpora: Any, embeddings: Any) -> tuple[list[Contexts], bool]:
-    several = not isinstance(corpora, Corpus)
-    listed = list(corpora) if several else [corpora]
+    listed, several = one_or_several("corpora", corpora, Corpus)
     vectors = tables_of(listed, embeddings)
     return [Contexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)], several
 

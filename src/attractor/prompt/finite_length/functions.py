@@ -149,20 +149,20 @@ def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
     return s
 
 
-def check_length(length: ArrayLike) -> Float[np.ndarray, "..."]:
+def check_length(length: ArrayLike, argument: str = "length") -> Float[np.ndarray, "..."]:
     """Returns lengths as float64, all in [1, 1e60].
 
     Raises:
         InvalidInputError: If one is not.
     """
-    L = as_float64("length", length)
+    L = as_float64(argument, length)
     if (L < 1).any():
         raise InvalidInputError(
-            "length", f"{L.min():.6g} is below 1", "A prompt has at least one token"
+            argument, f"{L.min():.6g} is below 1", "A prompt has at least one token"
         )
     if (L > LARGEST_LENGTH).any():
         raise InvalidInputError(
-            "length",
+            argument,
             f"{L.max():.6g} is beyond {LARGEST_LENGTH:g}, whose powers leave floating point",
             "Give a shorter prompt, or the limit of infinite length in its place",
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, double_precision
 from attractor.prompt.finite_length.squared_errors import FiniteLengthError
@@ -68,6 +69,7 @@ def monte_carlo_error(
     Raises:
         InvalidInputError: If shapes do not fit, a count is too small, or a query is refused.
     """
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     z = as_float64("queries", queries)
     U = as_float64("head", head.score_matrix)
     V = as_float64("head", head.value_matrix)

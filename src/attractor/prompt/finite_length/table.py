@@ -69,9 +69,9 @@ class ErrorTable(eqx.Module):
         return s.reshape(*s.shape, *(1,) * self.lengths.ndim)
 
     def _spline(self, function: int, score_deviation: ArrayLike) -> Float[Array, "..."]:
+        if not isinstance(score_deviation, Tracer):
+            self._check(as_float64("score_deviation", score_deviation))
         s = jnp.asarray(score_deviation)
-        if not isinstance(s, Tracer):
-            self._check(np.asarray(s))
         coefficients = jnp.asarray(self.coefficients)[function]
         inside = (s >= 0) & (s <= self.largest_deviation)
         scaled = jnp.where(inside, s, 0) / _SPACING
@@ -108,7 +108,7 @@ def error_table(lengths: ArrayLike, largest_deviation: float = 8.0) -> ErrorTabl
     Raises:
         InvalidInputError: If a length is below 1, or ``largest_deviation`` not in (0, 31].
     """
-    L = check_length(lengths)
+    L = check_length(lengths, "lengths")
     largest = as_float64("largest_deviation", largest_deviation)
     most = LARGEST_DEVIATION - 1
     if largest.ndim or not 0 < largest <= most:

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.head import Head
 from attractor.prompt.measures.arrays import checked
@@ -39,6 +40,7 @@ class AffineLimit(eqx.Module):
         Raises:
             InvalidInputError: If the dimensions of the two differ.
         """
+        check_kinds(head=(head, Head), tokens=(tokens, Measure))
         if tokens.dimension != head.token_dimension:
             raise wrong_dimension(tokens, head)
         self.matrix = head.value_matrix @ tokens.covariance @ head.score_matrix

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.head import Head
 from attractor.prompt.length.affine import AffineLimit, wrong_dimension
@@ -15,7 +16,7 @@ from attractor.prompt.length.scales import check_queries
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
-from attractor.randomness import generator
+from attractor.randomness import check_seed, generator
 
 FEWEST_EFFECTIVE = 10
 """Held-out tokens that a tilt must count as for its mean to be looked at."""
@@ -72,6 +73,8 @@ def non_gaussian_defect(
         InvalidInputError: If shapes do not fit, samples have weights or are too few, or attention
             over infinitely many tokens does not exist for a query.
     """
+    check_kinds(head=(head, Head), tokens=(tokens, Measure))
+    seed = check_seed("seed", seed)
     z = check_queries(head, queries)
     if tokens.dimension != head.token_dimension:
         raise wrong_dimension(tokens, head)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_shaped
 from attractor.prompt.length.curves import ErrorCurves
 from attractor.prompt.length.result import PromptLength
 from attractor.prompt.length.words import QUANTILES, quantiles
@@ -37,6 +38,7 @@ def error_quantiles(found: PromptLength, lengths: Float[ArrayLike, "length"]) ->
     Raises:
         InvalidInputError: If a length is outside.
     """
+    check_kinds(found=(found, PromptLength))
     import xarray as xr
 
     along, output = found.errors_at(lengths)
@@ -74,6 +76,8 @@ def phase_diagram(
         InvalidInputError: If the horizon of the head is zero, one asked for is not above zero, or a
             length is outside.
     """
+    check_kinds(found=(found, PromptLength))
+    horizons = as_shaped("horizons", horizons, ("horizon",))
     import xarray as xr
 
     wanted = as_float64("horizons", horizons)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 from attractor.prompt.finite_length.functions import LARGEST_DEVIATION, check_length
@@ -20,6 +21,7 @@ from attractor.prompt.length.result import PromptLength
 from attractor.prompt.length.scales import Scales
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
+from attractor.randomness import check_seed
 
 ERRORS = (0.3, 0.1, 0.03)
 """Errors that lengths are given for."""
@@ -59,14 +61,16 @@ def prompt_length(
             not above 0, a length not in [1, 1e12], or attention over infinitely many tokens does
             not exist for a query.
     """
+    drawn_queries = check_count("drawn_queries", drawn_queries, 2, 10**6)
+    seed = check_seed("seed", seed)
     if not isinstance(head, Head):
         raise InvalidInputError("head", f"it is a {type(head).__name__}", "Give a prompt.Head")
     law = _law("tokens", tokens)
     query_law = law if queries is None else _law("queries", queries)
     moments, query_moments = gaussian_of("tokens", law), gaussian_of("queries", query_law)
     drawn = _drawn(query_law, drawn_queries, seed)
-    wanted = -np.sort(-np.unique(check_errors(np.asarray(errors)).ravel()))
-    asked = np.unique(check_length(np.asarray(lengths)).ravel())
+    wanted = -np.sort(-np.unique(check_errors(errors, "errors").ravel()))
+    asked = np.unique(check_length(lengths, "lengths").ravel())
     if (asked > LARGEST_LENGTH).any():
         raise InvalidInputError(
             "lengths", f"{asked.max():.6g} is beyond {LARGEST_LENGTH:g}", "Give shorter ones"

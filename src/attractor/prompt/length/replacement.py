@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length import error_of_output
 from attractor.prompt.head import Head
@@ -70,6 +71,7 @@ def replacement_error(
         InvalidInputError: If shapes do not fit, a count is too small, a query has scores of a
             standard deviation beyond 32, or attention over infinitely many tokens does not exist.
     """
+    check_kinds(head=(head, Head), tokens=(tokens, Measure))
     for name, count, fewest in (("length", length, 1), ("prompts", prompts, 2)):
         whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
         if not whole or count < fewest:

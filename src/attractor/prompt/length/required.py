@@ -48,15 +48,15 @@ def required_length(score_deviation: ArrayLike, error: ArrayLike) -> Float[np.nd
     return lengths.reshape(s.shape)
 
 
-def check_errors(error: ArrayLike) -> Float[np.ndarray, "..."]:
+def check_errors(error: ArrayLike, argument: str = "error") -> Float[np.ndarray, "..."]:
     """Returns relative errors as float64, all above 0.
 
     Raises:
         InvalidInputError: If one is not.
     """
-    wanted = as_float64("error", error)
+    wanted = as_float64(argument, error)
     if not (wanted > 0).all():
         raise InvalidInputError(
-            "error", f"{wanted.min():.6g} is not above 0", "Give relative errors, such as 0.1"
+            argument, f"{wanted.min():.6g} is not above 0", "Give relative errors, such as 0.1"
         )
     return wanted

@@ -11,9 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, double_precision
 
+MOST_COORDINATES = 2**20
+"""Coordinates beyond which not even a few vectors are of use."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -64,10 +67,7 @@ def checked_dimension(dimension: Any) -> int:
     Raises:
         InvalidInputError: If it is not.
     """
-    whole = isinstance(dimension, int | np.integer) and not isinstance(dimension, bool)
-    if not whole or dimension < 1:
-        raise InvalidInputError("dimension", f"it is {dimension!r}", "Give an integer >= 1")
-    return int(dimension)
+    return check_count("dimension", dimension, 1, MOST_COORDINATES)
 
 
 def checked_weights(argument: str, value: Any, axes: tuple[str, ...]) -> Any:

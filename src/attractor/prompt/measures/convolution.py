@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.contract import Measure
 
@@ -27,6 +28,7 @@ class Convolution(Measure):
         Raises:
             InvalidInputError: If their dimensions differ.
         """
+        check_kinds(first=(first, Measure), second=(second, Measure))
         if first.dimension != second.dimension:
             raise InvalidInputError(
                 "second", f"the dimension is {second.dimension}", f"Give {first.dimension}"

@@ -11,6 +11,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
 from attractor.attention.softmax import softmax_attention
+from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.arrays import checked_weights, numpy_in_double, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
@@ -49,7 +50,7 @@ class Mixture(Measure):
         Raises:
             InvalidInputError: If counts or dimensions differ, or a weight is not a positive number.
         """
-        self.components = tuple(components)
+        self.components = tuple(check_items("components", components, Measure, 1))
         self.weights = checked_weights("weights", weights, ("component",))
         count = len(self.components)
         if self.weights.shape != (count,):

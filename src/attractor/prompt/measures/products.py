@@ -12,6 +12,7 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Bool, Float
 
+from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.contract import Measure
 
@@ -79,7 +80,7 @@ class Product(Measure):
         Raises:
             InvalidInputError: If there is none.
         """
-        self.factors = tuple(factors)
+        self.factors = tuple(check_items("factors", factors, Measure, 1))
         if not self.factors:
             raise InvalidInputError("factors", "there is none", "Give at least one measure")
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.arrays import checked_map
 from attractor.prompt.measures.contract import Measure, as_numpy
@@ -40,6 +41,7 @@ class Pushforward(Measure):
         Raises:
             InvalidInputError: If shapes do not fit, or an entry is not finite.
         """
+        check_kinds(source=(source, Measure))
         self.source = source
         self.matrix, self.shift = checked_map(source.dimension, matrix, shift)
 

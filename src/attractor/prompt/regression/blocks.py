@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 
@@ -56,7 +57,12 @@ class Blocks(NamedTuple):
                 "Give a square matrix for each head, one row more than there are inputs",
             )
         heads, tokens = score.shape[:-2], score.shape[-1]
-        if value.ndim != score.ndim or value.shape[:-2] != heads or value.shape[-1] != tokens:
+        if (
+            0 in value.shape
+            or value.ndim != score.ndim
+            or value.shape[:-2] != heads
+            or value.shape[-1] != tokens
+        ):
             raise InvalidInputError(
                 "value_matrix",
                 f"its shape is {value.shape}, that of score_matrix {score.shape}",
@@ -99,7 +105,7 @@ class Blocks(NamedTuple):
         Raises:
             InvalidInputError: If they are not those of a task of this dimension.
         """
-        d = dimension
+        d = check_count("dimension", dimension)
         heads = np.shape(self.key_query)[:-2]
         expected = ((*heads, d, d), (*heads, d), (*heads, d), heads)
         for name, block, shape in zip(self._fields, self, expected, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_count, check_number
 from attractor.errors import InvalidInputError
 
 
@@ -21,10 +22,8 @@ def kac_murdock_szego(dimension: int, correlation: float) -> Float[np.ndarray, "
         InvalidInputError: If the dimension is not a positive integer, or the matrix would not be
             positive definite.
     """
-    if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)) or dimension < 1:
-        raise InvalidInputError(
-            "dimension", f"it is {dimension!r}", "Give the number of inputs, a positive integer"
-        )
+    dimension = check_count("dimension", dimension, 1, 2**14)
+    correlation = check_number("correlation", correlation, above=-1.0, below=1.0, example=0.5)
     if not -1 < correlation < 1:
         raise InvalidInputError(
             "correlation", f"it is {correlation!r}", "Give a number strictly between -1 and 1"

@@ -14,6 +14,7 @@ import scipy.integrate
 import scipy.optimize
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, double_precision
 
@@ -101,8 +102,7 @@ class RiskFlow:
         Raises:
             InvalidInputError: If the level is not positive.
         """
-        if not level > 0:
-            raise InvalidInputError("level", f"it is {level!r}", "Give a positive risk")
+        level = check_number("level", level, above=0.0, example=0.1)
 
         def excess(time: float) -> float:
             with double_precision():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.flow import CompiledRisk, RiskFlow, follow_risk
@@ -71,6 +72,8 @@ def infinite_flow(
         Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
         (arXiv 2512.11784), training in in-context linear regression.
     """
+    check_kinds(task=(task, RegressionTask))
+    tolerance = check_number("tolerance", tolerance, above=0.0, below=1.0, example=1e-10)
     return linear_attention_flow(task, initial, times, math.inf, tolerance=tolerance)
 
 
@@ -100,7 +103,10 @@ def linear_attention_flow(
         Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25,
         2024), the gradient flow of linear attention.
     """
+    check_kinds(task=(task, RegressionTask))
+    tolerance = check_number("tolerance", tolerance, above=0.0, below=1.0, example=1e-10)
     if not isinstance(initial, Blocks):
+        initial = check_number("initial", initial, above=0.0, most=1e100, example=0.1)
         initial = balanced_initialization(task.covariance, initial)
     initial.flat_heads(task.dimension)
     if not all(np.isfinite(block).all() for block in initial):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.quadratics import Law, Quadratic, TokenForms
 from attractor.prompt.regression.task import RegressionTask
@@ -38,6 +39,7 @@ def infinite_risk(task: RegressionTask, blocks: Blocks) -> Float[Any, ""]:
         Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
         (arXiv 2512.11784), in-context linear regression, for ``c = v = 0``.
     """
+    check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     flat = blocks.flat_heads(task.dimension)
     return infinite_risk_of(Law.of(task), flat)
 
@@ -70,6 +72,7 @@ def limit_horizon(task: RegressionTask, blocks: Blocks) -> Float[np.ndarray, "*h
     Raises:
         InvalidInputError: If the blocks have another dimension than the task.
     """
+    check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     blocks.flat_heads(task.dimension)
     left = np.linalg.cholesky(task.covariance)
     scores = left.T @ np.asarray(blocks.key_query, dtype=np.float64) @ task.query_factor

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_shaped
 from attractor.prompt.regression.blocks import Blocks
 
 
@@ -35,9 +34,8 @@ def balanced_initialization(
         (arXiv 2512.11784), and Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models
         In-Context" (JMLR 25, 2024): their initializations.
     """
-    d = len(as_float64("covariance", covariance))
-    if not 0 < scale < math.inf:
-        raise InvalidInputError("scale", f"it is {scale!r}", "Give a positive number")
+    scale = check_number("scale", scale, above=0.0, example=0.1)
+    d = len(as_shaped("covariance", covariance, ("d", "d")))
     root = np.eye(d) if theta is None else as_float64("theta", theta)
     if root.ndim != 2 or len(root) != d or not root.any():
         raise InvalidInputError(

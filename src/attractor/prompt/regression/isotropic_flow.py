@@ -12,6 +12,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, ArrayLike, Float
 
+from attractor.checks import check_count, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
@@ -105,6 +106,8 @@ def isotropic_finite_flow(
         InvalidInputError: If an argument is out of range, or the scores of the start are so large
             that one token takes all attention.
     """
+    scale = check_number("scale", scale, above=0.0, example=0.1)
+    tolerance = check_number("tolerance", tolerance, above=0.0, below=1.0, example=1e-10)
     softmax = _isotropic(dimension, length, label_noise, scale)
     start = _Head(np.float64(scale), np.float64(scale))
     compiled = _compiled().on((softmax, math.sqrt(dimension)))
@@ -145,14 +148,7 @@ def isotropic_optimum(
 
 def _isotropic(dimension: int, length: float, label_noise: float, scale: float) -> FiniteSoftmax:
     """The risk, tabulated for what a flow from a balanced start of some scale meets."""
-    if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)):
-        raise InvalidInputError("dimension", f"it is {dimension!r}", "Give a positive integer")
-    if not 1 <= dimension <= _LARGEST_DIMENSION:
-        raise InvalidInputError(
-            "dimension", f"it is {dimension}", f"Give one from 1 to {_LARGEST_DIMENSION}"
-        )
-    if not 0 < scale < math.inf:
-        raise InvalidInputError("scale", f"it is {scale!r}", "Give a positive number")
+    dimension = check_count("dimension", dimension, 1, _LARGEST_DIMENSION)
     # The law is the same in every direction, so that one stands for all: labels are its input, and
     # noise with what the other inputs add.
     task = RegressionTask(np.eye(1), label_noise=label_noise)

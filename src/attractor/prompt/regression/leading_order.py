@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 from attractor.prompt.measures.square_root import square_root
@@ -30,6 +31,7 @@ class LeadingOrder(NamedTuple):
 
     def risk(self, length: float) -> float:
         """The risk for a length, but for terms that fall faster."""
+        length = check_number("length", length, least=1.0, example=100)
         return self.limit + self.coefficient / length
 
 
@@ -75,6 +77,7 @@ def leading_order(task: RegressionTask, blocks: Blocks) -> LeadingOrder:
         InvalidInputError: If a head scores labels or adds inputs to the prediction (``c`` or ``v``
             not zero), or has another dimension than the task.
     """
+    check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     heads = blocks.flat_heads(task.dimension)
     a, b = (np.asarray(x, dtype=np.float64) for x in (heads.key_query, heads.value_label))
     for name in ("label_row", "value_inputs"):

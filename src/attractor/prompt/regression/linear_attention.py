@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import as_number, check_kinds, check_number
 from attractor.errors import InvalidInputError
+from attractor.precision import as_arrays
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.infinite_risk import limit_residual
 from attractor.prompt.regression.quadratics import Law, TokenForms
@@ -36,6 +37,7 @@ def linear_attention_risk(task: RegressionTask, blocks: Blocks, length: float) -
         InvalidInputError: If the length is not positive, or the blocks have another dimension than
             the task.
     """
+    check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     check_length(length)
     flat = blocks.flat_heads(task.dimension)
     return linear_attention_risk_of(Law.of(task), flat, 1 / length)
@@ -88,6 +90,7 @@ def linear_attention_optimum(task: RegressionTask, length: float) -> LinearOptim
         Ahn, Cheng, Daneshmand, Sra, "Transformers learn to implement preconditioned gradient
         descent" (arXiv 2306.00297), the global minimizer of one layer, without noise.
     """
+    check_kinds(task=(task, RegressionTask))
     check_length(length)
     d, s = task.dimension, task.covariance
     noise = task.label_noise / task.weight_variance
@@ -129,12 +132,17 @@ def linear_attention_test_error(
         Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25,
         2024), the error of the trained layer on a new task.
     """
+    best_linear_error = check_number("best_linear_error", best_linear_error, least=0.0, example=0.1)
+    s, label_moment, product_covariance = as_arrays(
+        covariance=(covariance, "d d"),
+        label_moment=(label_moment, "d"),
+        product_covariance=(product_covariance, "d d"),
+    )
     check_length(trained_length, "trained_length")
     check_length(length)
-    s = np.asarray(covariance, dtype=np.float64)
     spread = s + np.trace(s) * np.eye(len(s))
     inverse = np.linalg.inv(s + spread / trained_length)
-    a = np.linalg.solve(s, np.asarray(label_moment, dtype=np.float64))
+    a = np.linalg.solve(s, label_moment)
     bias = inverse @ spread @ a / trained_length
     sampling = np.trace(product_covariance @ inverse @ s @ inverse) / length
     return float(best_linear_error + sampling + bias @ s @ bias)
@@ -142,7 +150,7 @@ def linear_attention_test_error(
 
 def check_length(length: float, argument: str = "length") -> None:
     """Refuses a length that is not a positive number or infinity."""
-    if not length > 0 or math.isnan(length):
+    if not as_number(length) > 0:
         raise InvalidInputError(
             argument, f"it is {length!r}", "Give the number of tokens of a prompt, or math.inf"
         )

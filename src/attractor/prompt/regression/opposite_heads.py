@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import as_number, check_kinds, check_number
 from attractor.errors import InvalidInputError
+from attractor.precision import as_shaped
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import (
     LinearOptimum,
@@ -32,8 +34,8 @@ def opposite_heads(blocks: Blocks, score_scale: float = 1.0) -> Blocks:
     Raises:
         InvalidInputError: If the scale is not positive.
     """
-    if not score_scale > 0:
-        raise InvalidInputError("score_scale", f"it is {score_scale!r}", "Give a positive number")
+    check_kinds(blocks=(blocks, Blocks))
+    score_scale = check_number("score_scale", score_scale, least=1e-100, most=1e100, example=1.0)
     xp = blocks.namespace
     signs = np.array([1.0, -1.0])
     factors = (signs * score_scale,) * 2 + (signs / (2 * score_scale),) * 2
@@ -62,6 +64,8 @@ def small_score_risk(task: RegressionTask, product: Float[np.ndarray, "d d"], le
         InvalidInputError: If the prompt has less than two tokens, or ``product`` another dimension
             than the task.
     """
+    check_kinds(task=(task, RegressionTask))
+    product = as_shaped("product", product, (task.dimension, task.dimension))
     _check_pair(length)
     zeros = np.zeros(task.dimension)
     scaled = np.asarray(product, dtype=np.float64) * (1 - 1 / length)
@@ -82,13 +86,15 @@ def small_score_optimum(task: RegressionTask, length: int) -> LinearOptimum:
     Raises:
         InvalidInputError: If the prompt has less than two tokens.
     """
+    check_kinds(task=(task, RegressionTask))
     _check_pair(length)
     product, risk = linear_attention_optimum(task, length - 1)
     return LinearOptimum(product * (length / (length - 1)), risk)
 
 
 def _check_pair(length: int) -> None:
-    if not length >= 2:
+    if as_number(length) < 2:
         raise InvalidInputError(
             "length", f"it is {length!r}", "Give at least two tokens; one is its own mean"
         )
+    check_number("length", length)

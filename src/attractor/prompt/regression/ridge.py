@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.errors import InvalidInputError
+from attractor.checks import check_count, check_kinds, check_number
+from attractor.precision import as_integers
 from attractor.prompt.regression.task import RegressionTask
+from attractor.randomness import check_seed
 
 _ENTRIES_AT_ONCE = 2**22
 
@@ -52,17 +54,12 @@ def ridge_risk(
         InvalidInputError: If a length is no positive integer, the penalty not positive, or there
             are fewer than two samples.
     """
-    lengths = np.asarray(length)
-    if lengths.dtype.kind not in "iu" or not lengths.size or lengths.min() < 1:
-        raise InvalidInputError(
-            "length", f"it is {length!r}", "Give positive integers, the tokens of a prompt"
-        )
-    if penalty is not None and not 0 < penalty < np.inf:
-        raise InvalidInputError(
-            "penalty", f"it is {penalty!r}", "Give a positive number, or None for the best"
-        )
-    if samples < 2:
-        raise InvalidInputError("samples", f"there are {samples}", "Give at least two")
+    check_kinds(task=(task, RegressionTask))
+    samples = check_count("samples", samples, 2, 10**7)
+    seed = check_seed("seed", seed)
+    lengths = as_integers("length", length, ("...",), least=1)
+    if penalty is not None:
+        penalty = check_number("penalty", penalty, above=0.0, most=1e100, example=1.0)
     used = task.label_noise / task.weight_variance if penalty is None else float(penalty)
     means, errors = np.empty(lengths.shape), np.empty(lengths.shape)
     for place, tokens in np.ndenumerate(lengths):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, Float
 
+from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.regression.blocks import Blocks
@@ -21,6 +22,7 @@ from attractor.prompt.regression.linear_attention import linear_attention_optimu
 from attractor.prompt.regression.softmax_risk import softmax_risk
 from attractor.prompt.regression.task import RegressionTask
 from attractor.prompt.regression.trained_limit import finite_prompt_limit
+from attractor.randomness import check_seed
 
 _QUERIES = 2**12
 _FEWEST_PER_INPUT = 16
@@ -72,7 +74,9 @@ def softmax_optimum(task: RegressionTask, length: float, *, seed: int = 0) -> So
         InvalidInputError: If the length is infinite or below 1, or scores of the best head are so
             large that one token takes all attention.
     """
-    if not 1 <= length < math.inf:
+    check_kinds(task=(task, RegressionTask))
+    seed = check_seed("seed", seed)
+    if not 1 <= as_number(length) < math.inf:
         raise InvalidInputError(
             "length", f"it is {length!r}", "Give a finite number of tokens, at least 1"
         )

@@ -11,12 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
 from attractor.prompt.regression.infinite_risk import infinite_risk
+from attractor.prompt.regression.linear_attention import check_length
 from attractor.prompt.regression.task import RegressionTask
+from attractor.randomness import check_seed
 
 _SETS = 16
 
@@ -57,8 +60,11 @@ def softmax_risk(
             prediction (``c`` or ``v`` not zero), its scores are so large that one token takes all
             attention, the length is below 1, or ``queries`` is no power of two above the dimension.
     """
+    check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
+    seed = check_seed("seed", seed)
     a, b = label_head(task, blocks)
     _check_queries(queries, task.dimension)
+    check_length(length)
     if length == math.inf:
         return SoftmaxRisk(float(infinite_risk(task, blocks)), 0.0)
     sets = [Queries.scrambled(task.dimension, queries, (seed, place)) for place in range(_SETS)]
@@ -67,7 +73,7 @@ def softmax_risk(
     deviation = float(max(deviations))
     if not deviation <= LARGEST_TABLE:
         raise InvalidInputError(
-            "key_query",
+            "blocks",
             f"scores reach standard deviation {deviation:.3g}, where one token takes all attention",
             f"Give a head whose scores stay below {LARGEST_TABLE:g}, some "
             f"{LARGEST_TABLE / deviation:.2g} of this one",

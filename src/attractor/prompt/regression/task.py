@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import as_number, check_flags
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 from attractor.prompt.measures.square_root import square_root
@@ -97,6 +98,7 @@ class RegressionTask:
             The code of Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt
             Regime" (arXiv 2512.11784).
         """
+        check_flags(as_run=as_run)
         covariance = kac_murdock_szego(_OFFICIAL_DIMENSION, _OFFICIAL_CORRELATION)
         queries = covariance
         if as_run:
@@ -183,10 +185,7 @@ def _rounding(matrix: np.ndarray) -> float:
 
 
 def _variance(argument: str, value: Any) -> float:
-    try:
-        variance = float(value)
-    except (TypeError, ValueError):
-        variance = math.nan
+    variance = as_number(value)
     if not 0 <= variance < math.inf:
         raise InvalidInputError(argument, f"it is {value!r}", "Give a variance, finite and >= 0")
     return variance

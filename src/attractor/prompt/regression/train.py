@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from attractor.checks import check_choice, check_count, check_steps
+from attractor.checks import check_choice, check_count, check_flags, check_steps
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.progress import progress_bar
@@ -109,6 +109,7 @@ def train_in_context(
         Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
         (arXiv 2512.11784), in-context linear regression, and the code published with it.
     """
+    check_flags(half=half)
     if not isinstance(task, RegressionTask):
         raise InvalidInputError(
             "task", f"{type(task).__name__} is no task", "Give RegressionTask(covariance)"

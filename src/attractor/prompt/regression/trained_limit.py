@@ -9,11 +9,12 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.infinite_risk import limit_horizon
-from attractor.prompt.regression.linear_attention import linear_attention_optimum
+from attractor.prompt.regression.linear_attention import check_length, linear_attention_optimum
 from attractor.prompt.regression.task import RegressionTask
 
 
@@ -58,8 +59,8 @@ def trained_limit(
         (arXiv 2512.11784), training in in-context linear regression; for linear attention Zhang,
         Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25, 2024).
     """
-    if not math.isfinite(imbalance):
-        raise InvalidInputError("imbalance", f"it is {imbalance!r}", "Give a finite number")
+    check_kinds(task=(task, RegressionTask))
+    imbalance = check_number("imbalance", imbalance)
     product, risk = linear_attention_optimum(task, length)
     square = float(np.sum(product**2))
     # ||product||^2 / b^2 - b^2 = imbalance, solved for b^2 without cancellation.
@@ -87,6 +88,7 @@ def finite_prompt_limit(task: RegressionTask) -> float:
     Returns:
         ``b``, positive.
     """
+    check_kinds(task=(task, RegressionTask))
     inverse = np.linalg.inv(np.linalg.cholesky(task.covariance))
     s, variance = task.covariance, task.weight_variance
     ratios, vectors = np.linalg.eigh(inverse @ task.query_covariance @ inverse.T)
@@ -149,6 +151,7 @@ def initial_scale_bounds(
         raise InvalidInputError(
             "covariance", f"its shape is {s.shape}", "Give a square matrix that is not zero"
         )
+    check_length(length)
     norm = float(np.linalg.norm(s, ord=2))
     finite = (1 + 1 / length) * norm + float(np.trace(s)) / length
     scale = math.sqrt(2) / len(s) ** 0.25

@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from attractor.errors import TrialStatus
+from attractor.checks import check_count
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin.tables import html_table, text_table
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.task import RegressionTask
@@ -116,6 +117,9 @@ class InContextTrajectory:
         Args:
             step: A recorded step; -1 for the last.
         """
+        step = check_count("step", step, -1)
+        if step not in (-1, *self.steps):
+            raise InvalidInputError("step", f"{step} was not recorded", "Give one of its steps")
         place = {"step": -1} if step == -1 else {"step": int(np.flatnonzero(self.steps == step)[0])}
         return Blocks(*(self.data[name].isel(place).to_numpy() for name in Blocks._fields))
 

@@ -1,0 +1,33 @@
+"""Calls of ``attractor.monitor``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attractor import monitor
+from fuzzing.arguments import example_files as given
+from fuzzing.arguments import examples as ex
+from fuzzing.arguments.table import Call
+
+
+def calls() -> Iterator[Call]:
+    """One call of each."""
+    yield Call(monitor.WatchedHead, name="head", matrix=ex.IDENTITY, tokens=ex.TOKENS)
+    yield Call(
+        monitor.WatchedHead.read_matrix, self=ex.WATCHED, state=ex.W, tokens=ex.TOKENS,
+        takes={"state": "array"}, blames={"state": "matrix", "tokens": "matrix"},
+    )  # fmt: skip
+    yield Call(monitor.HeadMonitor, heads=ex.WATCHED)
+    watching = {"self": ex.MONITOR}
+    state = {"state": "array"}
+    yield Call(
+        monitor.HeadMonitor.hook, **watching, state=ex.W, takes=state,
+        skip={"state": "read later, when a step is taken"},
+    )  # fmt: skip
+    yield Call(monitor.HeadMonitor.print_to, self=ex.MONITORED, console=ex.CONSOLE)
+    yield Call(
+        monitor.HeadMonitor.record, **watching, step=1, state=ex.W, takes=state,
+        blames={"state": "matrix"},
+    )  # fmt: skip
+    yield Call(monitor.HeadMonitor.save, self=ex.MONITORED, path="records.nc")
+    yield Call(monitor.load_records, path=given.RECORD_FILE)

@@ -1,0 +1,130 @@
+"""Calls of ``attractor.prompt``: laws of tokens, heads, finite prompts, their length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attractor import prompt
+from attractor.prompt import finite_length, length, measures
+from fuzzing.arguments import examples as ex
+from fuzzing.arguments.table import Call
+
+POINT = np.array([0.1, -0.2])
+KEYS = np.array([[1.0, 0.5], [0.0, 1.0]])
+
+
+def calls() -> Iterator[Call]:
+    """One call of each."""
+    yield from _measures()
+    yield from _operator()
+    yield from _finite_length()
+    yield from _length()
+
+
+def _measures() -> Iterator[Call]:
+    law = {"self": ex.GAUSSIAN}
+    two = {"first": "second", "second": "first"}
+    yield Call(measures.Convolution, first=ex.GAUSSIAN, second=ex.UNIFORM, blames=two)
+    yield Call(measures.Empirical, points=ex.POINTS, weights=np.ones(4), mask=np.ones(4, bool))
+    yield Call(measures.Empirical.pushforward, self=ex.EMPIRICAL, matrix=KEYS)
+    yield Call(
+        measures.Gaussian, mean=POINT, covariance=np.eye(2),
+        blames={"mean": "covariance", "covariance": "mean"},
+    )  # fmt: skip
+    yield Call(measures.Gaussian.isotropic, dimension=2)
+    yield Call(measures.Gaussian.pushforward, **law, matrix=KEYS)
+    yield Call(measures.Gaussian.with_noise, **law, variance=0.5)
+    yield Call(measures.Laplace, scale=0.4, dimension=2)
+    both = {"direction": POINT, "vector": POINT}
+    yield Call(measures.Gaussian.covariance_product, **law, **both)
+    for method in (
+        measures.Gaussian.admissible,
+        measures.Gaussian.exists,
+        measures.Gaussian.log_normalizer,
+        measures.Gaussian.tilt,
+        measures.Gaussian.tilted_mean,
+    ):
+        yield Call(method, **law, direction=POINT)
+    yield Call(measures.Uniform.pushforward, self=ex.UNIFORM, matrix=KEYS)
+    yield Call(measures.Uniform.with_noise, self=ex.UNIFORM, variance=0.5)
+    yield Call(measures.Gaussian.sample, **law, count=2, seed=0)
+    yield Call(
+        measures.Mixture, weights=[0.5, 0.5], components=ex.COMPONENTS,
+        blames={"weights": "components", "components": "weights"},
+    )  # fmt: skip
+    yield Call(measures.Mixture.pushforward, self=ex.MIXTURE, matrix=KEYS)
+    yield Call(measures.Mixture.with_noise, self=ex.MIXTURE, variance=0.5)
+    yield Call(measures.Mixture.responsibilities, self=ex.MIXTURE, direction=POINT)
+    yield Call(measures.Product, factors=ex.COMPONENTS)
+    yield Call(
+        measures.Pushforward, source=ex.UNIFORM, matrix=KEYS,
+        blames={"matrix": "source"},
+    )  # fmt: skip
+    yield Call(measures.Rademacher, dimension=2)
+    yield Call(measures.Sphere, dimension=2, radius=1.2)
+    yield Call(measures.StudentT, degrees_of_freedom=3.0, dimension=2)
+    yield Call(measures.Uniform, half_width=1.3, dimension=2)
+
+
+def _operator() -> Iterator[Call]:
+    factors = {"keys": KEYS, "queries": KEYS, "divide_by_sqrt_head_dimension": True}
+    yield Call(prompt.Head, score_matrix=KEYS, value_matrix=KEYS)
+    yield Call(prompt.Head.from_factors, **factors, values=KEYS)
+    yield Call(prompt.factor_gradients, score_gradient=KEYS, **factors)
+    at_query = {"measure": ex.GAUSSIAN, "head": ex.PROMPT_HEAD, "query": POINT}
+    yield Call(prompt.head_gradients, **at_query, cotangent=POINT)
+    yield Call(prompt.output, **at_query)
+    yield Call(prompt.output_jacobian, **at_query)
+    yield Call(prompt.score_derivative, **at_query, change=KEYS)
+    yield Call(prompt.value_derivative, **at_query, change=KEYS)
+    yield Call(prompt.push_gaussian, tokens=ex.GAUSSIAN, head=ex.PROMPT_HEAD, queries=ex.GAUSSIAN)
+
+
+def _finite_length() -> Iterator[Call]:
+    deviation = {"score_deviation": 1.5, "length": 10}
+    for function in (
+        finite_length.covariance_moments,
+        finite_length.mean_output,
+        finite_length.output_error,
+        finite_length.output_second_moment,
+        finite_length.prompt_moments,
+        finite_length.sum_of_squared_weights,
+        finite_length.effective_sample_size,
+    ):
+        yield Call(function, **deviation)
+    yield Call(finite_length.freezing_length, score_deviation=1.5)
+    yield Call(finite_length.error_exponent, horizon=0.5)
+    yield Call(finite_length.averaged_output_error, singular_values=POINT + 1, length=10)
+    yield Call(finite_length.error_table, lengths=[10.0])
+    for method in (
+        finite_length.ErrorTable.excess_per_variance,
+        finite_length.ErrorTable.mean_output,
+        finite_length.ErrorTable.output_error,
+        finite_length.ErrorTable.output_second_moment,
+        finite_length.ErrorTable.sum_of_squared_weights,
+    ):
+        yield Call(method, self=ex.ERROR_TABLE, score_deviation=1.5)
+    matrices = {"covariance": np.eye(2), "score_matrix": KEYS, "value_matrix": KEYS, "length": 10}
+    yield Call(finite_length.error_of_output, **matrices, query=POINT)
+    yield Call(finite_length.finite_length_error, **matrices, query=POINT)
+    yield Call(finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2))
+    yield Call(
+        finite_length.monte_carlo_error, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD,
+        queries=POINT[None], length=40, prompts=4, seed=0,
+    )  # fmt: skip
+
+
+def _length() -> Iterator[Call]:
+    head = {"head": ex.PROMPT_HEAD, "tokens": ex.GAUSSIAN}
+    queries = {"queries": ex.POINTS}
+    either = {"head": "tokens", "tokens": "head"}
+    yield Call(length.AffineLimit, **head, blames=either)
+    yield Call(length.PromptLength.errors_at, self=ex.PROMPT_LENGTH, lengths=[10.0, 20.0])
+    yield Call(length.error_quantiles, found=ex.PROMPT_LENGTH, lengths=[10.0, 20.0])
+    yield Call(length.phase_diagram, found=ex.PROMPT_LENGTH, horizons=[0.5], lengths=[10.0, 20.0])
+    yield Call(length.non_gaussian_defect, **head, **queries)
+    yield Call(length.prompt_length, **head, **queries)
+    yield Call(length.replacement_error, **head, **queries, length=5, prompts=3)
+    yield Call(length.required_length, score_deviation=1.5, error=0.1)

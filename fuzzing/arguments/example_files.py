@@ -1,0 +1,157 @@
+"""Files, texts, images and models that valid calls read."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from pathlib import Path
+
+import jax
+import numpy as np
+import optax
+import xarray as xr
+
+import attractor as at
+from attractor import datasets, files, models, monitor, provenance
+from attractor.datasets import reviews
+from attractor.files import CLASSIFIERS_LAYOUT
+from attractor.report import SizeResult
+from fuzzing.arguments import examples as ex
+from fuzzing.arguments.table import Lazy
+
+_KEPT = Lazy(lambda: tempfile.TemporaryDirectory())
+
+
+def _place(name: str) -> Path:
+    return Path(_KEPT.value.name) / name
+
+
+def _write(name: str, content: str | bytes) -> Path:
+    place = _place(name)
+    place.parent.mkdir(exist_ok=True, parents=True)
+    place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return place
+
+
+def _saved(name: str, save: object, *arguments: object) -> Path:
+    save(_place(name), *arguments)  # type: ignore[operator]
+    return _place(name)
+
+
+TOKEN_FILE = Lazy(lambda: _saved("t.npz", files.save_tokens, ex.TOKENS.value, ex.HEAD.value))
+CORPUS_FILE = Lazy(lambda: _saved("c.npz", files.save_corpus, ex.CORPUS.value))
+HEAD_FILE = Lazy(lambda: _saved("h.npz", files.save_head, ex.PROMPT_HEAD.value, ex.GAUSSIAN.value))
+RECORD_FILE = Lazy(lambda: _saved("m.nc", lambda path: ex.MONITORED.value.save(path)))
+LOADED_REGRESSION = Lazy(
+    lambda: files.LoadedRegression(ex.TASK.value, (10,), 0.1, 0.1, float("inf"))
+)
+
+
+def _results() -> files.LoadedClassifiers:
+    coordinates = {
+        "optimizer": ["p = 1.1", "Adam"],
+        "seed": [0, 1],
+        "matrix": ["queries", "keys", "values"],
+        "block": [1, 2],
+    }
+    shapes = {name: len(values) for name, values in coordinates.items()}
+    variables = {
+        name: (axes, np.full([shapes[each] for each in axes], 0.5))
+        for name, (axes, _) in CLASSIFIERS_LAYOUT.items()
+    }
+    data = xr.Dataset(
+        variables, coordinates, {"data": "text", "chance": 0.5, "test_examples": 2000}
+    )
+    data.to_netcdf(_place("results.nc"), engine="h5netcdf")
+    loaded = at.load(_place("results.nc"))
+    assert isinstance(loaded, files.LoadedClassifiers)
+    return loaded
+
+
+LOADED_CLASSIFIERS = Lazy(_results)
+
+PROVENANCE = Lazy(lambda: provenance.Provenance.record("claim", "rate", arguments={"a": 1}))
+PROVENANCE_TEXT = Lazy(lambda: PROVENANCE.value.to_json())
+PICTURE_FOLDER = Lazy(lambda: _write("pictures/page.html", "<html><head></head></html>").parent)
+PICTURE = Lazy(lambda: _write("page.html", "<html><head></head></html>"))
+
+
+def _embedded() -> Path:
+    page = _write("marked.html", "<html><head></head></html>")
+    provenance.embed(page, PROVENANCE.value)
+    return page
+
+
+PICTURE_WITH_PROVENANCE = Lazy(_embedded)
+
+TEXTS = tuple(f"a {word} {thing}" for thing in ("film", "play", "song") for word in ("bad", "good"))
+REVIEW_FILE = Lazy(
+    lambda: _write(
+        "reviews.csv", "text,label\n" + "".join(f"{t},{i % 2}\n" for i, t in enumerate(TEXTS))
+    )
+)
+REVIEWS = Lazy(lambda: reviews.load_reviews(REVIEW_FILE.value))
+TOKENIZER = Lazy(lambda: datasets.train_tokenizer(TEXTS, vocabulary=40, minimum_count=1))
+TOKENIZER_FILE = Lazy(lambda: _saved("tokenizer.json", lambda path: TOKENIZER.value.save(path)))
+TOKENIZER_TEXT = Lazy(lambda: TOKENIZER_FILE.value.read_text())
+TEXT_WORDS = Lazy(lambda: TOKENIZER.value.words("a good film"))
+TEXT_VALUES = Lazy(lambda: np.ones(len(TEXT_WORDS.value.word_of_position)))
+
+
+def _images() -> Path:
+    pixels = np.arange(12 * 20, dtype=np.uint8)
+    head = struct.pack(">4I", 0x803, 12, 5, 4)
+    _write("idx/train-images-idx3-ubyte", head + pixels.tobytes())
+    labels = struct.pack(">2I", 0x801, 12) + bytes(i % 3 for i in range(12))
+    return _write("idx/train-labels-idx1-ubyte", labels).parent
+
+
+IMAGE_FILE = Lazy(_images)
+IMAGES = Lazy(lambda: datasets.load_images(IMAGE_FILE.value))
+
+TEXT_CONFIG = Lazy(
+    lambda: models.TextTransformerConfig(
+        vocabulary=8, length=3, width=4, blocks=1, heads=2, hidden=4, dropout=0.1
+    )
+)
+VISION_CONFIG = Lazy(
+    lambda: models.VisionTransformerConfig(
+        image=(4, 4), channels=1, patch=2, classes=2, width=4, blocks=1, heads=2, hidden=4
+    )
+)
+TEXT_CONFIG_TEXT = Lazy(lambda: TEXT_CONFIG.value.to_json())
+MODEL = Lazy(lambda: models.build_model(TEXT_CONFIG.value, key=jax.random.key(0)))
+MODEL_FILE = Lazy(lambda: _saved("model.safetensors", models.save_model, MODEL.value))
+EXAMPLES = Lazy(
+    lambda: models.Examples(np.array([[1, 2, 3], [2, 3, 4], [4, 5, 6]]), np.array([0, 1, 0]))
+)
+CLASSIFICATION = Lazy(lambda: models.ClassificationData(EXAMPLES.value, EXAMPLES.value))
+OPTAX = Lazy(lambda: optax.sgd(0.1))
+SCORE = Lazy(lambda: lambda rate: -abs(rate - 0.1))
+CLASSIFIER = Lazy(
+    lambda: models.train_classifier(
+        TEXT_CONFIG.value, CLASSIFICATION.value, OPTAX.value, epochs=1, batch=3
+    )
+)
+RECORDS = Lazy(lambda: monitor.load_records(RECORD_FILE.value))
+
+
+def _infeasible() -> at.Solution:
+    keys = np.array([[[0.0, 1], [0, -1]], [[1, 0], [-1, 0]], [[1, 0], [-1, 0]]])
+    tokens = at.Tokens(keys, np.array([[0.0, 1], [1, 0], [1, 0]]), [1, 1, -1])
+    selection = at.optimal_tokens(tokens, at.LinearHead([1.0, 1.0]))
+    return at.solve(at.MarginProblem.from_selection(tokens, selection))
+
+
+INFEASIBLE = Lazy(_infeasible)
+
+
+def _digit_results() -> list[SizeResult]:
+    drawn = datasets.digit_patches(2, 1)
+    selection = at.optimal_tokens(drawn.tokens, drawn.head)
+    predicted = at.solve(at.MarginProblem.from_selection(drawn.tokens, selection))
+    run = at.train(drawn.tokens, drawn.head, ex.STEP.value, steps=2)
+    return [SizeResult(drawn, predicted, at.verify(run, predicted))]
+
+
+DIGIT_RESULTS = Lazy(_digit_results)

@@ -1,0 +1,111 @@
+"""What valid calls are made of, each made when first needed: as small as it can be."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from rich.console import Console
+
+import attractor as at
+from attractor import monitor, prompt
+from attractor.datasets import unit_tokens
+from attractor.next_token import (
+    Corpus,
+    collocation,
+    corpus_structure,
+    distinct_samples,
+    mechanics,
+    partial_orders,
+    token_priority_graphs,
+    train_two_stages,
+)
+from attractor.next_token import linear as decoders
+from attractor.prompt import measures, regression
+from fuzzing.arguments.table import Fresh, Lazy
+
+STEP = Lazy(lambda: at.normalized_gradient_descent(0.1))
+W = np.random.default_rng(0).normal(size=(3, 3))
+
+DRAWN = Lazy(lambda: unit_tokens(2, 3, 3, seeds=[0]))
+TOKENS = Lazy(lambda: DRAWN.value[0][0])
+HEAD = Lazy(lambda: at.LinearHead(DRAWN.value[1].weight[0]))
+SELECTION = Lazy(lambda: at.optimal_tokens(TOKENS.value, HEAD.value))
+PROBLEM = Lazy(lambda: at.MarginProblem.from_selection(TOKENS.value, SELECTION.value))
+SOLUTION = Lazy(lambda: at.solve(PROBLEM.value))
+RUN = Lazy(lambda: at.train(TOKENS.value, HEAD.value, STEP.value, steps=4, seeds=2))
+VERDICT = Lazy(lambda: at.verify(RUN.value, SOLUTION.value))
+
+CORPUS = Lazy(lambda: Corpus.from_sentences([list("SVOP"), list("VOP"), list("OPP"), list("PSV")]))
+COLLOCATION = Lazy(lambda: collocation(CORPUS.value))
+ORDERS = Lazy(lambda: partial_orders(CORPUS.value, COLLOCATION.value))
+GRAPHS = Lazy(lambda: token_priority_graphs(CORPUS.value))
+STRUCTURE = Lazy(lambda: corpus_structure(CORPUS.value))
+SAMPLES = Lazy(lambda: distinct_samples(CORPUS.value))
+TWO_STAGES = Lazy(lambda: train_two_stages(CORPUS.value, steps=(2, 2)))
+EMBEDDINGS = np.eye(4)
+
+CONTEXTS = Lazy(
+    lambda: decoders.random_contexts(contexts=3, dimension=4, classes=3, support=2, seed=1)
+)
+DECODER = Lazy(lambda: decoders.train_linear(CONTEXTS.value, at.gradient_descent(0.1), steps=3))
+SUPPORT_SPACE = Lazy(lambda: decoders.support_space(CONTEXTS.value))
+
+CONFLICTING = Lazy(
+    lambda: mechanics.conflicting_corpora(1, vocabulary=4, dimension=5, length=3, samples=3)
+)
+CONFLICTING_CORPUS = Lazy(lambda: CONFLICTING.value.corpora[0])
+CONFLICTING_EMBEDDINGS = Lazy(lambda: CONFLICTING.value.embeddings[0])
+LIMITS = Lazy(
+    lambda: mechanics.attention_limits(CONFLICTING_CORPUS.value, CONFLICTING_EMBEDDINGS.value)
+)
+CONFLICTING_GRAPHS = Lazy(lambda: token_priority_graphs(CONFLICTING_CORPUS.value))
+SUBSPACE = Lazy(
+    lambda: mechanics.cyclic_subspace(CONFLICTING_GRAPHS.value, CONFLICTING_EMBEDDINGS.value)
+)
+MASS = Lazy(
+    lambda: mechanics.label_mass_tokens(CONFLICTING_CORPUS.value, CONFLICTING_EMBEDDINGS.value)
+)
+MASS_TOKENS = Lazy(lambda: MASS.value[0])
+MASS_HEAD = Lazy(lambda: MASS.value[1])
+MASS_RUN = Lazy(
+    lambda: at.train(MASS_TOKENS.value, MASS_HEAD.value, STEP.value, steps=2, loss="negative_log")
+)
+ATTENDED = Lazy(lambda: np.full((len(CONFLICTING_CORPUS.value.labels), 3), 1 / 3))
+LOCAL_LIMITS = Lazy(
+    lambda: mechanics.local_limits(
+        CONFLICTING_CORPUS.value, CONFLICTING_EMBEDDINGS.value, ATTENDED.value
+    )
+)
+CONSOLE = Fresh(lambda: Console(file=io.StringIO()))
+
+POINTS = np.array([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6], [0.2, 0.0]])
+GAUSSIAN = Lazy(lambda: measures.Gaussian.isotropic(2))
+UNIFORM = Lazy(lambda: measures.Uniform(1.0, 2))
+EMPIRICAL = Lazy(lambda: measures.Empirical(POINTS))
+COMPONENTS = Lazy(lambda: [GAUSSIAN.value, UNIFORM.value])
+MIXTURE = Lazy(lambda: measures.Mixture([0.5, 0.5], COMPONENTS.value))
+PROMPT_HEAD = Lazy(lambda: prompt.Head(np.eye(2), np.eye(2)))
+ERROR_TABLE = Lazy(lambda: prompt.error_table([10.0]))
+PROMPT_LENGTH = Lazy(lambda: prompt.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
+TASK = Lazy(lambda: regression.RegressionTask(np.eye(2)))
+SCALAR_TASK = Lazy(lambda: regression.RegressionTask(np.eye(1)))
+BLOCKS = Lazy(lambda: regression.balanced_initialization(np.eye(2), 0.1))
+IN_CONTEXT = Lazy(
+    lambda: regression.train_in_context(TASK.value, length=5.0, steps=1, batch=4, held_out=8)
+)
+LEADING_ORDER = Lazy(lambda: regression.leading_order(TASK.value, BLOCKS.value))
+BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))
+
+IDENTITY = Lazy(lambda: lambda state: state)
+WATCHED = Lazy(lambda: monitor.WatchedHead("head", IDENTITY.value, TOKENS.value))
+MONITOR = Fresh(lambda: monitor.HeadMonitor(WATCHED.value))
+
+
+def _monitored() -> monitor.HeadMonitor:
+    watching = MONITOR.value
+    watching.record(1, W)
+    return watching
+
+
+MONITORED = Lazy(_monitored)

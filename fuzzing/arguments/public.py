@@ -1,0 +1,71 @@
+"""Every public callable, and those that are none of the user's to call."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import attractor
+from fuzzing.arguments.exempt import CONTRACTS, INSIDE, MADE_BY_THE_LIBRARY
+
+LEFT_OUT = ("attractor.cli", "attractor.torch", "attractor.papers.")
+"""The command line is fuzzed as a program; PyTorch is not always there; papers give only data."""
+
+
+@functools.cache
+def public_callables() -> dict[str, Callable[..., Any]]:
+    """Every function, class and public method in an ``__all__``, by name; each once."""
+    found: dict[str, Callable[..., Any]] = {}
+    for module in _packages():
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isclass(value):
+                _add_class(found, value)
+            elif callable(value) and _takes_arguments(value):
+                found[name_of(value)] = value
+    return found
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The package that a callable is defined in, and its name."""
+    return f"{function.__module__.rpartition('.')[0]}.{function.__qualname__}"
+
+
+def _packages() -> list[Any]:
+    names = ["attractor"]
+    for module in pkgutil.walk_packages(attractor.__path__, "attractor."):
+        if module.ispkg and not module.name.startswith(LEFT_OUT):
+            names.append(module.name)
+    return [importlib.import_module(name) for name in names]
+
+
+def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
+    if issubclass(kind, BaseException) or name_of(kind) in CONTRACTS:
+        return
+    if name_of(kind) not in MADE_BY_THE_LIBRARY and _takes_arguments(kind):
+        found[name_of(kind)] = kind
+    for name in dir(kind):
+        if name.startswith("_"):
+            continue
+        static = inspect.getattr_static(kind, name)
+        method = getattr(kind, name)
+        if not isinstance(static, classmethod | staticmethod) and not inspect.isfunction(static):
+            continue
+        if name in INSIDE or not str(method.__module__).startswith("attractor"):
+            continue
+        if _takes_arguments(method):
+            found[name_of(method)] = method
+
+
+def _takes_arguments(function: Callable[..., Any]) -> bool:
+    if name_of(function) in INSIDE:
+        return False
+    try:
+        names = list(inspect.signature(function).parameters)
+    except ValueError:  # built in
+        return False
+    return bool([name for name in names if name != "self"])

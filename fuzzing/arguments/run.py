@@ -1,0 +1,100 @@
+"""Judges pairs of parameters and hostile values in a process of their own, which may die."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault(
+    "JAX_DISABLE_MOST_OPTIMIZATIONS", "1"
+)  # of what a call takes most is compiling
+
+from fuzzing.arguments.calls import CALLS
+from fuzzing.arguments.hostile import VALUES
+from fuzzing.arguments.judge import TookTooLong, judge, perform, within
+from fuzzing.arguments.table import Call
+
+BYTES = 6 * 2**30
+"""What calls may have of memory, beyond what the process has after its first."""
+HANGS = 60
+"""Seconds without an outcome after which a process hangs in compiled code."""
+
+
+def run(names: list[str]) -> list[list[str]]:
+    """Outcomes of all pairs, in a process of their own that may die: then the next goes on."""
+    pairs = [
+        (name, parameter, value.name)
+        for name in names
+        for parameter in ["", *CALLS[name].parameters]
+        for value in (VALUES if parameter else VALUES[:1])
+    ]
+    found: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        while len(found) < len(pairs):
+            file = Path(folder) / f"found-{len(found)}"
+            file.touch()
+            ended = _watch(pairs[len(found) :], file)
+            begun, *lines = file.read_text().splitlines() or [""]
+            if not begun:
+                raise RuntimeError(f"no process could begin: {ended}")
+            found += [json.loads(line) for line in lines]
+            if len(found) < len(pairs):
+                found.append([*pairs[len(found)], "killed the process", ended])
+    return found
+
+
+def _watch(pairs: list[tuple[str, str, str]], file: Path) -> str:
+    """Lets a process judge pairs, and ends it where it hangs; says how it ended."""
+    child = multiprocessing.get_context("spawn").Process(
+        target=_work, args=(pairs, str(file), str(file.parent)), daemon=True
+    )
+    child.start()
+    seen = -1
+    while child.is_alive():
+        child.join(HANGS)
+        if (size := file.stat().st_size) == seen and child.is_alive():
+            child.kill()
+            child.join()
+            return f"nothing for {HANGS} s"
+        seen = size
+    return f"exit status {child.exitcode}"
+
+
+def _work(pairs: list[tuple[str, str, str]], file: str, folder: str) -> None:
+    """Judges pairs one after another; each is on the disk before the next begins."""
+    values = {value.name: value for value in VALUES}
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    broken: dict[str, str] = {}
+    checked = ""
+    with open(file, "a", buffering=1, encoding="utf-8") as out, within(folder):
+        print("begun", file=out)
+        for name, parameter, value in pairs:
+            call = CALLS[name]
+            if name != checked:
+                broken |= {name: problem} if (problem := _fails(call)) else {}
+                if not checked:
+                    _limit_memory()
+                checked = name
+            outcome = ("the valid call fails", broken[name]) if name in broken else ("valid", "")
+            if parameter and name not in broken:
+                outcome = judge(call, parameter, values[value])
+            print(json.dumps([name, parameter, value, *outcome]), file=out)
+
+
+def _fails(call: Call) -> str:
+    """What goes wrong in the valid call; nothing where nothing does."""
+    try:
+        perform(call, call.arguments())
+    except (Exception, TookTooLong) as error:
+        return f"{type(error).__name__}: {error}"[:300]
+    return ""
+
+
+def _limit_memory() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
