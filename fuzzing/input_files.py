@@ -215,7 +215,7 @@ def _peak() -> int:
 
 def main() -> None:
     """Reads damaged files of each kind and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=10_000, help="files of each kind")
     parser.add_argument("--processes", type=int, default=0, help="more, in a process each")
     parser.add_argument("--seed", type=int, default=0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import runpy
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -87,11 +88,9 @@ def _no_reproduced_checks(_: Path) -> Iterator[None]:
 
 
 def _certificate(file: Path) -> int:
-    sys.path.insert(0, str(ROOT / "tools"))
-    import verify_certificate
-
+    checker = runpy.run_path(str(ROOT / "tools" / "verify_certificate.py"))
     with mock.patch.object(sys, "argv", ["verify_certificate.py", str(file)]):
-        return verify_certificate.main()
+        return checker["main"]()
 
 
 def _model(file: Path) -> None:
@@ -272,8 +271,7 @@ def _write_models(folder: Path) -> None:
 
     from attractor.models import TextTransformerConfig, build_model, save_model
 
-    sizes = {"vocabulary": 9, "length": 4, "width": 4, "blocks": 1, "heads": 2, "hidden": 8}
-    config = TextTransformerConfig(**sizes)
+    config = TextTransformerConfig(vocabulary=9, length=4, width=4, blocks=1, heads=2, hidden=8)
     save_model(
         folder / "model.safetensors",
         jax.jit(lambda key: build_model(config, key=key))(jax.random.key(0)),

@@ -139,7 +139,7 @@ def _header(stream: IO[bytes], name: str, size: int) -> tuple[tuple[int, ...], b
 def _array(stream: IO[bytes], shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
     array = np.empty(shape[::-1] if fortran else shape, dtype)
     if array.size:
-        left = memoryview(array.reshape(-1).view(np.uint8))
+        left = array.reshape(-1).view(np.uint8).data
         while left:
             taken = stream.readinto(left[:_PIECE])  # type: ignore[attr-defined]
             if not taken:
