@@ -140,7 +140,11 @@ class Solution:
 
     @property
     def other_solution(self) -> Float[np.ndarray, "*instances d e"]:
-        """Another solution, its norm and margins right to 1e-9; NaN where none was found."""
+        """Another solution; NaN where none was found.
+
+        The multipliers certify it too, to a gap of 1e-9, or of ``gap`` where that is more, and no
+        margin is short by more than that share of its bound.
+        """
         nothing = np.full(self.W.shape[-2:], np.nan)
         others = [nothing if other is None else other for _, other in self._uniqueness]
         return np.reshape(others, self.W.shape) if self._batched else others[0]

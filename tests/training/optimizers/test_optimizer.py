@@ -29,7 +29,7 @@ def test_declarations_are_checked():
     with pytest.raises(InvalidInputError, match="transformation: int"):
         declare(3, geometry=Frobenius())
     with pytest.raises(InvalidInputError, match="geometry"):
-        declare(optax.sgd(0.1), geometry="frobenius")
+        declare(optax.sgd(0.1), geometry="unheard of")
     with pytest.raises(InvalidInputError, match="reads"):
         declare(optax.sgd(0.1), geometry=Frobenius(), reads="sign")
     with pytest.raises(InvalidInputError, match="weight_decay"):
