@@ -144,7 +144,7 @@ print(found[0], peak() - before)
 """
 RUNS = [
     ("normalized_gradient_descent(0.1)", "d=600, n=3, T=3, steps=3, seeds=100, weights='all'"),
-    ("normalized_gradient_descent(0.1)", "d=3, n=3, T=3, steps=40, seeds=20000, weights='all'"),
+    ("normalized_gradient_descent(0.1)", "d=3, n=3, T=3, steps=40, seeds=40000, weights='all'"),
     ("normalized_gradient_descent(0.1)", "d=3000, n=3, T=3, steps=3"),
     ("adam(0.1)", "d=1000, n=3, T=3, steps=3, seeds=2, parameterization='KQ'"),
     ("normalized_gradient_descent(0.1)", "d=50, n=5000, T=60, steps=3, seeds=4"),
@@ -161,4 +161,5 @@ def test_the_estimate_is_near_the_peak(optimizer, settings):
     estimate, peak = map(float, done.stdout.split())
     print(f"{optimizer} {settings}: estimate {estimate / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB")
     assert peak < 1.5 * estimate + 2e8  # the compiler is not in the estimate
-    assert estimate < 2 * peak  # what takes half of the memory is not refused
+    # What takes half of the memory is not refused; some of it had been freed by what ran before.
+    assert estimate < 2 * peak + 5e7

@@ -96,7 +96,7 @@ class AttentionTraining(Objective):
         kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
     """
 
-    copies: ClassVar[int] = 14  # gradients have scales, and three facts are found of every entry
+    copies: ClassVar[int] = 8  # gradients have scales, and three facts are found of every entry
 
     parameterization: Parameterization
     loss: Loss

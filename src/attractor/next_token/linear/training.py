@@ -65,7 +65,7 @@ class LinearTraining(Objective):
         optimizer: The step.
     """
 
-    copies: ClassVar[int] = 14  # gradients have scales
+    copies: ClassVar[int] = 8  # gradients have scales
 
     optimizer: Optimizer
 

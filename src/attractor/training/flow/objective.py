@@ -70,7 +70,7 @@ class GradientFlow(Objective):
         implicit: Whether steps are implicit.
     """
 
-    copies: ClassVar[int] = 14  # stages of a step
+    copies: ClassVar[int] = 8  # stages of a step
 
     training: AttentionTraining
     implicit: bool
