@@ -22,6 +22,8 @@ def calls() -> Iterator[Call]:
         "sentences": "sequence array nested texts",
     }
     names |= {"contexts": "sequence array nested texts", "labels": "sequence array texts"}
+    held = {"contexts": "labels sentences", "labels": "contexts tokens"}
+    held |= {"sentences": "tokens vocabulary", "vocabulary": "sentences"}
     yield Call(
         nt.Corpus,
         tokens=np.array([0, 1, 2, 1, 2]),
@@ -39,13 +41,13 @@ def calls() -> Iterator[Call]:
     )
     yield Call(
         nt.Corpus.from_samples, contexts=[["a", "b"], ["b"]], labels=["b", "a"], takes=names,
-        blames={"contexts": "labels sentences", "labels": "contexts tokens", "vocabulary": "sentences"},
+        blames=held,
     )  # fmt: skip
     yield Call(
         nt.Corpus.from_sentences,
         sentences=sentences,
         takes=names,
-        blames={"vocabulary": "sentences", "sentences": "tokens vocabulary"},
+        blames=held,
     )
     yield Call(nt.Corpus.context, self=ex.CORPUS, sample=1)
     yield Call(nt.Corpus.words, self=ex.CORPUS, sample=1)
