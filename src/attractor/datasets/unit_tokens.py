@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from attractor.attention import LinearHead
+from attractor.checks import check_count, is_whole
 from attractor.datasets.torch_stream import TorchNormalStream
-from attractor.errors import InvalidInputError
+from attractor.memory import require_memory
+from attractor.precision import as_integers
 from attractor.tokens import Tokens
 
 
@@ -33,11 +35,18 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
         InvalidInputError: If a size is not a positive integer, or there is no seed.
     """
     for name, size in (("n", n), ("T", T), ("d", d)):
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise InvalidInputError(name, f"{size!r} is not a positive integer", "Give 1 or more")
-    numbers = range(seeds) if isinstance(seeds, int | np.integer) else list(seeds)
-    if len(numbers) == 0:
-        raise InvalidInputError("seeds", "there is none", "Give a count >= 1 or a list of seeds")
+        check_count(name, size)
+    if is_whole(seeds):
+        numbers: Sequence[int] = range(check_count("seeds", seeds))
+    else:
+        listed = list(seeds) if isinstance(seeds, range) else seeds
+        numbers = as_integers("seeds", listed, ("seeds",)).tolist()
+    require_memory(
+        "seeds" if len(numbers) > 1 else "n",
+        f"{len(numbers):,} data sets of {n} x {T} tokens of dimension {d}",
+        needed=24.0 * len(numbers) * n * T * d,
+        remedy=lambda available: "Give fewer, or smaller ones",
+    )
     drawn = [_draw(n, T, d, seed) for seed in numbers]
     v, labels, keys, queries = (
         np.stack(arrays).astype(np.float64) for arrays in zip(*drawn, strict=True)

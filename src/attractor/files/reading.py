@@ -12,6 +12,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from attractor.checks import check_path
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
 from attractor.files.classifiers_loaded import LoadedClassifiers
@@ -50,6 +51,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
+    path = check_path("path", path)
     file = _existing(path, "Give a .npz, .safetensors or .nc file, or text with a sentence a line")
     if file.suffix == CLASSIFIERS_SUFFIX:
         return read_classifiers(file)
@@ -72,6 +74,7 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
+    path = check_path("path", path)
     file = _existing(
         path, "Give a .npz or .safetensors file; `attractor example tokens PATH` writes one"
     )
@@ -109,6 +112,7 @@ def load_corpus(
         InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
         FileFormatError: As ``load``.
     """
+    path = check_path("path", path)
     file = _existing(
         path, "Give text with a sentence a line; `attractor example corpus PATH` writes one"
     )
@@ -137,6 +141,7 @@ def load_head(path: str | os.PathLike[str]) -> LoadedHead:
         InvalidInputError: As ``load``, or if the file holds something else.
         FileFormatError: As ``load``.
     """
+    path = check_path("path", path)
     file = _existing(
         path, "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
     )

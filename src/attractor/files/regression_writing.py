@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
+from attractor.checks import check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.files.layout import SUFFIXES
 from attractor.files.regression_arrays import interpret_regression
@@ -26,6 +27,8 @@ def save_regression(path: str | os.PathLike[str], loaded: LoadedRegression) -> N
         InvalidInputError: If the name ends in anything else, or a number cannot be used; nothing is
             written then.
     """
+    check_kinds(loaded=(loaded, LoadedRegression))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(

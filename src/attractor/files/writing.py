@@ -11,6 +11,7 @@ import numpy as np
 import safetensors.numpy
 
 from attractor.attention import LinearHead, Parameterization, get_parameterization
+from attractor.checks import check_kinds, check_path, check_text
 from attractor.errors import InvalidInputError
 from attractor.files.interpretation import interpret
 from attractor.files.layout import SUFFIXES, start_names, trains_prompt
@@ -51,6 +52,8 @@ def save_tokens(
         InvalidInputError: If the name ends in anything else, or something cannot be kept in a
             token file; nothing is written then.
     """
+    check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection | None))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(
@@ -65,7 +68,7 @@ def save_tokens(
         given["steps"] = np.asarray(steps)
     texts = {"parameterization": layer.name} if layer.name != "W" else {}
     if optimizer is not None:
-        texts["optimizer"] = optimizer
+        texts["optimizer"] = check_text("optimizer", optimizer)
     arrays = {name: np.asarray(array, order="C") for name, array in given.items()}
     interpret(arrays, texts, file.name)
     with atomic_file(file) as temporary:

@@ -12,6 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from attractor.checks import check_path
 from attractor.errors import AttractorError, FileFormatError, InvalidInputError
 from attractor.models.building import CONFIGS, Config, Model, model_shapes
 from attractor.models.text import TextTransformer
@@ -33,6 +34,7 @@ def save_model(path: str | os.PathLike[str], model: Model) -> None:
     Raises:
         InvalidInputError: If ``model`` is no model of this room, or the path is a folder.
     """
+    path = check_path("path", path)
     if not isinstance(model, TextTransformer | VisionTransformer):
         raise InvalidInputError(
             "model",
@@ -54,6 +56,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises:
         FileFormatError: If the file is not there, or holds no whole model.
     """
+    path = check_path("path", path)
     try:
         with safe_open(path, framework="numpy") as file:
             config = _config(path, file.metadata() or {})

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from attractor.checks import check_items, check_kinds
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.training import fingerprint
 
@@ -99,6 +100,9 @@ class Provenance:
         """
         from attractor import __version__
 
+        check_kinds(name=(name, str), data=(data, str | None))
+        seeds = _listed("seeds", seeds, int | np.integer)
+        bibtex = _listed("bibtex", bibtex, str)
         return cls(
             kind,
             name,
@@ -124,6 +128,7 @@ class Provenance:
         Raises:
             FileFormatError: If the text is no provenance of a version that is known here.
         """
+        check_kinds(text=(text, str))
         try:
             contents = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -140,12 +145,19 @@ class Provenance:
             raise FileFormatError(f"The provenance is damaged: {error}") from None
 
 
+def _listed(argument: str, given: Any, kind: Any) -> list[Any]:
+    """What an iterable gives, which is neither a text nor a mapping."""
+    ends = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | np.ndarray)
+    return check_items(argument, list(given) if ends else given, kind)
+
+
 def differences(old: Provenance, new: Provenance) -> list[str]:
     """Says in words what differs between two provenances; empty where nothing does.
 
     What bears on the numbers comes first: the thing run, its data, arguments and settings; then
     the versions and the platform.
     """
+    check_kinds(old=(old, Provenance), new=(new, Provenance))
     words = _changed("what was run", f"{old.kind} {old.name}", f"{new.kind} {new.name}")
     if old.data != new.data:
         words.append(f"the data were {_short(old.data)} and are {_short(new.data)}")

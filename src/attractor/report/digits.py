@@ -14,6 +14,7 @@ import xarray as xr
 
 from attractor import plots
 from attractor.analysis import Verdict
+from attractor.checks import check_items, check_kinds, check_path
 from attractor.datasets.digits import GRID, DigitPatches
 from attractor.margin import Solution
 from attractor.provenance import Provenance, embed_all
@@ -88,6 +89,9 @@ def write_digits_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
+    check_kinds(provenance=(provenance, Provenance | None))
+    directory = check_path("directory", directory)
+    results = check_items("results", results, SizeResult, 1)
     summaries = [result.summary() for result in results]
     summary = {"sizes": summaries, "findings": findings(results)}
     with atomic_directory(directory, MARKER) as folder:
