@@ -18,10 +18,10 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     sentences = [["a", "b", "c"], ["b", "c"]]
     names = {
-        "vocabulary": "sequence none array texts mask",
+        "vocabulary": "sequence none array texts mask text",
         "sentences": "sequence array nested texts",
     }
-    names |= {"contexts": "sequence array nested texts", "labels": "sequence array texts"}
+    names |= {"contexts": "sequence array nested texts", "labels": "sequence array texts text"}
     held = {"contexts": "labels sentences", "labels": "contexts tokens"}
     held |= {"sentences": "tokens vocabulary", "vocabulary": "sentences"}
     yield Call(
@@ -33,7 +33,7 @@ def calls() -> Iterator[Call]:
         takes={
             "tokens": "array objects",
             "starts": "array objects",
-            "vocabulary": "sequence count none array texts objects",
+            "vocabulary": "sequence count none array texts objects text",
             "counts": "array none",
             "context_length": "count none",
         },

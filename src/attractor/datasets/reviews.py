@@ -86,7 +86,6 @@ def iterate_reviews(
         InvalidInputError: As ``load_reviews``; of one label only, when the last review was read.
         FileFormatError: As ``load_reviews``.
     """
-    path = check_path("path", path)
     return _source(path, collection, columns)[0]
 
 
@@ -117,7 +116,6 @@ def load_reviews(
         FileFormatError: If a file is cut off, not UTF-8 or not CSV, or a review is longer than
             131,072 bytes; the message names file and line.
     """
-    path = check_path("path", path)
     reviews, settings = _source(path, collection, columns)
     texts, labels, splits = [], [], []
     for review in reviews:

@@ -101,8 +101,8 @@ class Provenance:
         from attractor import __version__
 
         check_kinds(name=(name, str), data=(data, str | None))
-        seeds = _listed("seeds", seeds, int | np.integer)
-        bibtex = _listed("bibtex", bibtex, str)
+        seeds = _items("seeds", seeds, int | np.integer)
+        bibtex = _entries(bibtex)
         return cls(
             kind,
             name,
@@ -110,7 +110,7 @@ class Provenance:
             data,
             tuple(seeds),
             {} if settings is None else settings,
-            _entries(bibtex),
+            bibtex,
             __version__,
             {package: version(package) for package in _PACKAGES},
             f"{platform.system()}-{platform.machine()}-{jax.default_backend()}".lower(),
@@ -145,7 +145,7 @@ class Provenance:
             raise FileFormatError(f"The provenance is damaged: {error}") from None
 
 
-def _listed(argument: str, given: Any, kind: Any) -> list[Any]:
+def _items(argument: str, given: Any, kind: Any) -> list[Any]:
     """What an iterable gives, which is neither a text nor a mapping."""
     ends = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | np.ndarray)
     return check_items(argument, list(given) if ends else given, kind)
@@ -209,7 +209,7 @@ def _entries(bibtex: Iterable[str]) -> tuple[str, ...]:
     """The entries, each once."""
     if isinstance(bibtex, str):
         raise InvalidInputError("bibtex", "it is one text", "Give a list of BibTeX entries")
-    return tuple(dict.fromkeys(bibtex))
+    return tuple(dict.fromkeys(_items("bibtex", bibtex, str)))
 
 
 def _plain(place: str, value: Any) -> Any:
