@@ -46,9 +46,7 @@ def test_numbers(value):
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=range(len(NO_NUMBERS)))
 def test_what_is_no_number(value):
-    with pytest.raises(
-        InvalidInputError, match=r"^rate: .* is not a positive number. Give one"
-    ):
+    with pytest.raises(InvalidInputError, match=r"^rate: .* is not a positive number. Give one"):
         checks.check_number("rate", value, above=0, example=0.1)
 
 
@@ -67,6 +65,11 @@ def test_what_is_no_number(value):
 def test_bounds_are_named(bounds, words):
     with pytest.raises(InvalidInputError, match=f"is not {words}\\."):
         checks.check_number("rate", math.nan, **bounds)
+
+
+def test_infinity_is_called_what_it_is():
+    with pytest.raises(InvalidInputError, match=r"inf is not a finite number"):
+        checks.check_number("rate", math.inf, above=0)
 
 
 def test_bounds_are_kept():

@@ -108,7 +108,7 @@ def check_number(
     number = as_number(value)
     if math.isfinite(number) and least <= number <= most and above < number < below:
         return number
-    wanted = _bounds(least, most, above, below)
+    wanted = "a finite number" if math.isinf(number) else _bounds(least, most, above, below)
     remedy = "Give one" if example is None else f"Give one, such as {example}"
     raise InvalidInputError(argument, f"{shown(value)} is not {wanted}", remedy)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attractor.errors import InvalidInputError
 
@@ -62,6 +64,27 @@ def require_memory_for(
         return f"Give at most {fitting:,}" if fitting >= 1 else otherwise
 
     require_memory(argument, f"{count:,} {what}", needed=each * count + besides, remedy=remedy)
+
+
+def require_memory_for_list(argument: str, value: Any, *, each: float) -> None:
+    """Refuses a list, a range or an array that does not fit once it is written out.
+
+    Args:
+        argument: The argument that it is.
+        value: What was given; what has no length passes.
+        each: Bytes that an entry takes, copies included.
+
+    Raises:
+        InvalidInputError: If there is less memory.
+    """
+    try:
+        count = math.prod(value.shape) if hasattr(value, "shape") else len(value)
+    except OverflowError:  # a range
+        count = value.stop - value.start
+    except TypeError:
+        return
+    otherwise = "Not even one would fit"
+    require_memory_for(argument, count, "entries", each=each, otherwise=otherwise)
 
 
 def available_memory() -> float | None:

@@ -279,7 +279,7 @@ def test_default_records_begin_at_the_start_and_end_at_the_end(rng):
     ("changes", "message"),
     [
         ({"time": None}, "time: the flow has no end"),
-        ({"time": -1.0}, "time: -1.0 is not a finite number > 0"),
+        ({"time": -1.0}, "time: -1.0 is not a positive number"),
         ({"time": np.inf}, "time: inf"),
         ({"log_time": 3.0}, "log_time: time is given as well"),
         ({"norm": 0}, "norm: 0 is not"),

@@ -15,6 +15,7 @@ from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.analysis.verdict import Verdict
 from attractor.attention import get_loss
 from attractor.attention.losses import is_margin_loss
+from attractor.checks import check_kind
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
@@ -46,6 +47,13 @@ def verify(
     Raises:
         InvalidInputError: If the solution or the selection does not fit the run.
     """
+    if isinstance(trajectory, Solution) and isinstance(solution, Trajectory):
+        raise InvalidInputError(
+            "trajectory", "it is a solution, and the solution is a trajectory", "Swap the two"
+        )
+    check_kind("trajectory", trajectory, Trajectory, "Give what train or a path returned")
+    if solution is not None:
+        check_kind("solution", solution, Solution, "Give what solve returned, or None")
     tokens, axis = _with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:

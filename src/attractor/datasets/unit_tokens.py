@@ -7,11 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from attractor.attention import LinearHead
-from attractor.checks import check_count, is_whole
+from attractor.checks import check_count, is_whole, shown
 from attractor.datasets.torch_stream import TorchNormalStream
-from attractor.memory import require_memory
+from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for, require_memory_for_list
 from attractor.precision import as_integers
 from attractor.tokens import Tokens
+
+_BYTES = 26
+"""Bytes that a number drawn takes: in single precision twice, then in double precision twice."""
+_SEEDS = "Give a count >= 1 or a list of seeds"
 
 
 def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[Tokens, LinearHead]:
@@ -34,19 +39,24 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
     Raises:
         InvalidInputError: If a size is not a positive integer, or there is no seed.
     """
-    for name, size in (("n", n), ("T", T), ("d", d)):
-        check_count(name, size)
-    if is_whole(seeds):
-        numbers: Sequence[int] = range(check_count("seeds", seeds))
-    else:
-        listed = list(seeds) if isinstance(seeds, range) else seeds
-        numbers = as_integers("seeds", listed, ("seeds",)).tolist()
-    require_memory(
-        "seeds" if len(numbers) > 1 else "n",
-        f"{len(numbers):,} data sets of {n} x {T} tokens of dimension {d}",
-        needed=24.0 * len(numbers) * n * T * d,
-        remedy=lambda available: "Give fewer, or smaller ones",
-    )
+    n, T, d = check_count("n", n), check_count("T", T), check_count("d", d)
+    if not is_whole(seeds) and not isinstance(seeds, Sequence | np.ndarray):
+        raise InvalidInputError("seeds", f"it is {shown(seeds)}", _SEEDS)
+    each = _BYTES * float(n) * (T + 2) * (d + 1)
+    for argument, size in (("n", n), ("T", T), ("d", d)):  # first of one data set, then of all
+        require_memory_for(
+            argument,
+            size,
+            f"of a data set with {n:,} sequences of {T:,} tokens in {d:,} dimensions",
+            each=each / size,
+            otherwise="Give smaller sizes",
+        )
+    given = range(seeds) if is_whole(seeds) else seeds
+    require_memory_for_list("seeds", given, each=each)
+    if not len(given):
+        raise InvalidInputError("seeds", "there is none", _SEEDS)
+    listed = list(given) if isinstance(given, range) else given
+    numbers = as_integers("seeds", listed, ("seeds",)).tolist()
     drawn = [_draw(n, T, d, seed) for seed in numbers]
     v, labels, keys, queries = (
         np.stack(arrays).astype(np.float64) for arrays in zip(*drawn, strict=True)

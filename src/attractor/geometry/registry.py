@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from attractor.checks import shown, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 
@@ -36,5 +37,6 @@ def get_geometry(name: str | Geometry) -> Geometry:
             geometry = kind.from_name(name)
             if geometry is not None:
                 return geometry
-    known = ", ".join(kind.spelling for kind in _CLASSES)
-    raise InvalidInputError("geometry", f"none is called {name!r}", f"Known: {known}")
+    known = [kind.spelling for kind in _CLASSES]
+    remedy = f"{suggest(name, known)}Known: {', '.join(known)}"
+    raise InvalidInputError("geometry", f"none is called {shown(name)}", remedy)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+from attractor.checks import check_choice, check_kind
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.memory import require_memory
 from attractor.selection import Selection
@@ -21,8 +22,10 @@ _NAMED = 5
 
 def constraints_of(tokens: Tokens, selection: Selection, ties: str) -> dict[str, Any]:
     """Arguments of ``MarginProblem`` for ``MarginProblem.from_selection``, where they are told."""
-    if ties not in ("refuse", "equal"):
-        raise InvalidInputError("ties", f"{ties!r} is not known", 'Give "refuse" or "equal"')
+    check_choice("ties", ties, ("refuse", "equal"))
+    check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries, labels)")
+    example = "Give one, such as Selection.from_index(tokens, index)"
+    check_kind("selection", selection, Selection, example)
     if selection.mask.shape != tokens.mask.shape:
         raise InvalidInputError(
             "selection",

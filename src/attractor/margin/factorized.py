@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError, Status
+from attractor.checks import check_count
+from attractor.errors import Status
 from attractor.geometry import Nuclear
 from attractor.margin.certificate import certify
 from attractor.margin.factorized_descent import LocalSolution, descend
@@ -105,9 +106,7 @@ def solve_factorized(
             tolerance not positive.
     """
     for name, number, least in (("width", width, 1), ("starts", starts, 1), ("seed", seed, 0)):
-        whole_number = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not whole_number or number < least:
-            raise InvalidInputError(name, f"it is {number!r}", f"Give a whole number from {least}")
+        check_count(name, number, least)
     nuclear = solve(problem, Nuclear(), tolerance=tolerance)
     whole = problem.stripped().batched()
     d, e = whole.shape

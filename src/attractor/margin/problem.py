@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import check_kind, check_text
 from attractor.errors import InvalidInputError
 from attractor.margin.construction import constraints_of
 from attractor.precision import as_float64
@@ -105,7 +106,10 @@ class MarginProblem:
             "present": _spread("present", _flags("present", present), rows),
         }
         for name, numbers in (("sequence", sequence), ("query", query), ("token", token)):
-            fields[name] = None if numbers is None else _spread(name, np.asarray(numbers), rows)
+            fields[name] = None if numbers is None else _spread(name, _numbers(name, numbers), rows)
+        if selection is not None:
+            check_kind("selection", selection, Selection, "Give one, or None")
+        check_text("matrix", matrix)
         self._keep(**fields, selection=selection, matrix=matrix)
 
     @classmethod
@@ -239,6 +243,20 @@ def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
             argument, f"the data type is {array.dtype}", "Give booleans: True or False"
         )
     return array.copy()
+
+
+def _numbers(argument: str, value: Any) -> Int[np.ndarray, "..."]:
+    """Numbers of sequences, queries or tokens; -1 in empty slots."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise InvalidInputError(
+            argument, f"the data type is {array.dtype}", "Give integers, counted from 0"
+        )
+    if (array < -1).any():
+        raise InvalidInputError(
+            argument, f"one is {array.min()}", "Give integers from 0, or -1 in empty slots"
+        )
+    return array
 
 
 def _spread(argument: str, array: np.ndarray, rows: tuple[int, ...]) -> np.ndarray:

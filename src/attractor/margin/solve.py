@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from numbers import Real
 from typing import Any, overload
 
 import numpy as np
 
+from attractor.checks import check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin.algorithms import methods_of
@@ -99,10 +99,7 @@ def check_tolerance(tolerance: float) -> None:
     Raises:
         InvalidInputError: Unless it is a number between 0 and 1.
     """
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < tolerance < 1:
-        raise InvalidInputError(
-            "tolerance", f"it is {tolerance!r}", "Give a number between 0 and 1, such as 1e-9"
-        )
+    check_share("tolerance", tolerance, 1e-9)
 
 
 def _as_start(start: Any, problem: MarginProblem | Sequence[MarginProblem]) -> np.ndarray:

@@ -11,8 +11,9 @@ import jax
 import numpy as np
 import optax
 
-from attractor.checks import check_choice, check_count, check_flags
+from attractor.checks import MOST_STEPS, as_number, check_choice, check_count, check_flags
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory, require_memory_for
 from attractor.models.building import Config, check_config, model_shapes
 from attractor.models.classification_data import ClassificationData
 from attractor.models.classifier_training import (
@@ -34,9 +35,13 @@ from attractor.progress import progress_bar
 from attractor.randomness import check_seed
 from attractor.training import loop, validation
 from attractor.training.checkpoint import Checkpoint
+from attractor.training.footprint import size_of
 from attractor.training.optimizers.checks import check_learning_rate
 
 _EVALUATION_BATCH = 250
+
+_EPOCH = 128
+"""Bytes that an epoch is recorded in, of one seed."""
 
 
 def train_classifier(
@@ -120,7 +125,6 @@ def train_classifier(
     for argument, function in (("augment", augment), ("prepare", prepare)):
         if function is not None and not callable(function):
             raise InvalidInputError(argument, f"{function!r} is no function", "Give one")
-    epochs = check_count("epochs", epochs)
     batch = check_count("batch", batch)
     seeds = check_count("seeds", seeds)
     check_seed("seed", check_seed("seed", seed) + seeds - 1)
@@ -128,6 +132,16 @@ def train_classifier(
         raise InvalidInputError(
             "batch", f"{batch} is more than all {len(data.train)} examples", "Give fewer"
         )
+    per_epoch = -(-len(data.train) // batch)
+    epochs = check_count("epochs", epochs, most=MOST_STEPS // per_epoch)
+    require_memory_for("epochs", epochs, "epochs", each=_EPOCH, otherwise="Give fewer")
+    parameters = size_of(model_shapes(config))
+    require_memory(
+        "config",
+        f"training {parameters / 4:,.0f} parameters",
+        needed=ClassifierTraining.copies * parameters,
+        remedy=lambda _: "Give a smaller width, fewer blocks or a smaller vocabulary",
+    )
     training = ClassifierTraining(
         optimizer=optimizer,
         examples=len(data.train),
@@ -236,8 +250,7 @@ def _early_stop(patience: Any, target: Any, data: ClassificationData) -> EarlySt
             raise InvalidInputError(
                 "patience", "there are no validation examples to wait for", "Give some in data"
             )
-    number = isinstance(target, int | float) and not isinstance(target, bool)
-    if target is not None and not (number and 0 < target <= 1):
+    if target is not None and not 0 < as_number(target) <= 1:
         raise InvalidInputError(
             "target_train_accuracy", f"{target!r} is no accuracy", "Give one above 0, up to 1"
         )

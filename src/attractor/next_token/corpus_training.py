@@ -25,8 +25,8 @@ from attractor.training import normalized_gradient_descent, train
 
 MOST_WORK = 40_000
 """What a step may take, as ``frequent_samples`` counts it: about 10 ms on one core."""
-MOST_TOKENS = 100
-"""The largest vocabulary trained on."""
+MOST_TOKENS = 101
+"""The largest vocabulary trained on: a hundred tokens, and the one that all others become."""
 MOST_DIMENSIONS = 300
 """The largest cyclic subspace in which a finite part is looked for."""
 STEP = 0.05
@@ -169,7 +169,8 @@ def _check_vocabulary(corpus: Corpus) -> None:
         raise InvalidInputError(
             "vocabulary",
             f"it has {corpus.vocabulary_size:,} tokens",
-            f"Training takes at most {MOST_TOKENS}: keep the most frequent ones",
+            f"Training takes at most {MOST_TOKENS - 1} and one for all others: keep the most "
+            "frequent ones",
         )
 
 

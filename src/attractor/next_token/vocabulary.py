@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.errors import InvalidInputError
+from attractor.checks import check_count
 from attractor.next_token.corpus import Corpus
 
 OTHER = "<other>"
@@ -38,10 +38,8 @@ def frequent_tokens(
     Raises:
         InvalidInputError: If ``most`` is not a positive integer.
     """
-    if most is not None and (
-        isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1
-    ):
-        raise InvalidInputError("vocabulary", f"it is {most!r}", "Give a positive integer, or None")
+    if most is not None:
+        check_count("vocabulary", most)
     frequency = np.bincount(tokens, weights, minlength=len(names))
     order = np.argsort(-frequency, kind="stable")
     occurring = int(np.count_nonzero(frequency))

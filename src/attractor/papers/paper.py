@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from attractor.checks import suggest
 from attractor.errors import InvalidInputError
 
 
@@ -154,6 +155,8 @@ def get_paper(name: str) -> Paper:
     """
     if name not in PAPERS:
         raise InvalidInputError(
-            "paper", f"there is no paper {name!r}", f"Give one of {', '.join(PAPERS)}"
+            "paper",
+            f"there is no paper {name!r}",
+            f"{suggest(name, PAPERS)}Give one of {', '.join(PAPERS)}",
         )
     return PAPERS[name]

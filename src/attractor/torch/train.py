@@ -77,6 +77,7 @@ def train_with_torch(
     )
     steps = check_steps("steps", steps)
     recorded = record_steps(steps, record)
+    inputs.check_memory(len(recorded), copies=2)  # step by step, and of all steps together
     # The step is PyTorch's; what is measured along the way is the same as ever.
     unused = declare(optax.identity(), geometry=None, name=optimizer.name)
     training = AttentionTraining(inputs.parameterization, inputs.loss, unused)

@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -95,6 +95,8 @@ class AttentionTraining(Objective):
         metrics: What is recorded besides, with its name.
         kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
     """
+
+    copies: ClassVar[int] = 8  # gradients have scales, and three facts are found of every entry
 
     parameterization: Parameterization
     loss: Loss

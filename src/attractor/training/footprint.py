@@ -16,8 +16,8 @@ from attractor.training.objective import Objective
 
 BOOKKEEPING = 64
 """Bytes that a trial takes whatever is recorded of it: its status, its steps, its place."""
-_COPIES = 4
-"""Copies of state and data of the trials in work that a step holds, about."""
+_DATA = 3
+"""Copies of the data of a trial in work, about."""
 _UNTRACED = 16
 """Times its state and data, and a kilobyte, that a record of a trial takes at the very most."""
 _TRIFLE = 2**27
@@ -62,7 +62,8 @@ def footprint(
         last_only: Names of measurements kept at the last record alone.
     """
     one = size_of((state, data))
-    work = _COPIES * one * block * min(blocks, -(-trials // block))
+    each = objective.copies * size_of(state) + _DATA * size_of(data)
+    work = each * block * min(blocks, -(-trials // block))
     if trials * records * _UNTRACED * (one + 1024) < _TRIFLE:
         return Footprint(BOOKKEEPING, 0, work)
     with double_precision():

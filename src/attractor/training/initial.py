@@ -40,7 +40,8 @@ def check_initial(
         for name, shape in shapes.items()
     }
     parameterization.check_initial(arrays)
-    return arrays
+    lead = (tokens.instances or 1, seeds)
+    return {name: np.broadcast_to(arrays[name], (*lead, *shape)) for name, shape in shapes.items()}
 
 
 def _only(initial: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def _with_trials(
 ) -> np.ndarray:
     array = as_float64("initial", array)
     shapes = {
-        shape: array,
+        shape: array[None, None],
         (instances, *shape): array[:, None] if array.ndim == len(shape) + 1 else array,
         (instances, seeds, *shape): array,
     }
@@ -68,4 +69,4 @@ def _with_trials(
             f"Give {shape}, {(instances, *shape)} for each instance, or "
             f"{(instances, seeds, *shape)} for each instance and seed",
         )
-    return np.broadcast_to(shapes[array.shape], (instances, seeds, *shape))
+    return shapes[array.shape]

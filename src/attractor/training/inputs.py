@@ -17,10 +17,15 @@ from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.attention_training import AttentionTraining
+from attractor.training.footprint import BOOKKEEPING, Footprint, check_run, size_of
 from attractor.training.initial import check_initial
 from attractor.training.trials import Trials
 
 _WEIGHTS_BYTES = 10**9
+_SCALARS = 64
+"""Bytes of the plain numbers in a record of a trial."""
+_ROW = 12
+"""Bytes that a record keeps of a row: what it attends to, and how much."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,34 @@ class Inputs:
             "initial": "random" if self.initial is None else "given",
         }
 
+    def check_memory(self, records: int, *, last_only: bool = False, copies: int = 1) -> None:
+        """Refuses more trials, or records of each, than fit into memory.
+
+        Args:
+            records: Number of records of each trial.
+            last_only: Whether the matrices are kept at the last record alone.
+            copies: How often everything is in memory.
+
+        Raises:
+            InvalidInputError: With the number of seeds, or of records, that would fit.
+        """
+        rows = self.tokens.mask[..., 0].size // (self.tokens.instances or 1)
+        kept = size_of(self.shapes) + (
+            size_of(self.head) if self.parameterization.trains_head else 0
+        )
+        record = _SCALARS + _ROW * rows
+        once, always = (kept, record) if last_only else (0, record + kept)
+        found = Footprint(BOOKKEEPING + copies * once, copies * always, 0)
+        instances = self.tokens.instances or 1
+        check_run(found, trials=self.count, records=records, instances=instances)
+
+    @property
+    def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """Names and shapes of the matrices recorded."""
+        d, e = self.tokens.key_dimension, self.tokens.query_dimension
+        shapes = {**self.parameterization.shapes(d, e), "W": (d, e)}
+        return {name: jax.ShapeDtypeStruct(shape, np.float64) for name, shape in shapes.items()}
+
     def trials(self, training: AttentionTraining, dtype: str = "float64") -> Trials:
         """The trials, for training in some precision."""
         return Trials(
@@ -102,7 +135,7 @@ def check_inputs(
     seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
-    validation.check_size(layer, tokens, seeds)
+    validation.check_size(layer, tokens)
     given = check_initial(initial, layer, tokens, seeds)
     return Inputs(tokens, head, loss, layer, given, seeds, seed)
 

@@ -22,9 +22,11 @@ class Objective(abc.ABC):
 
     Attributes:
         largest_block: The most trials that one compiled step moves together.
+        copies: Copies of the state of a trial that a step holds, about.
     """
 
     largest_block: ClassVar[int] = 25
+    copies: ClassVar[int] = 4
 
     @abc.abstractmethod
     def step(self, state: PyTree, data: PyTree) -> tuple[PyTree, Array]:

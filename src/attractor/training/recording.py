@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for_list
 
 _RECORDS = 60
 
@@ -27,6 +28,7 @@ def record_steps(steps: int, record: Any = None) -> Int[np.ndarray, "records"]:
         spread = np.geomspace(1, max(steps, 1), _RECORDS)
         chosen = np.concatenate([[0], np.rint(spread).astype(np.int64)])
     else:
+        require_memory_for_list("record", record, each=40)
         chosen = np.atleast_1d(np.asarray(record))
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
             raise InvalidInputError("record", f"{record!r} is not a list of steps", "Give integers")

@@ -11,14 +11,13 @@ import optax
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention.heads import as_head
-from attractor.checks import check_count, shown
+from attractor.checks import check_count, check_kind, check_number, shown
 from attractor.errors import InvalidInputError
-from attractor.memory import require_memory, require_memory_for
+from attractor.memory import require_memory
 from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
 from attractor.training.attention_training import Metric
 from attractor.training.checkpoint import MARKER
-from attractor.training.footprint import BOOKKEEPING
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import RECORDED
 
@@ -28,10 +27,7 @@ _COPIES = 3
 
 def check_tokens(tokens: Any, loss: Loss) -> None:
     """Checks that tokens can be trained on with a loss."""
-    if not isinstance(tokens, Tokens):
-        raise InvalidInputError(
-            "tokens", f"{type(tokens).__name__} is not Tokens", "Give Tokens(keys, queries, labels)"
-        )
+    check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries, labels)")
     if tokens.labels is None:
         raise InvalidInputError(
             "tokens",
@@ -97,8 +93,8 @@ def check_optimizer(optimizer: Any) -> None:
     )
 
 
-def check_size(layer: Parameterization, tokens: Tokens, seeds: int) -> None:
-    """Checks that what is trained fits into memory once for a trial in work, and at its end.
+def check_size(layer: Parameterization, tokens: Tokens) -> None:
+    """Checks that what is trained fits into memory, of one trial alone.
 
     Raises:
         InvalidInputError: If it does not.
@@ -117,15 +113,6 @@ def check_size(layer: Parameterization, tokens: Tokens, seeds: int) -> None:
             f"Give at most {int(available / least):,} parameters: a smaller width, or vectors of "
             "a lower dimension"
         ),
-    )
-    instances = tokens.instances or 1
-    require_memory_for(
-        "seeds",
-        seeds,
-        f"seeds of {instances:,} data sets with {words}",
-        each=instances * (8 * numbers + BOOKKEEPING),
-        besides=least * numbers,
-        otherwise="Not even one would fit; give fewer data sets",
     )
 
 
@@ -164,10 +151,7 @@ def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
 
 def check_checkpoint(path: Any, every: Any) -> None:
     """Checks that a checkpoint can be written to a folder, and how often."""
-    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < math.inf:
-        raise InvalidInputError(
-            "checkpoint_every", f"{every!r} is not a time", "Give seconds, such as 30"
-        )
+    check_number("checkpoint_every", every, least=0, example=30)
     if path is None:
         return
     if not isinstance(path, str | os.PathLike):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import selection_name
 from attractor.analysis.printed import Printed
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_steps
+from attractor.checks import check_number, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.tokens import Tokens
@@ -118,8 +117,7 @@ def basin_boundary(
     )
     steps = check_steps("steps", steps)
     first, last = problem.as_matrix("start", start), problem.as_matrix("end", end)
-    if isinstance(tolerance, bool) or not 0 < tolerance < math.inf:
-        raise InvalidInputError("tolerance", f"it is {tolerance!r}", "Give a distance, 1e-6 say")
+    tolerance = check_number("tolerance", tolerance, above=0, example=1e-6)
     attractors = Attractors(problem)
     length = float(np.linalg.norm(last - first))
     low, high = 0.0, 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.precision import as_float64
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 
@@ -167,7 +169,7 @@ def basin_map(
     steps, most_steps = check_horizon(steps, most_steps)
     directions = _directions(plane, problem)
     origin = np.zeros(problem.size) if center is None else problem.as_matrix("center", center)
-    first, second = _grid(extent, resolution)
+    first, second = _grid(extent, resolution, problem)
     places = np.stack(np.meshgrid(first, second), axis=-1)
     W = origin + np.einsum("yxi,ice->yxce", places, directions).reshape(-1, *problem.size)
     attractors = Attractors(problem)
@@ -211,13 +213,12 @@ def _directions(plane: Any, problem: BasinProblem) -> Float[np.ndarray, "2 d e"]
     return found
 
 
-def _grid(extent: Any, resolution: Any) -> list[Float[np.ndarray, "cell"]]:
+def _grid(extent: Any, resolution: Any, problem: BasinProblem) -> list[Float[np.ndarray, "cell"]]:
     """Centers of the cells along both axes."""
-    edges = np.asarray(extent, dtype=np.float64)
+    edges = as_float64("extent", extent)
     if edges.shape == ():
         edges = np.array([-edges, edges, -edges, edges])
-    ok = edges.shape == (4,) and np.isfinite(edges).all()
-    if not ok or edges[0] >= edges[1] or edges[2] >= edges[3]:
+    if edges.shape != (4,) or edges[0] >= edges[1] or edges[2] >= edges[3]:
         raise InvalidInputError(
             "extent",
             f"{extent!r} bounds no rectangle",
@@ -227,6 +228,11 @@ def _grid(extent: Any, resolution: Any) -> list[Float[np.ndarray, "cell"]]:
     if len(counts) != 2:
         raise InvalidInputError("resolution", f"{resolution!r} is no pair", "Give (60, 40), say")
     cells = [check_count("resolution", count) for count in counts]
+    problem.check_memory(
+        "resolution",
+        math.prod(cells),
+        lambda most: f"Give at most {math.isqrt(most):,} cells along each",
+    )
     return [
         low + (high - low) * (np.arange(count) + 0.5) / count
         for (low, high), count in zip(edges.reshape(2, 2), cells, strict=True)

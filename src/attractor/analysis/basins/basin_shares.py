@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from attractor.analysis.basins.tables import (
 from attractor.analysis.printed import Printed
 from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_count
+from attractor.checks import check_count, check_number, check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.randomness import check_seed, generator
@@ -219,8 +218,8 @@ def basin_shares(
     )
     steps, most_steps = check_horizon(steps, most_steps)
     count = check_count("starts", starts)
-    if isinstance(confidence, bool) or not 0 < confidence < 1:
-        raise InvalidInputError("confidence", f"it is {confidence!r}", "Give 0.95, say")
+    problem.check_memory("starts", count, lambda most: f"Give at most {most:,}")
+    confidence = check_share("confidence", confidence, 0.95)
     begin = _drawn(problem, count, scale, sampler, check_seed("seed", seed))
     attractors = Attractors(problem)
     runs = follow(problem, attractors, begin, steps=steps, most_steps=most_steps, progress=progress)
@@ -260,8 +259,7 @@ def _drawn(
             problem.layer, seed + np.arange(count), np.full(count, number), *problem.size
         )
         return {name: np.asarray(array) for name, array in problem.layer.to_arrays(drawn).items()}
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < math.inf:
-        raise InvalidInputError("scale", f"{scale!r} is no size", "Give a positive number")
+    scale = check_number("scale", scale, above=0, example=1.0)
     random = generator(seed, purpose="starts of basins")
     return {
         name: scale * random.standard_normal((count, *shape))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,12 +15,15 @@ from jaxtyping import Float
 from attractor.attention import Head, Loss, Parameterization, Parameters
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
+from attractor.memory import require_memory
 from attractor.precision import as_float64, double_precision
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
 from attractor.training.inputs import check_inputs
 from attractor.training.validation import check_optimizer, refuse_weights
 
+_COPIES = 6
+"""Copies of the matrices of all starts: drawn, to begin with, trained, followed, labeled."""
 Starts = dict[str, np.ndarray]
 """Initial attention parameters by name, with a leading axis of starts."""
 
@@ -63,6 +67,27 @@ class BasinProblem:
             arrays = {name: np.zeros(shape) for name, shape in self.shapes.items()}
             trained: Any = Parameters(self.layer.from_arrays(arrays), None)
             return not jax.tree.leaves(jax.eval_shape(self.optimizer.init, trained))
+
+    def check_memory(self, argument: str, starts: int, give: Callable[[int], str]) -> None:
+        """Refuses more starts than fit into memory.
+
+        Args:
+            argument: The argument that says how many.
+            starts: How many.
+            give: What to give instead, from the number that would fit.
+
+        Raises:
+            InvalidInputError: If they do not fit.
+        """
+        d, e = self.size
+        entries = d * e + sum(math.prod(shape) for shape in self.shapes.values())
+        each = _COPIES * 8 * (entries + self.tokens.mask[..., 0].size)
+        require_memory(
+            argument,
+            f"{starts:,} starts with matrices of {d} x {e}",
+            needed=float(each) * starts,
+            remedy=lambda available: give(int(available // each)),
+        )
 
     def starts_at(self, W: Float[np.ndarray, "start d e"]) -> Starts:
         """The parameters that stand for given matrices."""

@@ -11,6 +11,7 @@ from attractor.attention.losses.margin import Exponential, Linear, Logistic, Mar
 from attractor.attention.losses.negative_log import NegativeLog
 from attractor.attention.losses.squared import Squared
 from attractor.attention.losses.user import UserLoss
+from attractor.checks import suggest
 from attractor.errors import InvalidInputError
 
 _LOSSES: dict[str, Loss] = {
@@ -44,7 +45,8 @@ def get_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss:
     raise InvalidInputError(
         "loss",
         problem,
-        f"Known losses: {', '.join(_LOSSES)}; or give a function value(prediction, target)",
+        f"{suggest(loss, _LOSSES)}Known losses: {', '.join(_LOSSES)}; or give a function "
+        "value(prediction, target)",
     )
 
 

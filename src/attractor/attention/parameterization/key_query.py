@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from attractor.attention.parameterization.contract import Parameterization
 from attractor.attention.rows import Rows
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Nuclear
 
@@ -49,14 +50,8 @@ class KeyQuery(Parameterization):
         Raises:
             InvalidInputError: If it is not a positive integer.
         """
-        if self.width is not None and (
-            isinstance(self.width, bool)
-            or not isinstance(self.width, int | np.integer)
-            or self.width < 1
-        ):
-            raise InvalidInputError(
-                "width", f"{self.width!r} is not a number of columns", "Give an integer >= 1"
-            )
+        if self.width is not None:
+            check_count("width", self.width)
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """``K`` and ``Q``."""

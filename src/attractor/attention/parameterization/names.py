@@ -7,6 +7,7 @@ from attractor.attention.parameterization.contract import Parameterization
 from attractor.attention.parameterization.joint import Joint
 from attractor.attention.parameterization.key_query import KeyQuery
 from attractor.attention.parameterization.prompt_vector import PromptVector
+from attractor.checks import suggest
 from attractor.errors import InvalidInputError
 
 _NAMED: tuple[Parameterization, ...] = (AttentionMatrix(), KeyQuery(), PromptVector())
@@ -30,7 +31,7 @@ def get_parameterization(parameterization: str | Parameterization) -> Parameteri
     raise InvalidInputError(
         "parameterization",
         f"there is none named {parameterization!r}",
-        f"Known: {', '.join(repr(name) for name in _KNOWN)}",
+        f"{suggest(parameterization, _KNOWN)}Known: {', '.join(repr(name) for name in _KNOWN)}",
     )
 
 

@@ -11,15 +11,12 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for
 from attractor.precision import as_float64, as_integers
 from attractor.tokens.validation import check_instance_numbers
 
 _SUM_TOLERANCE = 1e-6
 """How far the probabilities of a context may be from one in sum: float32 data pass."""
-
-
-MOST_CLASSES = 10**6
-"""The largest vocabulary that probabilities are written out for."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -108,8 +105,15 @@ class Contexts:
             InvalidInputError: If a label is not an integer from 0 to ``classes - 1``, or as above.
         """
         embeddings = as_float64("embeddings", embeddings)
-        classes = check_count("classes", classes, 2, MOST_CLASSES)
+        classes = check_count("classes", classes, 2)
         labels = as_integers("labels", labels, embeddings.shape[:-1], most=classes - 1)
+        require_memory_for(
+            "classes",
+            classes,
+            f"probabilities for each of {labels.size:,} contexts",
+            each=32.0 * max(labels.size, 1),
+            otherwise="Give fewer contexts",
+        )
         hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
         return cls(embeddings, hot, frequencies)
 

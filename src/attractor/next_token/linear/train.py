@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from attractor.checks import check_choice, check_count, check_steps
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.training import LinearTraining, LinearTrials
 from attractor.next_token.linear.trajectory import LinearTrajectory, linear_data
@@ -85,6 +86,11 @@ def train_linear(
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
 
+    V, d = contexts.classes, contexts.dimension
+    require_memory_for(
+        "contexts", d, f"dimensions of a decoder of {V:,} tokens", each=24.0 * V,
+        otherwise="Give fewer tokens",
+    )  # fmt: skip
     training = LinearTraining(optimizer)
     trials = LinearTrials(training, contexts, given, scale=scale, seeds=seeds, seed=seed)
     count = (contexts.instances or 1) * seeds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +64,8 @@ class LinearTraining(Objective):
     Attributes:
         optimizer: The step.
     """
+
+    copies: ClassVar[int] = 8  # gradients have scales
 
     optimizer: Optimizer
 

@@ -13,6 +13,7 @@ import optax
 
 from attractor.checks import check_choice, check_count, check_flags, check_steps
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for
 from attractor.progress import progress_bar
 from attractor.prompt.regression.attended import DRAWS
 from attractor.prompt.regression.blocks import Blocks
@@ -128,6 +129,7 @@ def train_in_context(
     validation.check_checkpoint(checkpoint, checkpoint_every)
     chosen = _check_optimizer(optimizer, learning_rate)
     model = PARAMETERIZATIONS[parameterization](task.dimension, heads)
+    _check_size(task.dimension, length, heads, batch, held_out, draw)
     start, scale = _initial(initialization, scale, model, task)
 
     law = np.array([task.weight_variance, task.label_noise, task.query_noise])
@@ -180,6 +182,22 @@ def train_in_context(
             records = run(advance=advance, skip=advance.skip)
     numbers = np.arange(seed, seed + seeds)
     return InContextTrajectory(in_context_data(records, numbers, recorded), task, length, settings)
+
+
+def _check_size(d: int, length: float, heads: int, batch: int, held_out: int, draw: str) -> None:
+    """Refuses heads, prompts of a step and held-out prompts that do not fit into memory."""
+    smaller = "Give shorter prompts, or fewer inputs"
+    require_memory_for(
+        "heads", heads, f"heads for {d:,} inputs", each=64.0 * d * (d + 1), otherwise=smaller
+    )
+    tokens = length if draw == "tokens" and math.isfinite(length) else 1
+    prompt = 8.0 * ((tokens + 3) * (d + 1) + heads * (d + 1))  # single precision, twice
+    what = f"prompts of {tokens:,} tokens in work at a time"
+    require_memory_for("batch", batch, what, each=prompt, otherwise=smaller)
+    require_memory_for(
+        "held_out", held_out, f"prompts with {d:,} inputs", each=32.0 * (2 * d + 1),
+        otherwise=smaller,
+    )  # fmt: skip
 
 
 def check_length(length: Any, dimension: int) -> float:

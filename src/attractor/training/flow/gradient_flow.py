@@ -121,6 +121,7 @@ def gradient_flow(
     trials = inputs.trials(training)
     recorded = count * len(records.values)
     last_only = weights_kept_at_end_only(weights, trials, training, recorded)
+    inputs.check_memory(len(records.values), last_only=bool(last_only))
     from attractor.training.flow.follow import follow  # which loads diffrax
 
     with progress_bar("gradient flow", count * len(records.targets), enabled=progress) as advance:

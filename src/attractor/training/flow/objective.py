@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +69,8 @@ class GradientFlow(Objective):
         training: What is trained.
         implicit: Whether steps are implicit.
     """
+
+    copies: ClassVar[int] = 8  # stages of a step
 
     training: AttentionTraining
     implicit: bool

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.checks import check_number
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory_for_list
 
 _RECORDS = 60
 _DECADES = 6
@@ -56,12 +58,12 @@ def flow_records(
     if time is not None and log_time is not None:
         raise InvalidInputError("log_time", "time is given as well", "Give the one or the other")
     if norm is not None:
-        norm = _number("norm", norm, lowest=0)
+        norm = check_number("norm", norm, above=0, example=10.0)
     if time is not None:
-        axis, last = "time", _number("time", time, lowest=0)
+        axis, last = "time", check_number("time", time, above=0, example=100.0)
         spread = np.exp(_even_logarithms(math.log(last)))
     elif log_time is not None:
-        axis, last = "logarithmic_time", _number("log_time", log_time)
+        axis, last = "logarithmic_time", check_number("log_time", log_time, example=30.0)
         spread = _even_logarithms(last)
     elif norm is not None:
         axis, last = "radius", norm
@@ -84,15 +86,8 @@ def _even_logarithms(last: float) -> Float[np.ndarray, "records"]:
     return np.linspace(min(0.0, last - _DECADES * math.log(10)), last, _RECORDS)
 
 
-def _number(argument: str, value: Any, lowest: float = -math.inf) -> float:
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or value <= lowest:
-        kind = "a finite number" if lowest == -math.inf else "a finite number > 0"
-        raise InvalidInputError(argument, f"{value!r} is not {kind}", f"Give {kind}")
-    return float(value)
-
-
 def _chosen(record: Any, first: float, last: float) -> Float[np.ndarray, "records"]:
+    require_memory_for_list("record", record, each=48)
     values = np.atleast_1d(np.asarray(record))
     if values.ndim != 1 or values.dtype.kind not in "fiu" or values.size == 0:
         raise InvalidInputError("record", f"{record!r} is not a list of numbers", "Give numbers")

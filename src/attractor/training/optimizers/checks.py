@@ -28,7 +28,14 @@ def check_rate_or_schedule(learning_rate: Any) -> Any:
         return learning_rate
     if not callable(learning_rate):
         return check_learning_rate(learning_rate)
-    found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
+    try:
+        found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
+    except Exception as error:
+        raise InvalidInputError(
+            "learning_rate",
+            f"the schedule {learning_rate!r} fails: {type(error).__name__}: {error}",
+            "Give a function from the number of a step to one number, which JAX can trace",
+        ) from error
     if getattr(found, "shape", None) != ():
         raise InvalidInputError(
             "learning_rate",

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
+from attractor.checks import check_choice
 from attractor.geometry import Geometry
 from attractor.training.optimizers.checks import check_weight_decay
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
@@ -74,8 +74,7 @@ def in_moving_gauge(
         InvalidInputError: If an argument is of the wrong kind; when it first meets parameters,
             if it is not homogeneous.
     """
-    if by not in get_args(By):
-        raise InvalidInputError("by", f"{by!r} is not known", f"Give one of {get_args(By)}")
+    check_choice("by", by, get_args(By))
     declared = declare(
         transformation,
         geometry=geometry,

@@ -17,6 +17,7 @@ from attractor.attention.scaled import (
     leaf_directions,
     magnitude,
 )
+from attractor.checks import check_choice
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.training.optimizers.checks import check_weight_decay
@@ -162,10 +163,7 @@ def declare(
             f"{geometry!r} is not a geometry",
             "Give one, such as Frobenius(), or None if none is known",
         )
-    if reads not in get_args(Reads):
-        raise InvalidInputError(
-            "reads", f"{reads!r} is not known", f"Give one of {get_args(Reads)}"
-        )
+    check_choice("reads", reads, get_args(Reads))
     extended = optax.with_extra_args_support(transformation)
     return Optimizer(
         extended.init,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from attractor.checks import suggest
 from attractor.errors import InvalidInputError
 from attractor.training.optimizers.optimizer import Optimizer
 
@@ -102,7 +103,10 @@ def get_optimizer(
     found, number = _find(words)
     if found is None:
         known = "; ".join(entry.spelling for entry in _REGISTERED.values())
-        raise InvalidInputError("optimizer", f"none is called {name!r}", f"Known: {known}")
+        names = [one for entry in _REGISTERED.values() for one in (entry.name, *entry.short)]
+        raise InvalidInputError(
+            "optimizer", f"none is called {name!r}", f"{suggest(words, names)}Known: {known}"
+        )
     given = number | _read_settings(found, written) | settings
     written_rate = given.pop("learning_rate", None)
     learning_rate = written_rate if learning_rate is None else learning_rate

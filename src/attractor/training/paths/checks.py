@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Parameterization
+from attractor.checks import check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.memory import require_memory_for_list
 from attractor.precision import as_float64
 from attractor.selection import Selection
 from attractor.tokens import Tokens
@@ -21,6 +23,7 @@ def check_radii(radii: Any) -> Float[np.ndarray, "radius"]:
     """Increasing positive radii; by default four a decade from 1 to 10^4."""
     if radii is None:
         return np.geomspace(1, 1e4, 17)
+    require_memory_for_list("radii", radii, each=40)
     array = np.atleast_1d(as_float64("radii", radii))
     if array.ndim != 1 or array.size == 0 or array[0] <= 0 or (np.diff(array) <= 0).any():
         raise InvalidInputError(
@@ -86,18 +89,9 @@ def check_selected(selected: Any, tokens: Tokens) -> Selection | None:
 
 def check_opening(opening: Any) -> float:
     """A number between zero and one."""
-    return _check_share("opening", opening, "1e-3")
+    return check_share("opening", opening, "1e-3")
 
 
 def check_tolerance(tolerance: Any) -> float:
     """A number between zero and one."""
-    return _check_share("tolerance", tolerance, "1e-8")
-
-
-def _check_share(argument: str, value: Any, example: str) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value < 1:
-        raise InvalidInputError(
-            argument, f"it is {value!r}", f"Give a number between 0 and 1, such as {example}"
-        )
-    return float(value)
+    return check_share("tolerance", tolerance, "1e-8")

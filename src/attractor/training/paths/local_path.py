@@ -112,6 +112,7 @@ def local_path(
     radii = check_radii(radii)
     starts = check_count("starts", starts, least=0)
     tolerance = check_tolerance(tolerance)
+    inputs.check_memory(len(radii), copies=2)
 
     with single_blas_thread():
         trials = LocalTrials(

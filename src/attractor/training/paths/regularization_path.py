@@ -134,6 +134,7 @@ def regularization_path(
     chosen = check_selected(selected, tokens)
     tolerance = check_tolerance(tolerance)
     check_choice("weights", weights, ("all", "last"))
+    inputs.check_memory(len(radii), copies=2)  # path by path, and of all paths together
 
     with single_blas_thread():
         trials = PathTrials(
