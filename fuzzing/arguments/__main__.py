@@ -11,7 +11,7 @@ from typing import Any
 
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.judge import GOOD
-from fuzzing.arguments.run import run
+from fuzzing.arguments.run import pairs_of, run
 
 
 def main() -> int:
@@ -19,6 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzzing.arguments", description=__doc__)
     parser.add_argument("packages", nargs="*", help="rooms, such as next_token; all by default")
     parser.add_argument("--only", default="", help="callables whose name holds this text")
+    parser.add_argument("--sample", type=int, help="values for each parameter; all by default")
     parser.add_argument("--out", type=Path, help="a file for the counts and findings, as JSON")
     given = parser.parse_args()
     chosen = [
@@ -26,7 +27,7 @@ def main() -> int:
         for name, call in CALLS.items()
         if given.only in name and (not given.packages or call.package in given.packages)
     ]
-    found = run(chosen)
+    found = run(pairs_of(chosen, given.sample))
     report = _report(found)
     print(_text(report))
     if given.out:
@@ -39,8 +40,6 @@ def _report(found: list[list[str]]) -> dict[str, Any]:
     counts: dict[str, Counter[str]] = {}
     findings = []
     for name, parameter, value, kind, seen in found:
-        if kind == "valid":
-            continue
         counts.setdefault(CALLS[name].package, Counter())[kind] += 1
         if kind not in GOOD:
             findings.append(

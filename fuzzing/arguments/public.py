@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import inspect
@@ -44,9 +45,11 @@ def _packages() -> list[Any]:
 
 
 def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
-    if issubclass(kind, BaseException) or name_of(kind) in CONTRACTS:
+    plain = issubclass(kind, BaseException | enum.Enum) or name_of(kind) in CONTRACTS
+    if plain or not kind.__module__.startswith("attractor"):
         return
-    if name_of(kind) not in MADE_BY_THE_LIBRARY and _takes_arguments(kind):
+    record = issubclass(kind, tuple) or name_of(kind) in MADE_BY_THE_LIBRARY
+    if not record and _takes_arguments(kind):
         found[name_of(kind)] = kind
     for name in dir(kind):
         if name.startswith("_"):
@@ -55,7 +58,8 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
         method = getattr(kind, name)
         if not isinstance(static, classmethod | staticmethod) and not inspect.isfunction(static):
             continue
-        if name in INSIDE or not str(method.__module__).startswith("attractor"):
+        abstract = getattr(method, "__isabstractmethod__", False)
+        if name in INSIDE or abstract or not str(method.__module__).startswith("attractor"):
             continue
         if _takes_arguments(method):
             found[name_of(method)] = method

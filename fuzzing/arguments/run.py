@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import random
 import resource
 import tempfile
 from pathlib import Path
@@ -24,14 +25,19 @@ HANGS = 60
 """Seconds without an outcome after which a process hangs in compiled code."""
 
 
-def run(names: list[str]) -> list[list[str]]:
-    """Outcomes of all pairs, in a process of their own that may die: then the next goes on."""
-    pairs = [
-        (name, parameter, value.name)
-        for name in names
-        for parameter in ["", *CALLS[name].parameters]
-        for value in (VALUES if parameter else VALUES[:1])
-    ]
+def pairs_of(names: list[str], sample: int | None = None) -> list[tuple[str, str, str]]:
+    """Every callable and parameter with every value, or with a seeded sample of the values."""
+    found = []
+    for name in names:
+        for parameter in CALLS[name].parameters:
+            draw = random.Random(f"{name} {parameter}")
+            chosen = VALUES if sample is None else draw.sample(VALUES, sample)
+            found += [(name, parameter, value.name) for value in chosen]
+    return found
+
+
+def run(pairs: list[tuple[str, str, str]]) -> list[list[str]]:
+    """Outcomes of pairs, in a process of their own that may die: then the next goes on."""
     found: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         while len(found) < len(pairs):
@@ -79,8 +85,8 @@ def _work(pairs: list[tuple[str, str, str]], file: str, folder: str) -> None:
                 if not checked:
                     _limit_memory()
                 checked = name
-            outcome = ("the valid call fails", broken[name]) if name in broken else ("valid", "")
-            if parameter and name not in broken:
+            outcome = ("the valid call fails", broken.get(name, ""))
+            if name not in broken:
                 outcome = judge(call, parameter, values[value])
             print(json.dumps([name, parameter, value, *outcome]), file=out)
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from attractor.checks import shown
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 
@@ -70,3 +71,16 @@ def check_seed(argument: str, seed: int) -> int:
     if not 0 <= int(seed) < 2**63:
         raise InvalidInputError(argument, f"{seed} is out of range", "Give an integer in [0, 2^63)")
     return int(seed)
+
+
+def check_key(argument: str, key: Any) -> jax.Array:
+    """Checks that something is one key of JAX, of either style.
+
+    Raises:
+        InvalidInputError: If it is not.
+    """
+    if isinstance(key, jax.Array):
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.ndim == 0
+        if typed or (key.dtype == jnp.uint32 and key.shape == (2,)):
+            return key
+    raise InvalidInputError(argument, f"{shown(key)} is no key", "Give one: jax.random.key(0)")

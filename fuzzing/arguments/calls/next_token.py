@@ -18,10 +18,12 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     sentences = [["a", "b", "c"], ["b", "c"]]
     names = {
-        "vocabulary": "sequence none array texts mask",
+        "vocabulary": "sequence none array texts mask text",
         "sentences": "sequence array nested texts",
     }
-    names |= {"contexts": "sequence array nested texts", "labels": "sequence array texts"}
+    names |= {"contexts": "sequence array nested texts", "labels": "sequence array texts text"}
+    held = {"contexts": "labels sentences", "labels": "contexts tokens"}
+    held |= {"sentences": "tokens vocabulary", "vocabulary": "sentences"}
     yield Call(
         nt.Corpus,
         tokens=np.array([0, 1, 2, 1, 2]),
@@ -31,7 +33,7 @@ def calls() -> Iterator[Call]:
         takes={
             "tokens": "array objects",
             "starts": "array objects",
-            "vocabulary": "sequence count none array texts objects",
+            "vocabulary": "sequence count none array texts objects text",
             "counts": "array none",
             "context_length": "count none",
         },
@@ -39,13 +41,13 @@ def calls() -> Iterator[Call]:
     )
     yield Call(
         nt.Corpus.from_samples, contexts=[["a", "b"], ["b"]], labels=["b", "a"], takes=names,
-        blames={"contexts": "labels sentences", "labels": "contexts tokens", "vocabulary": "sentences"},
+        blames=held,
     )  # fmt: skip
     yield Call(
         nt.Corpus.from_sentences,
         sentences=sentences,
         takes=names,
-        blames={"vocabulary": "sentences", "sentences": "tokens vocabulary"},
+        blames=held,
     )
     yield Call(nt.Corpus.context, self=ex.CORPUS, sample=1)
     yield Call(nt.Corpus.words, self=ex.CORPUS, sample=1)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.attention import LinearHead
+from attractor.checks import check_count, check_items
 from attractor.errors import InvalidInputError
 from attractor.randomness import generator
 from attractor.tokens import Tokens
@@ -70,6 +71,8 @@ def digit_patches(
     """
     from sklearn.datasets import load_digits
 
+    digits = tuple(check_items("digits", digits, int | np.integer))
+    instances = check_count("instances", instances, 1, 10**7)
     bundled: Any = load_digits()
     if len(set(digits)) != 2 or not set(digits) <= set(range(10)):
         raise InvalidInputError("digits", f"got {digits}", "Give two different digits from 0 to 9")

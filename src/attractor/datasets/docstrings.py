@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 
 _LEFT_OUT = {"test", "tests", "site-packages", "dist-packages", "idlelib", "lib2to3", "__pycache__"}
@@ -36,6 +37,7 @@ def docstring_sentences(modules: Sequence[str] | None = None) -> list[list[str]]
     Raises:
         InvalidInputError: If there are none, or no source is installed.
     """
+    modules = None if modules is None else check_items("modules", modules, str)
     sentences = [
         words
         for docstring in _docstrings(modules)

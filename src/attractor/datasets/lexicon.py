@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from attractor.checks import as_number
 from attractor.datasets.installed import installed_file
 from attractor.errors import FileFormatError, InvalidInputError
 
@@ -41,7 +42,7 @@ def sentiment_words(threshold: float = 0.0) -> SentimentWords:
         InvalidInputError: If the package is missing, or the threshold is not in [0, 4].
         FileFormatError: If the file is damaged.
     """
-    if isinstance(threshold, bool) or not 0 <= threshold <= _STRONGEST:
+    if not 0 <= as_number(threshold) <= _STRONGEST:
         raise InvalidInputError(
             "threshold", f"got {threshold!r}", "Give a number from 0, for all words, to 4"
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int, Int32
 
-from attractor.checks import check_count
+from attractor.checks import check_count, check_probability
 from attractor.errors import InvalidInputError
 from attractor.randomness import generator
 
@@ -161,6 +161,4 @@ def _check(given: dict[str, Any]) -> None:
             f"twice {given['class_words']} leave no noise words among {given['vocabulary']}",
             "Give fewer class words or a larger vocabulary",
         )
-    misleading = given["misleading"]
-    if isinstance(misleading, bool) or not 0 <= misleading <= 1:
-        raise InvalidInputError("misleading", f"got {misleading!r}", "Give a probability")
+    check_probability("misleading", given["misleading"])

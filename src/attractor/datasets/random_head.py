@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attractor.checks import check_count
 from attractor.randomness import generator
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def random_head(
     from attractor.prompt.head import Head
     from attractor.prompt.measures import Empirical, Gaussian, Sphere
 
+    dimension = check_count("dimension", dimension, 1, 2**12)
+    samples = None if samples is None else check_count("samples", samples, 2, 10**7)
+    queries = check_count("queries", queries, 2, 10**7)
     random = generator(seed, purpose="random attention head")
     keys, own_queries = random.normal(size=(2, _HEAD, dimension))
     values = random.normal(size=(_VALUE, dimension)) / np.sqrt(dimension)

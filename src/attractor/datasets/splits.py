@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from attractor.errors import InvalidInputError
+from attractor.precision import as_integers
 from attractor.randomness import generator
 
 NAMES = ("train", "validation", "test")
@@ -174,3 +175,14 @@ def _whole_groups(
         if len(taken) == wanted:
             break
     return np.array(taken, dtype=rows.dtype)
+
+
+def row_numbers(rows: Any, count: int) -> np.ndarray:
+    """Checks numbers of rows; none at all are a part, too.
+
+    Raises:
+        InvalidInputError: If one is no row.
+    """
+    if isinstance(rows, np.ndarray | list | tuple) and not len(rows):
+        return np.zeros(0, dtype=np.int64)
+    return as_integers("rows", rows, ("m",), most=count - 1)

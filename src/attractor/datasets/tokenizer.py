@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int32
 
-from attractor.checks import check_count
+from attractor.checks import check_count, check_items, check_kinds, check_path
 from attractor.errors import FileFormatError, InvalidInputError
+from attractor.precision import as_shaped
 from attractor.storage import write_file
 
 PADDING = "[PAD]"
+LONGEST = 2**24
+"""Pieces of the longest text."""
 LARGEST_FILE = 2**26
 """Bytes of a tokenizer's file before it is refused; one of 100,000 pieces has some 6 million."""
 _PADDING_NAMES = (PADDING, "<pad>", "<|pad|>")
@@ -60,8 +63,9 @@ class TextWords(NamedTuple):
 
     def sums(self, values: Float[np.ndarray, "*batch length"]) -> Float[np.ndarray, "*batch words"]:
         """Sums what each position has, such as attention, over the pieces of each word."""
+        values = as_shaped("values", values, ("...", len(self.word_of_position)))
         belongs = self.word_of_position[:, None] == np.arange(len(self.words))
-        return np.asarray(values) @ belongs.astype(float)
+        return values @ belongs.astype(float)
 
 
 class TextTokenizer:
@@ -82,6 +86,7 @@ class TextTokenizer:
                 as [CLS] in front of a text, or has no piece for padding.
             FileFormatError: If the text is no tokenizer.
         """
+        check_kinds(text=(text, str), settings=(settings, Mapping | None))
         library = tokenizers_library()
         self._tokenizer = _parsed(library, text)
         self._tokenizer.no_truncation()
@@ -97,7 +102,7 @@ class TextTokenizer:
         self.padding: int = padding
         self.first = self._first_piece()
         self.vocabulary: int = self._tokenizer.get_vocab_size()
-        self.settings = (settings or {"source": "JSON text"}) | {"vocabulary": self.vocabulary}
+        self.settings = dict(settings or {"source": "JSON text"}) | {"vocabulary": self.vocabulary}
 
     def _first_piece(self) -> int:
         begins = [self._pieces([text])[0] for text in ("", "a", "the film")]
@@ -122,8 +127,8 @@ class TextTokenizer:
         Raises:
             InvalidInputError: If the length is no positive integer, or an entry is no text.
         """
-        check_count("length", length)
-        check_texts(texts)
+        length = check_count("length", length, 1, LONGEST)
+        texts = check_texts(texts)
         ids = np.full((len(texts), length), self.padding, np.int32)
         lengths = np.zeros(len(texts), np.int32)
         cut = 0
@@ -144,7 +149,8 @@ class TextTokenizer:
             text: The text.
             length: As for ``encode``; None for no cut.
         """
-        check_texts([text])
+        check_kinds(text=(text, str))
+        length = None if length is None else check_count("length", length)
         encoding = self._pieces([text], places=True)[0]
         spans: dict[int, tuple[int, int]] = {}
         for word, (begin, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
@@ -177,10 +183,12 @@ class TextTokenizer:
 
     def piece(self, number: int) -> str | None:
         """The piece with a number; None if there is none."""
+        number = check_count("number", number, 0, 2**31)
         return self._tokenizer.id_to_token(number)
 
     def number(self, piece: str) -> int | None:
         """The number of a piece; None if there is none."""
+        check_kinds(piece=(piece, str))
         return self._tokenizer.token_to_id(piece)
 
     def to_json(self) -> str:
@@ -189,7 +197,7 @@ class TextTokenizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the tokenizer's JSON text to a file, whole or not at all."""
-        write_file(path, self.to_json())
+        write_file(check_path("path", path), self.to_json())
 
 
 def load_tokenizer(path: str | os.PathLike[str]) -> TextTokenizer:
@@ -199,6 +207,7 @@ def load_tokenizer(path: str | os.PathLike[str]) -> TextTokenizer:
         InvalidInputError: If there is no such file, or the tokenizer cannot be used here.
         FileFormatError: If the file is too large or no tokenizer.
     """
+    path = check_path("path", path)
     file = Path(path)
     if not file.is_file():
         raise InvalidInputError("path", f"there is no file {file}", "Give a tokenizer.json")
@@ -213,15 +222,18 @@ def load_tokenizer(path: str | os.PathLike[str]) -> TextTokenizer:
     return TextTokenizer(text, {"source": str(path)})
 
 
-def check_texts(texts: Sequence[str]) -> None:
+def check_texts(texts: Sequence[str]) -> Sequence[str]:
     """Refuses anything but a sequence of texts."""
     if isinstance(texts, str):
         raise InvalidInputError("texts", "it is a single text", "Give a list of texts")
+    if not isinstance(texts, list | tuple):
+        texts = check_items("texts", texts, object)
     wrong = next((place for place, text in enumerate(texts) if not isinstance(text, str)), None)
     if wrong is not None:
         raise InvalidInputError(
             "texts", f"entry {wrong} is of type {type(texts[wrong]).__name__}", "Give texts only"
         )
+    return texts
 
 
 def _parsed(library: Any, text: str) -> Any:

@@ -11,6 +11,7 @@ from attractor.checks import check_count, is_whole, shown
 from attractor.datasets.torch_stream import TorchNormalStream
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for, require_memory_for_list
+from attractor.precision import as_integers
 from attractor.tokens import Tokens
 
 _BYTES = 26
@@ -52,9 +53,10 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
         )
     given = range(seeds) if is_whole(seeds) else seeds
     require_memory_for_list("seeds", given, each=each)
-    numbers = list(given)
-    if not numbers:
+    if not len(given):
         raise InvalidInputError("seeds", "there is none", _SEEDS)
+    listed = list(given) if isinstance(given, range) else given
+    numbers = as_integers("seeds", listed, ("seeds",)).tolist()
     drawn = [_draw(n, T, d, seed) for seed in numbers]
     v, labels, keys, queries = (
         np.stack(arrays).astype(np.float64) for arrays in zip(*drawn, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from attractor.checks import check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.files.classifiers_arrays import interpret_classifiers
 from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
@@ -23,6 +24,8 @@ def save_classifiers(path: str | os.PathLike[str], loaded: LoadedClassifiers) ->
         InvalidInputError: If the name ends in anything else, or a variable cannot be used; nothing
             is written then.
     """
+    check_kinds(loaded=(loaded, LoadedClassifiers))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix != CLASSIFIERS_SUFFIX:
         raise InvalidInputError("path", f"{file.name} does not end in .nc", "Choose such a name")

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from attractor.checks import check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.files.arrays_writing import write_arrays
 from attractor.files.corpus_arrays import interpret_corpus
 from attractor.files.corpus_layout import PADDING
 from attractor.files.layout import SUFFIXES
 from attractor.next_token import Corpus
+from attractor.next_token.embeddings import check_embeddings
+from attractor.precision import as_float64
 
 MOST_ENTRIES = 2**28
 """Entries of the padded array: one sentence far longer than the others makes it large."""
@@ -34,6 +37,8 @@ def save_corpus(
         InvalidInputError: If the name ends in anything else, the embeddings do not fit, or the
             longest sentence is too long for a rectangular array; nothing is written then.
     """
+    check_kinds(corpus=(corpus, Corpus))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(
@@ -41,7 +46,9 @@ def save_corpus(
         )
     arrays = _arrays(corpus)
     if embeddings is not None:
-        arrays["embeddings"] = np.asarray(embeddings, dtype=np.float64)
+        arrays["embeddings"] = check_embeddings(
+            as_float64("embeddings", embeddings), corpus.vocabulary_size
+        )
     names = json.dumps(corpus.vocabulary)
     interpret_corpus(arrays, {"vocabulary": names}, file.name)
     if file.suffix == ".npz":

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attractor.checks import check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.files.arrays_writing import write_arrays
 from attractor.files.head_arrays import interpret_head
 from attractor.files.head_layout import DIVISION
 from attractor.files.layout import SUFFIXES
+from attractor.prompt.head import Head
 
 if TYPE_CHECKING:
-    from attractor.prompt.head import Head
     from attractor.prompt.measures import Measure
 
 
@@ -36,6 +37,8 @@ def save_head(
         InvalidInputError: If the name ends in anything else, a law is another one, or shapes do
             not fit; nothing is written then.
     """
+    check_kinds(head=(head, Head))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(

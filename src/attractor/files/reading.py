@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attractor.checks import check_path
 from attractor.containers import StoredArrays, StoredTensors
 from attractor.errors import InvalidInputError
 from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
@@ -48,6 +49,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
+    path = check_path("path", path)
     file = _existing(path, "Give a .npz, .safetensors or .nc file, or text with a sentence a line")
     if file.suffix == CLASSIFIERS_SUFFIX:
         return read_classifiers(file)
@@ -70,6 +72,7 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
+    path = check_path("path", path)
     file = _existing(
         path, "Give a .npz or .safetensors file; `attractor example tokens PATH` writes one"
     )
@@ -107,6 +110,7 @@ def load_corpus(
         InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
         FileFormatError: As ``load``.
     """
+    path = check_path("path", path)
     file = _existing(
         path, "Give text with a sentence a line; `attractor example corpus PATH` writes one"
     )
@@ -135,6 +139,7 @@ def load_head(path: str | os.PathLike[str]) -> LoadedHead:
         InvalidInputError: As ``load``, or if the file holds something else.
         FileFormatError: As ``load``.
     """
+    path = check_path("path", path)
     file = _existing(
         path, "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attractor.checks import check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.files.arrays_writing import write_arrays
 from attractor.files.layout import SUFFIXES
@@ -25,6 +26,8 @@ def save_regression(path: str | os.PathLike[str], loaded: LoadedRegression) -> N
         InvalidInputError: If the name ends in anything else, or a number cannot be used; nothing is
             written then.
     """
+    check_kinds(loaded=(loaded, LoadedRegression))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import LinearHead, Parameterization, get_parameterization
+from attractor.checks import check_kinds, check_path, check_text
 from attractor.errors import InvalidInputError
 from attractor.files.arrays_writing import write_arrays
 from attractor.files.interpretation import interpret
@@ -50,6 +51,8 @@ def save_tokens(
         InvalidInputError: If the name ends in anything else, or something cannot be kept in a
             token file; nothing is written then.
     """
+    check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection | None))
+    path = check_path("path", path)
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(
@@ -64,7 +67,7 @@ def save_tokens(
         given["steps"] = np.asarray(steps)
     texts = {"parameterization": layer.name} if layer.name != "W" else {}
     if optimizer is not None:
-        texts["optimizer"] = optimizer
+        texts["optimizer"] = check_text("optimizer", optimizer)
     arrays = {name: np.asarray(array) for name, array in given.items()}
     interpret(arrays, texts, file.name)
     write_arrays(file, arrays, texts)

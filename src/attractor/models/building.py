@@ -11,8 +11,10 @@ from jaxtyping import DTypeLike
 
 from attractor.errors import InvalidInputError
 from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
+from attractor.models.dtypes import check_dtype
 from attractor.models.text import TextTransformer
 from attractor.models.vision import VisionTransformer
+from attractor.randomness import check_key
 
 Config = TextTransformerConfig | VisionTransformerConfig
 Model = TextTransformer | VisionTransformer
@@ -36,7 +38,8 @@ def build_model(
         InvalidInputError: If ``config`` is neither.
     """
     check_config(config)
-    drawn = jax.random.key(0) if key is None else key
+    dtype = check_dtype("dtype", dtype)
+    drawn = jax.random.key(0) if key is None else check_key("key", key)
     if isinstance(config, TextTransformerConfig):
         return TextTransformer(config, key=drawn, dtype=dtype)
     return VisionTransformer(config, key=drawn, dtype=dtype)

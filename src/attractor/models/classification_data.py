@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 
 
@@ -124,6 +125,7 @@ class ClassificationData:
 
     def __post_init__(self) -> None:
         """Checks that the splits belong together."""
+        check_kinds(settings=(self.settings, Mapping))
         for name, examples in (("train", self.train), *self.held_out):
             if not isinstance(examples, Examples):
                 raise InvalidInputError(

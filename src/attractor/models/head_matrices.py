@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.models.building import Model
 
 
@@ -20,6 +21,7 @@ def head_matrices(model: Model) -> dict[str, Float[np.ndarray, "block head ..."]
         ``W_O``; ``W``: the matrix ``W_K^T W_Q / sqrt(head size)`` of shape ``(width, width)``,
         with which the score of a token ``x`` under a query ``z`` is ``x^T W z``.
     """
+    check_kinds(model=(model, Model))
     config = model.config
     by_head = (config.blocks, config.heads, config.head_size, config.width)
     layers = [block.attention for block in model.blocks]

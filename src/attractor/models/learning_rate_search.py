@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_count
+from attractor.checks import check_count, check_function, check_number
 from attractor.errors import InvalidInputError
 
 _FEWEST = 3
@@ -73,6 +73,9 @@ def search_learning_rate(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
+    check_function("score", score, "Give a function from a learning rate to a score")
+    guess = check_number("guess", guess, above=0.0, example=0.01)
+    factor = check_number("factor", factor, above=1.0, example=3.0)
     if not 0 < guess < math.inf:
         raise InvalidInputError("guess", f"it is {guess!r}", "Give a positive finite rate")
     tries = check_count("tries", tries, _FEWEST)

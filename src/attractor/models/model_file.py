@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import save
 
+from attractor.checks import check_path
 from attractor.containers import StoredTensors, parse_json, parsing
 from attractor.errors import AttractorError, FileFormatError, InvalidInputError
 from attractor.models.building import CONFIGS, Config, Model, model_shapes
@@ -32,6 +33,7 @@ def save_model(path: str | os.PathLike[str], model: Model) -> None:
     Raises:
         InvalidInputError: If ``model`` is no model of this room, or the path is a folder.
     """
+    path = check_path("path", path)
     if not isinstance(model, TextTransformer | VisionTransformer):
         raise InvalidInputError(
             "model",
@@ -52,6 +54,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises:
         FileFormatError: If the file is not there, or holds no whole model.
     """
+    path = check_path("path", path)
     stored = StoredTensors(path, "model")
     config = _config(path, stored.metadata)
     precisions = set(stored.precisions.values())

@@ -9,10 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, DTypeLike, Float, Int
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.models.block import Block, through_blocks
 from attractor.models.configuration import TextTransformerConfig
+from attractor.models.dtypes import check_dtype
 from attractor.models.layers import LayerNorm, Linear
+from attractor.randomness import check_key
 
 
 class TextTransformer(eqx.Module):
@@ -51,6 +54,8 @@ class TextTransformer(eqx.Module):
             key: A JAX key.
             dtype: Of the weights and of all that is computed, float32 or float64.
         """
+        check_kinds(config=(config, TextTransformerConfig))
+        key, dtype = check_key("key", key), check_dtype("dtype", dtype)
         of_tokens, of_positions, of_head, *of_blocks = jax.random.split(key, 3 + config.blocks)
         before = config.normalization == "pre"
         self.tokens = jax.random.normal(of_tokens, (config.vocabulary, config.width), dtype)

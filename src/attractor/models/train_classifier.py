@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import optax
 
-from attractor.checks import MOST_STEPS, as_number, check_choice, check_count
+from attractor.checks import MOST_STEPS, as_number, check_choice, check_count, check_flags
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory, require_memory_for
 from attractor.models.building import Config, check_config, model_shapes
@@ -115,6 +115,7 @@ def train_classifier(
         Julistiono, Tarzanagh, Azizan, "Optimizing Attention with Mirror Descent"
         (arXiv 2410.14581), sentiment of film reviews and images of ten classes.
     """
+    check_flags(same_initial_model=same_initial_model)
     check_config(config)
     if not isinstance(data, ClassificationData):
         raise InvalidInputError(

@@ -9,11 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.models.block import Block, through_blocks
 from attractor.models.configuration import VisionTransformerConfig
 from attractor.models.dropout import drop
+from attractor.models.dtypes import check_dtype
 from attractor.models.layers import LayerNorm, Linear, split
+from attractor.randomness import check_key
 
 
 class VisionTransformer(eqx.Module):
@@ -51,6 +54,8 @@ class VisionTransformer(eqx.Module):
             key: A JAX key.
             dtype: Of the weights and of all that is computed, float32 or float64.
         """
+        check_kinds(config=(config, VisionTransformerConfig))
+        key, dtype = check_key("key", key), check_dtype("dtype", dtype)
         keys = jax.random.split(key, 4 + config.blocks)
         of_patches, of_class, of_positions, of_head, *of_blocks = keys
         entries = config.patch**2 * config.channels

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.monitor.arrays import to_numpy
 from attractor.tokens import Tokens
@@ -70,6 +71,7 @@ class WatchedHead:
         Raises:
             InvalidInputError: If it does not fit the tokens.
         """
+        check_kinds(tokens=(tokens, Tokens))
         found = self.matrix(state)
         argument = f"matrix of head {self.name!r}"
         if isinstance(found, tuple | list) and len(found) == 2:

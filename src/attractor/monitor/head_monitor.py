@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
 
 import jax
+import numpy as np
 import xarray as xr
 from rich.console import Console
 
 from attractor.analysis.printed import Printed
-from attractor.checks import check_count
+from attractor.checks import check_count, check_function, check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin.methods import methods_for
@@ -78,9 +79,11 @@ class HeadMonitor(Printed):
             InvalidInputError: If an argument is of the wrong kind, two heads share a name, or the
                 geometry has no solver.
         """
-        chosen = [heads] if isinstance(heads, WatchedHead) else list(heads)
+        several = isinstance(heads, Iterable) and not isinstance(heads, str | Mapping | np.ndarray)
+        chosen = list(heads) if several else [heads]
         if not chosen or not all(isinstance(head, WatchedHead) for head in chosen):
             raise InvalidInputError("heads", "they are no heads", "Give one WatchedHead or more")
+        check_function("clock", clock, "Give one that tells seconds, such as time.perf_counter")
         names = [head.name for head in chosen]
         if len(set(names)) < len(names):
             raise InvalidInputError(
@@ -118,6 +121,7 @@ class HeadMonitor(Printed):
 
     def record(self, step: int, state: Any) -> None:
         """Records every head at once, whatever the step and the time it takes."""
+        step = check_count("step", step, 0)
         self._budget.begin()
         self._due = dict.fromkeys(self._watches, step)
         self._visit(step, state, forced=True)
@@ -131,7 +135,7 @@ class HeadMonitor(Printed):
             state: What the heads read, the same object at every step.
             first: Number of the first step.
         """
-        step = first - 1
+        step = check_count("first", first, 0) - 1
 
         def call(*_: Any) -> None:
             nonlocal step
@@ -159,10 +163,12 @@ class HeadMonitor(Printed):
         Raises:
             InvalidInputError: If the path does not end in .nc.
         """
+        path = check_path("path", path)
         save_records(self.to_xarray(), path)
 
     def print_to(self, console: Console) -> None:
         """Prints the latest record of every head, and what their statuses mean."""
+        check_kinds(console=(console, Console))
         latest = {name: latest_record(records) for name, records in self.records.items()}
         console.print(latest_table(latest, self.geometry))
         statuses = {record.status for record in latest.values() if record is not None}

@@ -7,6 +7,7 @@ import os
 import xarray as xr
 
 from attractor.analysis.stored import load_data, save_data
+from attractor.checks import check_path
 
 _KIND = "records of attention heads"
 
@@ -26,4 +27,5 @@ def load_records(path: str | os.PathLike[str]) -> xr.Dataset:
     Raises:
         FileFormatError: If it is none.
     """
+    path = check_path("path", path)
     return load_data(path, _KIND)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,13 @@ from jaxtyping import Float, Int
 
 from attractor.checks import check_count, check_flags, check_items
 from attractor.errors import InvalidInputError
-from attractor.next_token.corpus_checks import integers, names_of, weights_of, word_lists
+from attractor.next_token.corpus_checks import (
+    integers,
+    names_given,
+    names_of,
+    weights_of,
+    word_lists,
+)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -125,7 +131,7 @@ class Corpus:
             InvalidInputError: If a word is not in the vocabulary, or as ``Corpus`` says.
         """
         listed = word_lists("sentences", sentences)
-        names = None if vocabulary is None else check_items("vocabulary", vocabulary, Hashable, 1)
+        names = None if vocabulary is None else names_given(vocabulary)
         starts = np.cumsum([0, *(len(sentence) for sentence in listed)])
         flat = [word for sentence in listed for word in sentence]
         if not any(isinstance(word, str) for word in flat):
@@ -159,7 +165,9 @@ class Corpus:
             InvalidInputError: As ``from_sentences``, or if there is not a label for each context.
         """
         contexts = word_lists("contexts", contexts)
-        (labels,) = word_lists("labels", [check_items("labels", labels, object)])
+        if not isinstance(labels, str):  # whose letters are words
+            labels = check_items("labels", labels, object)
+        (labels,) = word_lists("labels", [labels])
         if len(contexts) != len(labels):
             raise InvalidInputError(
                 "labels", f"there are {len(labels)} for {len(contexts)} contexts", "Give one each"

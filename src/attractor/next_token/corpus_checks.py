@@ -59,12 +59,19 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
     return array.astype(np.int64)
 
 
+def names_given(vocabulary: Any) -> list[Any]:
+    """Names of tokens: a sequence, or the letters of a text."""
+    if isinstance(vocabulary, str):
+        vocabulary = list(vocabulary)
+    return check_items("vocabulary", vocabulary, Hashable, 1)
+
+
 def names_of(given: Sequence[Any] | int | None, needed: int) -> tuple[str, ...]:
     """The names of tokens, given or made up from their numbers."""
     if is_whole(given):
         needed, given = check_count("vocabulary", given, 1, _LARGEST_VOCABULARY), None
     if given is not None and not isinstance(given, range):
-        given = check_items("vocabulary", given, Hashable)
+        given = names_given(given)
     numbers = range(needed) if given is None else given
     if len(numbers) > _LARGEST_VOCABULARY:
         raise InvalidInputError(

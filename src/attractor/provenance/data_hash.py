@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Head
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.tokens import Tokens
 
@@ -30,6 +31,7 @@ def data_hash(tokens: Tokens | None = None, head: Head | None = None, **arrays: 
     Raises:
         InvalidInputError: If an array holds anything but numbers, truth values or text.
     """
+    check_kinds(tokens=(tokens, Tokens | None), head=(head, Head | None))
     parts: dict[str, Any] = {f"array {name}": array for name, array in arrays.items()}
     if tokens is not None:
         parts |= {f"tokens {name}": getattr(tokens, name) for name in _TOKEN_ARRAYS}

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+from attractor.checks import check_kinds, check_path
 from attractor.containers import parsing
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.provenance import html, json_key, netcdf, png, svg
@@ -42,6 +43,8 @@ def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
         InvalidInputError: If there is no such file, or it is of another kind.
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
+    check_kinds(provenance=(provenance, Provenance))
+    path = check_path("path", path)
     file, form = _find(path)
     text = provenance.to_json()
     with parsing(file, _kind(file)):
@@ -64,6 +67,8 @@ def embed_all(folder: str | os.PathLike[str], provenance: Provenance) -> None:
     Raises:
         FileFormatError: If a file is damaged or not of the kind its name says.
     """
+    check_kinds(provenance=(provenance, Provenance))
+    folder = check_path("folder", folder)
     for file in sorted(Path(folder).iterdir()):
         if file.suffix.lower() in _FORMATS:
             embed(file, provenance)
@@ -79,6 +84,7 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
         InvalidInputError: If there is no such file, it is of another kind, or it holds none.
         FileFormatError: If the file or the provenance in it is damaged.
     """
+    path = check_path("path", path)
     file, form = _find(path)
     with parsing(file, _kind(file)):
         text = form.read(file)

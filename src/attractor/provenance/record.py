@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from attractor.checks import check_items, check_kinds
 from attractor.containers import parse_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.training import fingerprint
@@ -100,6 +101,9 @@ class Provenance:
         """
         from attractor import __version__
 
+        check_kinds(name=(name, str), data=(data, str | None))
+        seeds = _items("seeds", seeds, int | np.integer)
+        bibtex = _entries(bibtex)
         return cls(
             kind,
             name,
@@ -107,7 +111,7 @@ class Provenance:
             data,
             tuple(seeds),
             {} if settings is None else settings,
-            _entries(bibtex),
+            bibtex,
             __version__,
             {package: version(package) for package in _PACKAGES},
             f"{platform.system()}-{platform.machine()}-{jax.default_backend()}".lower(),
@@ -125,6 +129,7 @@ class Provenance:
         Raises:
             FileFormatError: If the text is no provenance of a version that is known here.
         """
+        check_kinds(text=(text, str))
         try:
             contents = parse_json(text)
         except ValueError as error:
@@ -141,12 +146,19 @@ class Provenance:
             raise FileFormatError(f"The provenance is damaged: {error}") from None
 
 
+def _items(argument: str, given: Any, kind: Any) -> list[Any]:
+    """What an iterable gives, which is neither a text nor a mapping."""
+    ends = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | np.ndarray)
+    return check_items(argument, list(given) if ends else given, kind)
+
+
 def differences(old: Provenance, new: Provenance) -> list[str]:
     """Says in words what differs between two provenances; empty where nothing does.
 
     What bears on the numbers comes first: the thing run, its data, arguments and settings; then
     the versions and the platform.
     """
+    check_kinds(old=(old, Provenance), new=(new, Provenance))
     words = _changed("what was run", f"{old.kind} {old.name}", f"{new.kind} {new.name}")
     if old.data != new.data:
         words.append(f"the data were {_short(old.data)} and are {_short(new.data)}")
@@ -198,7 +210,7 @@ def _entries(bibtex: Iterable[str]) -> tuple[str, ...]:
     """The entries, each once."""
     if isinstance(bibtex, str):
         raise InvalidInputError("bibtex", "it is one text", "Give a list of BibTeX entries")
-    return tuple(dict.fromkeys(bibtex))
+    return tuple(dict.fromkeys(_items("bibtex", bibtex, str)))
 
 
 def _plain(place: str, value: Any) -> Any:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attractor.checks import check_kinds
 from attractor.margin import Solution
+from attractor.precision import as_integers
 from attractor.report.page import Section, Table
 
 MOST_ROWS = 60
@@ -42,6 +44,9 @@ def conflicts(solution: Solution, instance_numbers: np.ndarray) -> list[Conflict
         solution: Solution for one data set or several, of a problem that comes from a selection.
         instance_numbers: Number of each data set.
     """
+    check_kinds(solution=(solution, Solution))
+    count = int(np.size(solution.norm))
+    instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
     found = []
     for number, lone in zip(instance_numbers, _one_by_one(solution), strict=True):
         problem = lone.problem

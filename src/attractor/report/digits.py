@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Sequence
@@ -13,60 +12,16 @@ import numpy as np
 import xarray as xr
 
 from attractor import plots
-from attractor.analysis import Verdict
-from attractor.datasets.digits import GRID, DigitPatches
-from attractor.margin import Solution
+from attractor.checks import check_items, check_kinds, check_path
+from attractor.datasets.digits import GRID
 from attractor.provenance import Provenance, embed_all
 from attractor.report.page import FigureFile, Section, Table, render_page
-from attractor.report.summary import infeasible_count
+from attractor.report.size_result import CHANCE, SizeResult
 from attractor.report.words import GLOSSARY, near_one
 from attractor.report.write import CURVES, MARKER, TRAINING, footer, write_verdict_data
 from attractor.storage import atomic_directory
 
-CHANCE = 1 / GRID**2
-"""How often a patch drawn blindly is the predicted one."""
 _SHOWN = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class SizeResult:
-    """What was found for data sets of one size.
-
-    Attributes:
-        drawn: The data sets.
-        prediction: Solutions for the selections predicted.
-        verdict: The runs, held against the selections they reached.
-    """
-
-    drawn: DigitPatches
-    prediction: Solution
-    verdict: Verdict
-
-    @property
-    def n(self) -> int:
-        """Images in a data set."""
-        return self.drawn.tokens.sequences
-
-    def summary(self) -> dict[str, Any]:
-        """The numbers of the demo for this size."""
-        data_sets = len(self.prediction)
-        agreement = self.verdict.selection_agreement
-        correlation, ratio = self.verdict.correlation, self.verdict.margin_ratio
-        return {
-            "n": self.n,
-            "data_sets": data_sets,
-            "feasible": data_sets - infeasible_count(self.prediction),
-            "kept_as_predicted": float(agreement.mean()),
-            "chance": CHANCE,
-            "whole_selection_as_predicted": int((agreement == 1).sum()),
-            "comparable": int(np.isfinite(ratio).sum()),
-            "margin_ratio_median": float(ratio.median()),
-            "margin_ratio_smallest": float(ratio.min()),
-            "correlation_median": float(correlation.median()),
-            "correlation_smallest": float(correlation.min()),
-            "locally_optimal": int(self.verdict.locally_optimal.sum()),
-            "largest_gap": float(np.nanmax(self.verdict.data["gap"])),
-        }
 
 
 def write_digits_report(
@@ -88,6 +43,9 @@ def write_digits_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
+    check_kinds(provenance=(provenance, Provenance | None))
+    directory = check_path("directory", directory)
+    results = check_items("results", results, SizeResult, 1)
     summaries = [result.summary() for result in results]
     summary = {"sizes": summaries, "findings": findings(results)}
     with atomic_directory(directory, MARKER) as folder:

@@ -11,7 +11,9 @@ import numpy as np
 
 from attractor import plots
 from attractor.analysis import Verdict
+from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
+from attractor.precision import as_integers
 from attractor.provenance import Provenance, embed_all
 from attractor.report.attention import first_trial
 from attractor.report.conflicts import conflict_section, conflicts
@@ -78,8 +80,19 @@ def write_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
+    check_kinds(
+        prediction=(prediction, Solution | None),
+        verdict=(verdict, Verdict | None),
+        provenance=(provenance, Provenance | None),
+        about=(about, str),
+        source=(source, str),
+    )
+    directory = check_path("directory", directory)
     if instance_numbers is None:
         instance_numbers = np.arange(1 if prediction is None else np.size(prediction.norm))
+    elif prediction is not None:
+        count = int(np.size(prediction.norm))
+        instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
     summary: dict[str, Any] = {}
     findings: list[str] = []
     sections: list[Section] = []

@@ -44,8 +44,8 @@ def test_a_corpus_is_named_by_its_number_alone():
     ("sizes", "words"),
     [
         ({"length": 7}, "length: 7 different tokens cannot be drawn from 6"),
-        ({"samples": 0}, "samples: it is 0"),
-        ({"vocabulary": 2.5}, r"vocabulary: it is 2\.5"),
+        ({"samples": 0}, "samples: 0 is not a count"),
+        ({"vocabulary": 2.5}, r"vocabulary: 2\.5 is not a count"),
     ],
 )
 def test_sizes_that_cannot_be(sizes, words):

@@ -100,5 +100,5 @@ def test_embeddings_that_do_not_fit(embeddings):
         label_mass_tokens(RAGGED, embeddings[:5])
     with pytest.raises(InvalidInputError, match=r"the shape is \(3, 6, 8\)"):
         label_mass_tokens([RAGGED, RAGGED], np.stack([embeddings] * 3))
-    with pytest.raises(InvalidInputError, match="corpora: they are"):
+    with pytest.raises(InvalidInputError, match=r"corpora: \[\] is not Corpus"):
         label_mass_tokens([], embeddings)

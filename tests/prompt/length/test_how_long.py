@@ -165,10 +165,10 @@ def test_diagrams_go_through_the_head_as_it_is(found):
         ({"tokens": Gaussian.isotropic(2)}, "direction|tokens"),
         ({"queries": np.ones((3, 3))}, "queries: the shape"),
         ({"queries": Empirical(QUERIES, np.ones(7))}, "queries: .*weights"),
-        ({"errors": [0.1, 0]}, "error: .*not above 0"),
-        ({"lengths": [0.5]}, "length: .*below 1"),
+        ({"errors": [0.1, 0]}, "errors: .*not above 0"),
+        ({"lengths": [0.5]}, "lengths: .*below 1"),
         ({"lengths": [1e13]}, "lengths: .*beyond"),
-        ({"queries": Gaussian.isotropic(2), "drawn_queries": 0}, "drawn_queries: it is 0"),
+        ({"queries": Gaussian.isotropic(2), "drawn_queries": 0}, "drawn_queries: 0 is not a count"),
     ],
 )
 def test_bad_input_is_named(change, named):

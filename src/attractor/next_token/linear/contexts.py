@@ -19,10 +19,6 @@ _SUM_TOLERANCE = 1e-6
 """How far the probabilities of a context may be from one in sum: float32 data pass."""
 
 
-MOST_CLASSES = 10**6
-"""The largest vocabulary that probabilities are written out for."""
-
-
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Contexts:
     """Distinct contexts ``h_j`` in R^d, how often each occurs, and what follows it.
@@ -109,7 +105,7 @@ class Contexts:
             InvalidInputError: If a label is not an integer from 0 to ``classes - 1``, or as above.
         """
         embeddings = as_float64("embeddings", embeddings)
-        classes = check_count("classes", classes, 2, MOST_CLASSES)
+        classes = check_count("classes", classes, 2)
         labels = as_integers("labels", labels, embeddings.shape[:-1], most=classes - 1)
         require_memory_for(
             "classes",

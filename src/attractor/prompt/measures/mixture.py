@@ -50,7 +50,7 @@ class Mixture(Measure):
         Raises:
             InvalidInputError: If counts or dimensions differ, or a weight is not a positive number.
         """
-        self.components = tuple(check_items("components", components, Measure, 1))
+        self.components = tuple(check_items("components", components, Measure))
         self.weights = checked_weights("weights", weights, ("component",))
         count = len(self.components)
         if self.weights.shape != (count,):

@@ -1,0 +1,27 @@
+"""In which precision a model is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from attractor.checks import shown
+from attractor.errors import InvalidInputError
+
+
+def check_dtype(argument: str, dtype: Any) -> Any:
+    """Checks that a model can be computed in a precision.
+
+    Raises:
+        InvalidInputError: If it cannot.
+    """
+    try:
+        known = None if dtype is None else jnp.dtype(dtype).name
+    except TypeError:
+        known = None
+    if known not in ("float32", "float64", "bfloat16", "float16"):
+        raise InvalidInputError(
+            argument, f"{shown(dtype)} is no precision", "Give jnp.float32 or jnp.float64"
+        )
+    return dtype
