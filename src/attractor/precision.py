@@ -12,11 +12,19 @@ from typing import Any
 import jax
 import numpy as np
 import threadpoolctl
-from jax._src import xla_bridge
 from jaxtyping import ArrayLike, Float, Int
 
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.memory import require_memory
+
+try:
+    from jax._src.xla_bridge import backends_are_initialized
+except ImportError:  # it is private, and nothing public says it
+
+    def backends_are_initialized() -> bool:
+        """Not known; forks are not watched then."""
+        return False
+
 
 _forked_with_jax = False
 """Whether this process was forked from one that had used JAX."""
@@ -24,7 +32,7 @@ _forked_with_jax = False
 
 def _note_fork() -> None:
     global _forked_with_jax
-    _forked_with_jax = _forked_with_jax or xla_bridge.backends_are_initialized()
+    _forked_with_jax = _forked_with_jax or backends_are_initialized()
 
 
 if hasattr(os, "register_at_fork"):
