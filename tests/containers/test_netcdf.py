@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.containers import read_netcdf
+from attractor.containers import netcdf_text, read_netcdf
 from attractor.errors import AttractorError, FileFormatError
 
 
@@ -99,3 +99,15 @@ def test_what_is_no_file_of_the_kind(content, tmp_path):
     (tmp_path / "a.nc").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"a\.nc is damaged"):
         read_netcdf(tmp_path / "a.nc")
+
+
+def test_a_heap_of_texts_that_never_ends(file):
+    """libhdf5 2.0 reads it for ever, where no signal reaches it."""
+    content = bytearray(file.read_bytes())
+    first = content.index(b"GCOL") + 16
+    content[first : first + 16] = bytes(16)  # the first text is free space of no length
+    file.write_bytes(content)
+    with pytest.raises(FileFormatError, match="do not lie one behind another"):
+        read_netcdf(file)
+    with pytest.raises(FileFormatError, match="do not lie one behind another"):
+        netcdf_text(file, "a")

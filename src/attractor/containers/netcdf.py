@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from attractor.containers.damage import check_declared, check_ratio, check_shape, parsing
+from attractor.containers.hdf5 import check_hdf5
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,6 +32,7 @@ def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Da
     import xarray as xr
 
     with parsing(file, "NetCDF"):
+        check_hdf5(file)
         with h5py.File(file, "r") as stored:
             check_declared(file, _declared(stored, 0))
         with xr.open_dataset(file, group=group, engine="h5netcdf") as opened:
@@ -47,8 +49,10 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
     """
     import h5py
 
-    with parsing(file, "NetCDF"), h5py.File(file, "r") as stored:
-        text = stored.attrs.get(name)
+    with parsing(file, "NetCDF"):
+        check_hdf5(file)
+        with h5py.File(file, "r") as stored:
+            text = stored.attrs.get(name)
         if text is not None and not isinstance(text, str):
             raise ValueError(f"its attribute {name} is no text")
         return text
