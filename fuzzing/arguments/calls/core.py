@@ -28,6 +28,18 @@ ARRAYS = {
 }
 
 
+MEASURED = {
+    "takes": {"W": "array nan", "weights": "array nan", "multipliers": "array nan",
+              "norm": "real array nan"},
+    "nan": True,
+}  # fmt: skip
+"""What is measured of matrices that diverged is NaN."""
+NAMED = {
+    "blames": dict.fromkeys(("weight", "penalty", "hidden", "module", "input_dimension"), "head")
+}
+"""Heads name themselves: their arrays have other names in files."""
+
+
 def calls() -> Iterator[Call]:
     """One call of each."""
     yield from _tokens()
@@ -42,11 +54,11 @@ def _tokens() -> Iterator[Call]:
     yield Call(at.Tokens.cross_attention, **keys, queries=QUERIES)
     yield Call(at.Tokens.prompt_vector, **keys)
     yield Call(at.Tokens.self_attention, **keys)
-    yield Call(at.Tokens.scores, self=ex.TOKENS, W=ex.W)
-    yield Call(at.Tokens.adjoint, self=ex.TOKENS, weights=np.zeros((2, 1, 3)))
+    yield Call(at.Tokens.scores, self=ex.TOKENS, W=ex.W, **MEASURED)
+    yield Call(at.Tokens.adjoint, self=ex.TOKENS, weights=np.zeros((2, 1, 3)), **MEASURED)
     yield Call(
         at.Selection.from_index, tokens=ex.TOKENS, index=np.zeros((2, 1), int),
-        takes={"index": "array count"},
+        takes={"index": "array count"}, blames={"index": "selection"},
     )  # fmt: skip
     yield Call(at.attended_tokens, tokens=ex.TOKENS, W=ex.W)
     data = {"tokens": ex.TOKENS, "head": ex.HEAD, "blames": {"tokens": "head"}}
@@ -57,16 +69,16 @@ def _tokens() -> Iterator[Call]:
 def _attention() -> Iterator[Call]:
     weight = {"weight": "array none", "penalty": "array real", "hidden": "array", "matrix": "array"}
     v = np.array([1.0, -1.0, 0.5])
-    yield Call(heads.LinearHead, weight=v, takes=weight)
-    yield Call(heads.VocabularyHead, weight=np.eye(3), takes=weight)
-    yield Call(heads.ConcaveHead, weight=v, penalty=0.1, takes=weight)
-    yield Call(heads.ReLUHead, hidden=np.eye(3), takes=weight)
+    yield Call(heads.LinearHead, weight=v, takes=weight, **NAMED)
+    yield Call(heads.VocabularyHead, weight=np.eye(3), takes=weight, **NAMED)
+    yield Call(heads.ConcaveHead, weight=v, penalty=0.1, takes=weight, **NAMED)
+    yield Call(heads.ReLUHead, hidden=np.eye(3), takes=weight, **NAMED)
     yield Call(
         heads.ValueMatrix, matrix=np.eye(3), head=ex.HEAD, takes=weight,
         blames={"matrix": "head"},
     )  # fmt: skip
     module = Lazy(lambda: eqx.nn.Linear(3, "scalar", key=jax.random.key(0)))
-    yield Call(heads.ModuleHead, module=module, input_dimension=3)
+    yield Call(heads.ModuleHead, module=module, input_dimension=3, **NAMED)
     yield Call(losses.UserLoss, function=ex.SQUARE)
     yield Call(losses.get_loss, loss="logistic")
     yield Call(parameterization.get_parameterization, parameterization="W")
@@ -75,7 +87,7 @@ def _attention() -> Iterator[Call]:
     yield Call(parameterization.PromptVector)
     yield Call(at.Lp, p=1.5)
     yield Call(at.Schatten, p=1.5)
-    yield Call(get_geometry, name="nuclear")
+    yield Call(get_geometry, name="nuclear", blames={"name": "geometry"})
 
 
 def _margin() -> Iterator[Call]:
@@ -86,24 +98,24 @@ def _margin() -> Iterator[Call]:
     }  # fmt: skip
     yield Call(at.MarginProblem, left=np.eye(3), right=np.eye(3), takes=arrays)
     problem = {"self": ex.PROBLEM}
-    yield Call(at.MarginProblem.apply_adjoint, **problem, multipliers=ex.MULTIPLIERS)
-    yield Call(at.MarginProblem.margins, **problem, W=ex.W)
+    yield Call(at.MarginProblem.apply_adjoint, **problem, multipliers=ex.MULTIPLIERS, **MEASURED)
+    yield Call(at.MarginProblem.margins, **problem, W=ex.W, **MEASURED)
     selected = {"tokens": ex.TOKENS, "selection": ex.SELECTION}
     either = {"tokens": "selection head", "selection": "tokens"}
     yield Call(at.MarginProblem.from_selection, **selected, blames=either)
     scored = {**selected, "head": ex.HEAD, "blames": either}
     yield Call(at.Solution.save_certificate, self=ex.SOLUTION, path="solution.npz")
-    yield Call(at.AttractingCone.contains, self=ex.CONE, W=ex.W)
+    yield Call(at.AttractingCone.contains, self=ex.CONE, W=ex.W, **MEASURED)
     for method in (
         at.Decomposition.correlation,
         at.Decomposition.multiplier,
         at.Decomposition.nearest,
     ):
-        yield Call(method, self=ex.DECOMPOSITION, W=ex.W, nan=True)
+        yield Call(method, self=ex.DECOMPOSITION, W=ex.W, **MEASURED)
     yield Call(
-        at.Decomposition.closed_form_correlation, self=ex.DECOMPOSITION, W=0 * ex.W, nan=True
+        at.Decomposition.closed_form_correlation, self=ex.DECOMPOSITION, W=0 * ex.W, **MEASURED
     )
-    yield Call(at.Decomposition.predict, self=ex.DECOMPOSITION, norm=2.0)
+    yield Call(at.Decomposition.predict, self=ex.DECOMPOSITION, norm=2.0, **MEASURED)
     yield Call(at.Sensitivity.total_in_keys, self=ex.SENSITIVITY, query_positions=0)
     yield Call(at.attracting_cone, **scored)
     yield Call(at.check_local_optimality, **scored)

@@ -14,6 +14,8 @@ from fuzzing.arguments import example_files as given
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
+NANS = {"W": "array nan", "solution": "array nan", "steps": "array nan", "values": "array nan"}
+"""What may hold NaN, of trials that diverged."""
 SLOPE = rates.Slope(0.0, -1.0, 1.0)
 DATA = {"tokens": ex.TOKENS, "head": ex.HEAD}
 EITHER = {"tokens": "head", "head": "tokens"}
@@ -52,7 +54,9 @@ def _optimizers() -> Iterator[Call]:
     wrapped = {"transformation": given.OPTAX, "geometry": None}
     yield Call(at.declare, **wrapped)
     yield Call(at.in_moving_gauge, **wrapped)
-    yield Call(at.get_optimizer, name="sign descent", learning_rate=0.1)
+    yield Call(
+        at.get_optimizer, name="sign descent", learning_rate=0.1, blames={"name": "optimizer"}
+    )
 
 
 def _training() -> Iterator[Call]:
@@ -78,17 +82,21 @@ def _analysis() -> Iterator[Call]:
     yield Call(at.verify, trajectory=ex.RUN, **solution)
     verdict = {"self": ex.VERDICT}
     yield Call(at.Verdict.print_to, **verdict, console=ex.CONSOLE)
-    yield Call(at.Verdict.rate, **verdict)
+    yield Call(at.Verdict.rate, **verdict, blames={"measure": "quantities"})
     yield Call(at.Verdict.to_csv, **verdict, path="verdict.csv")
     yield Call(at.Verdict.to_json, **verdict, path="verdict.json")
     yield Call(analysis.compare_geometries, problem=ex.PROBLEM, geometries=[at.Frobenius()])
     matrix = ex.W[None] * 2
     yield Call(
-        analysis.directional_bregman_divergence, W=matrix, solution=ex.W, geometry=at.Frobenius(),
+        analysis.directional_bregman_divergence, W=matrix, solution=ex.W, geometry=at.Frobenius(), takes=NANS,
         nan=True,
     )  # fmt: skip
-    yield Call(analysis.measure_direction, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True)
-    yield Call(analysis.measured_offsets, W=matrix, solution=ex.SOLUTION_OF_ONE)
+    yield Call(
+        analysis.measure_direction, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True, takes=NANS
+    )
+    yield Call(
+        analysis.measured_offsets, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True, takes=NANS
+    )
     yield Call(analysis.first_gradient_margin, **DATA, blames=EITHER)
     yield Call(
         analysis.label_margin_constant, tokens=ex.TOKENS_OF_ONE, selection=ex.SELECTION_OF_ONE,
@@ -97,7 +105,9 @@ def _analysis() -> Iterator[Call]:
     yield Call(analysis.predicted_offsets, **DATA, **solution, blames=EITHER)
     yield Call(analysis.smoothness_constant, **DATA, blames=EITHER)
     steps, values = np.arange(1, 101), 1.0 / np.arange(1, 101)[None] ** np.ones((3, 1))
-    yield Call(rates.fit_rate, steps=steps, values=values, blames={"steps": "values"})
+    yield Call(
+        rates.fit_rate, steps=steps, values=values, blames={"steps": "values"}, takes=NANS, nan=True
+    )
     yield Call(rates.fit_rates, curves=ex.VERDICT)
     yield Call(rates.Rates.print_to, self=ex.RATES, console=ex.CONSOLE)
     yield Call(rates.Law.abscissa, self=ex.LAW, x=np.array([1.0, 2.0]), is_log=False)
@@ -110,7 +120,7 @@ def _bias() -> Iterator[Call]:
     yield Call(bias.as_method, optimizer=ex.STEP, name="descent")
     yield Call(bias.load_method, spelling="sign descent", learning_rate=0.1)
     yield Call(bias.named_optimizer, spelling="sign descent", learning_rate=0.1)
-    yield Call(bias.median_interval, values=np.arange(9.0))
+    yield Call(bias.median_interval, values=np.arange(9.0), takes=NANS, nan=True)
     yield Call(bias.standard_methods)
     found = {"self": ex.BIAS}
     for method in (

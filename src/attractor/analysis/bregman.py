@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten
 from attractor.margin.extended import two_product
+from attractor.precision import as_real
 
 _SERIES_TERMS = 16
 _SERIES_REACH = 0.1
@@ -40,6 +42,9 @@ def directional_bregman_divergence(
 
     Source: *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), the divergence plotted.
     """
+    check_kinds(geometry=(geometry, Geometry))
+    solution = as_real("solution", solution, ("d", "e"))
+    W = as_real("W", W, ("batch", *solution.shape))
     usable = np.isfinite(W).all((-1, -2)) & (W != 0).any((-1, -2))
     divergence = np.full(len(W), np.nan)
     if not (np.isfinite(solution).all() and np.any(solution)) or not usable.any():

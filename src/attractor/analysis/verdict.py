@@ -15,6 +15,7 @@ from rich.table import Table
 
 from attractor.analysis.printed import Printed
 from attractor.analysis.rates import Rate, fit_rates
+from attractor.checks import check_kinds, check_path
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
 from attractor.storage import atomic_file
@@ -129,6 +130,7 @@ class Verdict(Printed):
             against: The abscissa: ``"step"``, ``"norm"`` or ``"log_time"``; default: what the
                 measures run along.
         """
+        check_kinds(measure=(measure, str), against=(against, str | None))
         against = self.axis if against is None else against
         return fit_rates(self.data, quantities=[measure], against=against)[measure, against]
 
@@ -186,11 +188,13 @@ class Verdict(Printed):
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Writes the summary as JSON."""
+        path = check_path("path", path)
         with atomic_file(path) as temporary:
             temporary.write_text(json.dumps(self.summary(), indent=2) + "\n")
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes a line for every trial, with its measures at the last step."""
+        path = check_path("path", path)
         last = self.data.isel({self.axis: -1}, drop=True)
         flat = last[[name for name in last if set(last[name].dims) == {"instance", "seed"}]]
         with atomic_file(path) as temporary:
@@ -198,6 +202,7 @@ class Verdict(Printed):
 
     def print_to(self, console: Console) -> None:
         """Prints the table."""
+        check_kinds(console=(console, Console))
         console.print(self.table())
 
     def _facts(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
