@@ -155,3 +155,7 @@ def _digit_results() -> list[SizeResult]:
 
 
 DIGIT_RESULTS = Lazy(_digit_results)
+RUN_FILE = Lazy(lambda: _saved("run.nc", lambda path: ex.RUN.value.save(path)))
+BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)))
+BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
+BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))

@@ -9,6 +9,7 @@ from rich.console import Console
 
 import attractor as at
 from attractor import monitor, prompt
+from attractor.analysis import basins, bias, rates
 from attractor.datasets import unit_tokens
 from attractor.next_token import (
     Corpus,
@@ -109,3 +110,37 @@ def _monitored() -> monitor.HeadMonitor:
 
 
 MONITORED = Lazy(_monitored)
+
+SQUARE = Lazy(lambda: lambda prediction, label: (prediction - label) ** 2)
+MULTIPLIERS = Lazy(lambda: np.zeros(PROBLEM.value.bounds.shape))
+TOKENS_OF_ONE = Lazy(lambda: TOKENS.value if TOKENS.value.instances is None else TOKENS.value[0])
+SELECTION_OF_ONE = Lazy(lambda: at.optimal_tokens(TOKENS_OF_ONE.value, HEAD.value))
+PROBLEM_OF_ONE = Lazy(
+    lambda: at.MarginProblem.from_selection(TOKENS_OF_ONE.value, SELECTION_OF_ONE.value)
+)
+SOLUTION_OF_ONE = Lazy(lambda: at.solve(PROBLEM_OF_ONE.value))
+WEIGHTS = Lazy(lambda: np.full((2, 1, 3), 1 / 3))
+CONE = Lazy(lambda: at.attracting_cone(TOKENS.value, HEAD.value, SELECTION.value))
+DECOMPOSITION = Lazy(lambda: at.decompose(TOKENS.value, WEIGHTS.value))
+SENSITIVITY = Lazy(lambda: SOLUTION.value.sensitivity())
+RATES = Lazy(lambda: rates.fit_rates(VERDICT.value))
+LAW = Lazy(lambda: rates.fit_rate(np.arange(1, 101), 1.0 / np.arange(1, 101)[None]).law)
+SEVERAL = Lazy(lambda: unit_tokens(2, 3, 3, seeds=6))
+SEVERAL_TOKENS = Lazy(lambda: SEVERAL.value[0])
+SEVERAL_HEADS = Lazy(lambda: SEVERAL.value[1])
+METHODS = Lazy(lambda: [bias.Method("descent", STEP.value)])
+BIAS = Lazy(
+    lambda: bias.bias_matrix(
+        SEVERAL_TOKENS.value,
+        SEVERAL_HEADS.value,
+        methods=METHODS.value,
+        norms=[at.Frobenius()],
+        steps=3,
+    )
+)
+PLANE = (np.eye(3), np.diag([1.0, -1.0, 0.0]))
+LABEL_SOLUTION = Lazy(lambda: at.solve(at.label_problem(TOKENS.value, SELECTION.value)))
+ONE = Lazy(lambda: (TOKENS_OF_ONE.value, HEAD.value, STEP.value))
+BASIN_MAP = Lazy(lambda: basins.basin_map(*ONE.value, plane=PLANE, steps=3, resolution=2))
+BASIN_SHARES = Lazy(lambda: basins.basin_shares(*ONE.value, steps=3, starts=4))
+BASIN_BOUNDARY = Lazy(lambda: basins.basin_boundary(*ONE.value, W, -W, steps=200, tolerance=0.5))

@@ -13,40 +13,49 @@ CONTRACTS = frozenset(
 )
 """What a class of the user's derives from: abstract, and called through classes that are not."""
 
-INSIDE = frozenset(
+CONTRACT_METHODS = frozenset(
     {
         # of losses, heads and parameterizations: traced, once for every step or row
         *("check_classes", "check_outputs", "check_initial", "cotangent", "cotangent_at"),
         *("effective_geometry", "effective_matrix", "for_instances", "from_arrays", "from_matrix"),
-        *("initial", "mean_gradient", "predict", "prepare", "reach", "scores_of", "shapes"),
-        *("to_arrays", "validate", "value", "value_at", "mean", "read", "step", "recorded"),
+        *("initial", "mean_gradient", "predict", "prepare", "reach", "scores", "shapes"),
+        *("to_arrays", "validate", "value", "value_at"),
         # of geometries: traced, or bounds on rounding that solvers ask for
         *("norm", "dual_norm", "steepest_descent_direction", "mirror_map", "inverse_mirror_map"),
         *("dual_norm_constant", "norm_rounding", "distance_to_solution", "from_name"),
-        # of claims and figures: called by the machinery of papers with what it made
-        *("once", "replace", "smaller", "met_by", "uses", "bar", "from_loaded"),
+        # of cases: called by the machinery of papers with what it made
+        *("once", "replace", "smaller", "from_loaded"),
+    }
+)
+"""Methods of contracts, which the library calls on objects that a user may have made."""
+
+INSIDE = frozenset(
+    {
+        "attractor.attention.Rows.mean",
+        "attractor.attention.Scaled",
         "attractor.attention.attention_rows",
+        "attractor.attention.heads.as_head",
+        "attractor.attention.heads.head_from_arrays",
+        "attractor.attention.losses.is_margin_loss",
         "attractor.attention.mean_loss",
         "attractor.attention.row_cotangent",
         "attractor.attention.scaled_gradient",
         "attractor.attention.softmax_attention",
         "attractor.attention.softmax_row",
-        "attractor.attention.parameterization.AttentionMatrix.scores",
-        "attractor.attention.parameterization.Joint.scores",
-        "attractor.attention.parameterization.KeyQuery.scores",
-        "attractor.attention.parameterization.PromptVector.scores",
-        "attractor.attention.losses.is_margin_loss",
-        "attractor.attention.heads.head_from_arrays",
-        "attractor.attention.heads.as_head",
         "attractor.geometry.register_geometry",
         "attractor.geometry.singular_value_decomposition",
         "attractor.geometry.singular_values",
         "attractor.next_token.linear.LinearTraining.record",
         "attractor.next_token.linear.LinearTraining.start",
+        "attractor.next_token.linear.LinearTraining.step",
         "attractor.next_token.mechanics.squared_miss",
+        "attractor.papers.Conclusion.met_by",
+        "attractor.papers.Request.bar",
+        "attractor.papers.Request.uses",
+        "attractor.training.Objective.recorded",
+        "attractor.training.optimizers.Optimizer.read",
+        "attractor.training.optimizers.Optimizer.step",
         "attractor.training.optimizers.register_optimizer",
-        "attractor.attention.Scaled",
-        "attractor.monitor.HeadMonitor.__call__",
     }
 )
 """Called within compiled programs with traced arrays, or by the library with what it made: where

@@ -74,7 +74,7 @@ VALUES = (
     _entry("ragged list", lambda valid: [[1], [2, 3]], "nested"),
     _entry("['text', None]", lambda valid: ["text", None]),
     _entry("object", lambda valid: object()),
-    _entry("array with NaN", _with(np.nan)),
+    _entry("array with NaN", _with(np.nan), "nan"),
     _entry("array with inf", _with(np.inf), "array", "infinities"),
     _entry("array of 1e308", lambda valid: np.full(_array(valid).shape, 1e308), "array"),
     _entry("array of 1e-320", lambda valid: np.full(_array(valid).shape, 1e-320), "array"),

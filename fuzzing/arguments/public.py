@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import attractor
-from fuzzing.arguments.exempt import CONTRACTS, INSIDE, MADE_BY_THE_LIBRARY
+from fuzzing.arguments.exempt import (
+    CONTRACT_METHODS,
+    CONTRACTS,
+    INSIDE,
+    MADE_BY_THE_LIBRARY,
+)
 
 LEFT_OUT = ("attractor.cli", "attractor.torch", "attractor.papers.")
 """The command line is fuzzed as a program; PyTorch is not always there; papers give only data."""
@@ -51,6 +56,7 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
     record = issubclass(kind, tuple) or name_of(kind) in MADE_BY_THE_LIBRARY
     if not record and _takes_arguments(kind):
         found[name_of(kind)] = kind
+    of_contract = any(name_of(base) in CONTRACTS for base in kind.__mro__)
     for name in dir(kind):
         if name.startswith("_"):
             continue
@@ -59,7 +65,8 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
         if not isinstance(static, classmethod | staticmethod) and not inspect.isfunction(static):
             continue
         abstract = getattr(method, "__isabstractmethod__", False)
-        if name in INSIDE or abstract or not str(method.__module__).startswith("attractor"):
+        inside = of_contract and name in CONTRACT_METHODS
+        if inside or abstract or not str(method.__module__).startswith("attractor"):
             continue
         if _takes_arguments(method):
             found[name_of(method)] = method

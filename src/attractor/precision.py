@@ -194,6 +194,29 @@ def as_float64(
     return result
 
 
+def as_real(
+    argument: str, value: ArrayLike | Any, shape: Sequence[int | str]
+) -> Float[np.ndarray, "..."]:
+    """An array of float64 as it is, or one made of numbers, whose axes must fit.
+
+    NaN and infinity pass, as they are what training that diverged ends with.
+
+    Args:
+        argument: The name to use in an error.
+        value: Anything NumPy can read as an array of real numbers.
+        shape: As in ``as_shaped``.
+
+    Raises:
+        InvalidInputError: If the values are not real numbers, or an axis does not fit.
+    """
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        array = value
+    else:
+        array = as_float64(argument, value, finite=False)
+    check_shape(argument, array.shape, shape, empty=True)
+    return array
+
+
 def as_shaped(
     argument: str, value: ArrayLike | Any, shape: Sequence[int | str], *, finite: bool = True
 ) -> Float[np.ndarray, "..."]:
@@ -282,8 +305,16 @@ def check_broadcast(argument: str, *shapes: tuple[int, ...]) -> None:
         ) from None
 
 
-def check_shape(argument: str, found: tuple[int, ...], shape: Sequence[int | str]) -> None:
+def check_shape(
+    argument: str, found: tuple[int, ...], shape: Sequence[int | str], *, empty: bool = False
+) -> None:
     """Checks the axes of an array, as ``as_shaped`` describes them.
+
+    Args:
+        argument: The name to use in an error.
+        found: The shape of the array.
+        shape: What it must be.
+        empty: Whether an axis of any size may be empty.
 
     Raises:
         InvalidInputError: If one does not fit.
@@ -291,7 +322,7 @@ def check_shape(argument: str, found: tuple[int, ...], shape: Sequence[int | str
     leading = shape[:1] == ("...",)
     axes = shape[1:] if leading else shape
     last = found[len(found) - len(axes) :] if leading else found
-    fits = len(last) == len(axes) and 0 not in found
+    fits = len(last) == len(axes) and (empty or 0 not in found)
     if fits and all(axis in (have, str(axis)) for axis, have in zip(axes, last, strict=True)):
         return
     wanted = ", ".join(str(axis) for axis in shape)

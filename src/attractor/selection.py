@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.attention.heads import Head, as_head
+from attractor.checks import check_function, check_kinds
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import lengths
 from attractor.tokens import Tokens
@@ -45,7 +46,11 @@ class Selection:
         Raises:
             InvalidInputError: If the shape does not fit, or a position is masked or outside.
         """
-        array = np.asarray(index)
+        check_kinds(tokens=(tokens, Tokens))
+        try:
+            array = np.asarray(index)
+        except ValueError:  # a ragged list
+            array = np.asarray(None)
         if array.dtype.kind not in "iu":
             raise InvalidInputError(
                 "selection", f"the data type is {array.dtype}", "Give token positions, integers"
@@ -117,6 +122,7 @@ def token_scores(
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits, for which the score of a token is not defined.
     """
+    check_kinds(tokens=(tokens, Tokens))
     if tokens.labels is None:
         raise InvalidInputError(
             "tokens", "they carry no labels, so tokens have no score", "Pass labels to Tokens"
@@ -147,6 +153,7 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits.
     """
+    check_kinds(tokens=(tokens, Tokens))
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
     mask = scores >= top - score_rounding(tokens, head)[..., None]
@@ -172,6 +179,7 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
         tokens: The data set.
         W: Matrices; leading axes broadcast against the axis of instances.
     """
+    check_kinds(tokens=(tokens, Tokens))
     scores = tokens.scores(W)
     reach = lengths(tokens.queries @ np.swapaxes(W, -1, -2)[..., None, :, :])
     size = np.where(tokens.mask, lengths(tokens.keys)[..., None, :], 0).max(-1)
@@ -182,7 +190,9 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
 
 def _as_function(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | Callable[[Any], Any]:
     """A head that reads a batch: an Equinox module of the user's reads one vector."""
-    return as_head(head, tokens.value_dimension) if isinstance(head, eqx.Module) else head
+    if isinstance(head, eqx.Module):
+        return as_head(head, tokens.value_dimension)
+    return check_function("head", head, "Give a head, such as LinearHead(v), or a function")
 
 
 def score_rounding(

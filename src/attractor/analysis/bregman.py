@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
 from attractor.margin.extended import two_product
+from attractor.precision import as_real
 
 _SERIES_TERMS = 16
 _SERIES_REACH = 0.1
@@ -41,6 +42,8 @@ def directional_bregman_divergence(
     Source: *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), the divergence plotted.
     """
     geometry = get_geometry(geometry)
+    solution = as_real("solution", solution, ("d", "e"))
+    W = as_real("W", W, ("batch", *solution.shape))
     usable = np.isfinite(W).all((-1, -2)) & (W != 0).any((-1, -2))
     divergence = np.full(len(W), np.nan)
     if not (np.isfinite(solution).all() and np.any(solution)) or not usable.any():

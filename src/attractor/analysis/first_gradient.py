@@ -22,6 +22,7 @@ from attractor.attention import (
 )
 from attractor.attention.rows import Rows, attention_rows
 from attractor.attention.scaled import direction, magnitude
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.selection import Selection, optimal_tokens
@@ -75,6 +76,7 @@ def first_gradient_margin(
     Source: *Transformers as Support Vector Machines* (arXiv 2308.16898), global convergence with
     good first gradients.
     """
+    check_kinds(selection=(selection, Selection | None))
     loss, layer = get_loss(loss), get_parameterization(parameterization)
     validation.check_tokens(tokens, loss)
     if isinstance(layer, KeyQuery | Joint):

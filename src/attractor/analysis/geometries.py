@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from attractor.checks import check_items, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, solve
@@ -28,6 +29,8 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | s
         InvalidInputError: If there are several problems, this one has no solution, or there are
             no geometries.
     """
+    check_kinds(problem=(problem, MarginProblem))
+    geometries = check_items("geometries", geometries, Geometry, 1)
     if problem.instances is not None:
         raise InvalidInputError("problem", "it has an axis of instances", "Give problem[i]")
     if not geometries:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Bool, Float
 
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem, Solution, label_problem, label_support, solve
 from attractor.precision import single_blas_thread
@@ -86,6 +86,7 @@ def label_margin_constant(
     Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), joint
     regularization path: assumption on the label margin.
     """
+    check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     if tokens.instances is not None:
         raise InvalidInputError(
             "tokens", f"there are {tokens.instances} data sets", "Give one, such as tokens[0]"

@@ -8,8 +8,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bregman import directional_bregman_divergence
+from attractor.checks import check_kinds
 from attractor.geometry.lengths import ordinary_factor
 from attractor.margin import MarginProblem, Solution
+from attractor.precision import as_real
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
         W: Effective attention matrices; those that are zero or not finite measure NaN.
         solution: The solution of a single problem; infeasible ones measure NaN.
     """
+    check_kinds(solution=(solution, Solution))
     problem, geometry = solution.problem, solution.geometry
+    W = as_real("W", W, ("batch", *problem.shape))
     undefined = np.full(len(W), np.nan)
     if not np.isfinite(solution.W).all() or not (problem.bounds > 0).any():
         none = np.zeros(len(W), dtype=int)

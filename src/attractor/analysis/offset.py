@@ -12,10 +12,11 @@ from scipy.special import softmax
 
 from attractor.attention import Head, Loss, get_loss
 from attractor.attention.excess import check_excess
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin import Solution
-from attractor.precision import double_precision
+from attractor.precision import as_real, double_precision
 from attractor.selection import score_rounding, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
@@ -84,6 +85,7 @@ def predicted_offsets(
             scores no lower than the selected one, or the norm is another: which offset mirror
             descent and other geometries settle at is not known.
     """
+    check_kinds(tokens=(tokens, Tokens), solution=(solution, Solution), head=(head, Head))
     loss = get_loss(loss)
     check_excess(loss, head)
     _check_norm("solution", solution.geometry.name)
@@ -132,13 +134,14 @@ def measured_offsets(
     Raises:
         InvalidInputError: If the norm is another, or shapes do not fit.
     """
+    check_kinds(solution=(solution, Solution))
     _check_norm("solution", solution.geometry.name)
     if isinstance(W, Trajectory):
         _check_norm("W", W.geometry)
         W = W.data["W"].to_numpy()
         if solution.problem.instances is None and len(W) == 1:
             return measured_offsets(W[0], solution)[None]
-    W = np.asarray(W, dtype=np.float64)
+    W = as_real("W", W, ("...", "d", "e"))
     lead = solution.W.shape[:-2]
     if W.shape[-2:] != solution.W.shape[-2:] or W.shape[: len(lead)] != lead:
         raise InvalidInputError(

@@ -26,6 +26,7 @@ from attractor.analysis.trial_statistics import (
     shown,
     statistics,
 )
+from attractor.checks import check_kinds
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
 from attractor.storage import write_file
@@ -165,6 +166,7 @@ class Verdict(Printed):
             against: The abscissa: ``"step"``, ``"norm"`` or ``"log_time"``; default: what the
                 measures run along.
         """
+        check_kinds(measure=(measure, str), against=(against, str | None))
         against = self.axis if against is None else against
         return fit_rates(self.data, quantities=[measure], against=against)[measure, against]
 
@@ -244,6 +246,7 @@ class Verdict(Printed):
 
     def print_to(self, console: Console) -> None:
         """Prints the table."""
+        check_kinds(console=(console, Console))
         console.print(self.table())
 
     def _explained(self, summary: dict[str, Any]) -> str:

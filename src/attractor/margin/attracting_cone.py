@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.checks import check_kinds
 from attractor.geometry import Frobenius
 from attractor.margin.label import check_one_token_a_row
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.solution import Solution
 from attractor.margin.tables import Rows, html_table, text_table
+from attractor.precision import as_real, check_broadcast
 from attractor.selection import Selection, score_rounding, token_scores
 from attractor.tokens import Tokens
 
@@ -81,7 +83,8 @@ class AttractingCone:
         Args:
             W: Matrices; leading axes broadcast against the axis of instances.
         """
-        W = np.asarray(W, dtype=np.float64)
+        W = as_real("W", W, ("...", *self.solution.W.shape[-2:]))
+        check_broadcast("W", W.shape, self.solution.W.shape)
         norm = _FROBENIUS.norm(W)
         with np.errstate(divide="ignore", invalid="ignore"):
             turned = _unit(W) - _unit(self.solution.W)
@@ -142,6 +145,11 @@ def attracting_cone(
         InvalidInputError: If the selection keeps several tokens of a row, the solution belongs to
             another one, or inputs do not fit.
     """
+    check_kinds(
+        tokens=(tokens, Tokens),
+        selection=(selection, Selection),
+        solution=(solution, Solution | None),
+    )
     check_one_token_a_row(tokens, selection)
     local = check_local_optimality(tokens, head, selection, solution)
     solution = local.solution

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_flags, check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin.decomposition import Decomposition
@@ -45,6 +46,10 @@ def decompose(
         InvalidInputError: If shapes do not fit, a kept token has weight zero, or the thresholds
             are not in order.
     """
+    check_kinds(tokens=(tokens, Tokens))
+    check_flags(logarithmic=logarithmic)
+    threshold = check_number("threshold", threshold, above=0.0, most=1.0, example=1e-3)
+    negligible = check_number("negligible", negligible, least=0.0, most=1.0, example=1e-6)
     logs = _log_weights(tokens, weights, logarithmic)
     if not 0 <= negligible <= threshold <= 1 / tokens.length:
         raise InvalidInputError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+from attractor.checks import check_count, check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.census import SelectionCensus
@@ -39,6 +40,8 @@ def enumerate_selections(tokens: Tokens, *, most: int = 100_000) -> Selection:
         InvalidInputError: If there are more selections than that, or the tokens have an axis of
             instances.
     """
+    check_kinds(tokens=(tokens, Tokens))
+    most = check_count("most", most)
     _refuse_instances(tokens)
     rows = tokens.mask.reshape(-1, tokens.length)
     admissible = [np.flatnonzero(row) for row in rows]
@@ -87,6 +90,7 @@ def locally_optimal_selections(
         InvalidInputError: If the tokens have an axis of instances, carry no labels, have too many
             selections to test all, or the selections do not fit them.
     """
+    check_kinds(tokens=(tokens, Tokens), selections=(selections, Selection | None))
     _refuse_instances(tokens)
     geometry = get_geometry(geometry)
     scores = token_scores(tokens, head)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin.problem import MarginProblem
@@ -37,6 +38,7 @@ def label_problem(tokens: Tokens, selection: Selection, *, ties: str = "refuse")
         InvalidInputError: If the tokens carry no labels or others than -1 and +1, or the
             selection does not fit them or keeps several tokens of a row, if that is refused.
     """
+    check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     labels = tokens.labels
     if labels is None or not (np.abs(labels) == 1).all():
         found = "they carry no labels" if labels is None else "some labels are not -1 or +1"
@@ -83,6 +85,7 @@ def label_support(solution: Solution) -> Bool[np.ndarray, "*instances sequence q
     Raises:
         InvalidInputError: If the solution is one of another problem.
     """
+    check_kinds(solution=(solution, Solution))
     problem = solution.problem.batched()
     if problem.matrix != HEAD or problem.sequence is None or problem.query is None:
         raise InvalidInputError(

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_kind, check_text
 from attractor.errors import InvalidInputError
 from attractor.margin.construction import constraints_of
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_real, check_broadcast
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -158,7 +158,9 @@ class MarginProblem:
         Args:
             W: Matrices; leading axes broadcast against the axis of instances.
         """
-        margins = np.einsum("...me,...me->...m", self.left @ np.asarray(W), self.right)
+        W = as_real("W", W, ("...", self.left.shape[-1], self.right.shape[-1]))
+        check_broadcast("W", W.shape[:-2], self.left.shape[:-2])
+        margins = np.einsum("...me,...me->...m", self.left @ W, self.right)
         return np.where(self.present, margins, np.nan)
 
     def gram(self) -> Float[np.ndarray, "*instances m m"]:
@@ -175,6 +177,8 @@ class MarginProblem:
         Args:
             multipliers: Leading axes broadcast against the axis of instances.
         """
+        multipliers = as_real("multipliers", multipliers, ("...", self.present.shape[-1]))
+        check_broadcast("multipliers", multipliers.shape, self.present.shape)
         weights = np.where(self.present, multipliers, 0.0)
         return np.swapaxes(self.left, -1, -2) @ (weights[..., None] * self.right)
 

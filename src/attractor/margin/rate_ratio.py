@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.label import label_problem, label_support
@@ -68,6 +69,9 @@ def rate_ratio_direction(
             solution is one of another problem, the tolerance is not between 0 and 1, or tokens
             and selection do not fit.
     """
+    check_kinds(
+        tokens=(tokens, Tokens), selection=(selection, Selection), label=(label, Solution | None)
+    )
     check_tolerance(tolerance)
     geometry = get_geometry(geometry)
     wanted = label_problem(tokens, selection)

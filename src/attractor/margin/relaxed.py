@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attractor.checks import check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.margin.label import check_one_token_a_row
 from attractor.margin.problem import MarginProblem
@@ -35,6 +36,7 @@ def relaxed_problem(tokens: Tokens, selection: Selection, supports: Any) -> Marg
         InvalidInputError: If the supports do not fit the tokens, or the selection does not or
             keeps several tokens of a row.
     """
+    check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     rows = tokens.mask.shape[:-1]
     given = np.asarray(supports)
     if rows[-1] == 1 and given.shape == rows[:-1]:

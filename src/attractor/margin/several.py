@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
 from attractor.margin.alternatives import Alternatives, check_several
@@ -47,6 +48,8 @@ def solve_several(
         InvalidInputError: If the selection does not fit, the tokens have an axis of instances,
             or the minimum is not found within ``most`` problems.
     """
+    check_kinds(tokens=(tokens, Tokens), optimal=(optimal, Selection))
+    most = check_count("most", most)
     if tokens.instances is not None:
         raise InvalidInputError(
             "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"

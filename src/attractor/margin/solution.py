@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.checks import check_path
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, Schatten, has_norm_of
 from attractor.margin.certificate import Certificate, rank_of
@@ -237,6 +238,7 @@ class Solution:
         Raises:
             InvalidInputError: If this holds several instances, or proves nothing.
         """
+        path = check_path("path", path)
         from attractor.margin.certificate_file import save_certificate
 
         save_certificate(self, path)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.margin.alternatives import problem_against_outsiders
@@ -34,6 +35,7 @@ def tie_classes(tokens: Tokens, head: Callable[[Any], Any], selection: Selection
         InvalidInputError: If the selection does not fit, or keeps tokens of different scores in
             a row.
     """
+    check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     scores = token_scores(tokens, head)
     selected = selection.mask
     if selected.shape != tokens.mask.shape or not (selected & tokens.mask).any(-1).all():

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.checks import is_whole, shown
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_real, check_broadcast
 from attractor.tokens.validation import (
     check_instance_numbers,
     check_labels,
@@ -135,10 +136,10 @@ class Tokens:
         """
         keys = as_float64("keys", keys)
         length = keys.shape[-2] if keys.ndim > 1 else 0
-        if not -length <= query_position < length:
+        if not is_whole(query_position) or not -length <= query_position < length:
             raise InvalidInputError(
                 "query_position",
-                f"{query_position} is outside a sequence of {length} tokens",
+                f"{shown(query_position)} is outside a sequence of {length} tokens",
                 f"Give an integer from {-length} to {length - 1}",
             )
         return cls(keys, keys[..., query_position, :], labels, mask)
@@ -268,6 +269,8 @@ class Tokens:
         Args:
             W: Matrices; leading axes broadcast against the axis of instances.
         """
+        W = as_real("W", W, ("...", self.key_dimension, self.query_dimension))
+        check_broadcast("W", W.shape[:-2], self.keys.shape[:-3])
         scores = np.einsum("...nkc,...ntc->...nkt", self.queries @ _turned(W), self.keys)
         return np.where(self.mask, scores, -np.inf)
 
@@ -275,6 +278,8 @@ class Tokens:
         self, weights: Float[np.ndarray, "*batch sequence query token"]
     ) -> Float[np.ndarray, "*batch d e"]:
         """The adjoint of ``scores``: ``sum_ikt weights_ikt x_it z_ik^T``."""
+        weights = as_real("weights", weights, ("...", *self.mask.shape[-3:]))
+        check_broadcast("weights", weights.shape, self.mask.shape)
         weighted = np.einsum("...nkt,...ntc->...nkc", np.where(self.mask, weights, 0), self.keys)
         return np.einsum("...nkc,...nke->...ce", weighted, self.queries)
 
@@ -291,4 +296,4 @@ class Tokens:
 
 def _turned(W: Any) -> Float[np.ndarray, "*batch 1 e d"]:
     """W transposed, with an axis for the sequences."""
-    return np.swapaxes(np.asarray(W, dtype=np.float64), -1, -2)[..., None, :, :]
+    return np.swapaxes(W, -1, -2)[..., None, :, :]

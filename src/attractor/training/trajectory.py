@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.attention import Head
+from attractor.checks import check_number, check_path
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.tokens import Tokens
 from attractor.training.loop import Records
@@ -107,6 +108,7 @@ class Trajectory:
         Raises:
             InvalidInputError: If the step was not recorded, or its matrices were not kept.
         """
+        step = check_number("step", step)
         matrices = self.data["W"]
         if step in (-1, self.steps[-1]):
             kept = matrices.isel({self.axis: -1}, missing_dims="ignore")
@@ -128,6 +130,7 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""
+        path = check_path("path", path)
         from attractor.training.trajectory_file import save  # which imports this module
 
         save(self, path)
@@ -146,6 +149,7 @@ class Trajectory:
             FileFormatError: If the file is not a whole trajectory.
             InvalidInputError: If the head is not the one in the file.
         """
+        path = check_path("path", path)
         from attractor.training.trajectory_file import load  # which imports this module
 
         return load(path, head)

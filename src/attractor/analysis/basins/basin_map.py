@@ -22,7 +22,7 @@ from attractor.analysis.basins.tables import Line, by_count, percent, selection_
 from attractor.analysis.printed import Printed
 from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_count
+from attractor.checks import check_count, check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import as_float64
@@ -91,6 +91,7 @@ class BasinMap(Printed):
         Raises:
             InvalidInputError: If the name does not end in ``.nc``.
         """
+        path = check_path("path", path)
         save_data(self.data, path, _KIND)
 
     @classmethod
@@ -100,10 +101,12 @@ class BasinMap(Printed):
         Raises:
             FileFormatError: If it is none.
         """
+        path = check_path("path", path)
         return cls(load_data(path, _KIND))
 
     def print_to(self, console: Console) -> None:
         """Prints the table, and what is to be said of it."""
+        check_kinds(console=(console, Console))
         console.print(self.table())
         for sentence in words_about(self.data):
             console.print(sentence, highlight=False, markup=False)

@@ -30,9 +30,17 @@ from attractor.analysis.basins.tables import (
 from attractor.analysis.printed import Printed
 from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_count, check_number, check_share
+from attractor.checks import (
+    check_count,
+    check_function,
+    check_kinds,
+    check_number,
+    check_path,
+    check_share,
+)
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.precision import as_integers
 from attractor.randomness import check_seed, generator
 from attractor.storage import write_file
 from attractor.tokens import Tokens
@@ -68,7 +76,10 @@ class BasinShares(Printed):
             selection: The token of every row, as numbers or as a name such as "0,2,1"; or
                 "not settled". One that no start reached has the share zero.
         """
-        name = selection if isinstance(selection, str) else ",".join(map(str, np.ravel(selection)))
+        if isinstance(selection, str):
+            name = selection
+        else:
+            name = ",".join(map(str, as_integers("selection", selection, ("...",)).ravel()))
         if name in self.data["outcome"].values:
             one = self.data.sel(outcome=name)
             return float(one["share"]), float(one["low"]), float(one["high"])
@@ -114,6 +125,7 @@ class BasinShares(Printed):
         Raises:
             InvalidInputError: If the ending is neither.
         """
+        path = check_path("path", path)
         ending = Path(path).suffix
         if ending == ".nc":
             save_data(self.data, path, _KIND)
@@ -131,10 +143,12 @@ class BasinShares(Printed):
         Raises:
             FileFormatError: If it is none.
         """
+        path = check_path("path", path)
         return cls(load_data(path, _KIND))
 
     def print_to(self, console: Console) -> None:
         """Prints the table, and what is to be said of it."""
+        check_kinds(console=(console, Console))
         console.print(self.table())
         for sentence in words_about(self.data):
             console.print(sentence, highlight=False, markup=False)
@@ -246,6 +260,7 @@ def _drawn(
 ) -> Starts:
     """Random initial parameters."""
     if sampler is not None:
+        check_function("sampler", sampler, "Give a function of a generator and a number")
         if scale is not None:
             raise InvalidInputError("scale", "a sampler was given as well", "Give one of the two")
         return check_starts(

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Head, Loss, Parameterization, Parameters
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.memory import require_memory
@@ -167,6 +168,7 @@ def check_problem(
         seed=0,
     )
     check_optimizer(optimizer)
+    check_kinds(geometry=(geometry, Geometry | None))
     refuse_weights(inputs.tokens, "the search for basins")
     if inputs.tokens.instances is not None:
         raise InvalidInputError(

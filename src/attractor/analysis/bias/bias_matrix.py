@@ -14,7 +14,7 @@ from attractor.analysis.bias.ratios import margin_ratios, reached_selections, so
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.bias.runs import check_methods, halfway, run_method
 from attractor.attention import Head, get_loss
-from attractor.checks import check_steps
+from attractor.checks import check_flags, check_items, check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin.methods import methods_for
@@ -59,6 +59,7 @@ def bias_matrix(
     Raises:
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
+    check_flags(matched=matched)
     check_tokens(tokens, get_loss(loss))
     refuse_weights(tokens, "the matrix of optimizers and norms")
     if tokens.instances is None:
@@ -68,6 +69,9 @@ def bias_matrix(
     head = check_head(head, tokens)
     steps = check_steps("steps", steps)
     check_seed("seed", seed)
+    if methods is not None:
+        methods = check_items("methods", methods, Method)
+    norms = check_items("norms", norms, Geometry)
     rows = standard_methods("paper", steps) if methods is None else tuple(methods)
     check_methods(rows, tokens)
     columns = _columns(norms, rows)

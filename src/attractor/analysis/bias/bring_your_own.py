@@ -16,6 +16,7 @@ import optax
 
 from attractor.analysis.bias.methods import Method
 from attractor.attention import Parameterization, get_parameterization
+from attractor.checks import check_text
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.training import (
@@ -59,6 +60,7 @@ def load_method(
         InvalidInputError: If there is no such optimizer, its module or factory raises, or it
             returns something else.
     """
+    spelling = check_text("spelling", spelling)
     layer = get_parameterization(parameterization)
     found = _FACTORY.fullmatch(spelling)
     if not found:
@@ -89,6 +91,7 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
     Raises:
         InvalidInputError: If it is none of these, or raises when it is tried.
     """
+    name = check_text("name", name)
     layer = get_parameterization(parameterization)
     if isinstance(optimizer, Optimizer):
         return Method(name, optimizer, layer, reads=f"{optimizer.reads} of the gradient")
@@ -119,6 +122,7 @@ def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimi
     Raises:
         InvalidInputError: If there is no such optimizer.
     """
+    spelling = check_text("spelling", spelling)
     without = {
         one
         for entry in registered_optimizers()

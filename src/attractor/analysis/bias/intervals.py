@@ -9,6 +9,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import bdtr
 
+from attractor.checks import check_share
+from attractor.precision import as_real
+
 
 class MedianInterval(NamedTuple):
     """A median over data sets, and an interval for that of the distribution they come from.
@@ -38,6 +41,8 @@ def median_interval(
         values: Independent numbers.
         confidence: Probability to enclose the true median at least.
     """
+    confidence = check_share("confidence", confidence, 0.95)
+    values = as_real("values", values, ("...",)).ravel()
     known = np.sort(values[~np.isnan(values)])
     if not len(known):
         return MedianInterval(math.nan, -math.inf, math.inf)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attractor.attention import Parameterization, get_parameterization
+from attractor.checks import check_kinds, check_steps, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Spectral
 from attractor.training import (
@@ -56,6 +57,20 @@ class Method:
     steps: int | None = None
     reads: str = ""
 
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            InvalidInputError: If one is of another kind.
+        """
+        check_text("name", self.name)
+        if not hasattr(self.optimizer, "factory"):  # which PyTorch's have
+            check_kinds(optimizer=(self.optimizer, Optimizer))
+        get_parameterization(self.parameterization)
+        if self.steps is not None:
+            check_steps("steps", self.steps)
+        check_kinds(reads=(self.reads, str))
+
     @property
     def layer(self) -> Parameterization:
         """The parameterization itself."""
@@ -86,6 +101,7 @@ def standard_methods(size: str = "paper", steps: int = 6000) -> tuple[Method, ..
     Raises:
         InvalidInputError: If the size is not known.
     """
+    steps = check_steps("steps", steps)
     per_factor = normalized_gradient_descent(0.1, per_factor=True)
     decayed = normalized_gradient_descent(0.1, per_factor=True, weight_decay=2.2e-16)
     greedy_steps = round(_GREEDY_STEPS * steps)

@@ -18,6 +18,7 @@ from rich.table import Table
 from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
 from attractor.analysis.printed import Printed
+from attractor.checks import check_choice, check_kinds, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.storage import save_netcdf, write_file
@@ -62,10 +63,13 @@ class BiasMatrix(Printed):
 
     def own_norm(self, method: str) -> str:
         """The norm a method is known to descend; empty if none is."""
+        check_choice("method", method, self.methods)
         return str(self.data["own_norm"].sel(optimizer=method).item())
 
     def ratio(self, method: str, norm: str) -> MedianInterval:
         """Median margin ratio over data sets, with its 95 % order-statistic interval."""
+        check_choice("method", method, self.methods)
+        check_choice("norm", norm, map(str, self.data["norm"].values))
         return median_interval(self.data["margin_ratio"].sel(optimizer=method, norm=norm).values)
 
     def enough(self, method: str) -> int | None:
@@ -152,6 +156,7 @@ class BiasMatrix(Printed):
         Raises:
             InvalidInputError: If the ending is none of these.
         """
+        path = check_path("path", path)
         ending = Path(path).suffix
         if ending not in (".nc", ".csv", ".json"):
             raise InvalidInputError(
@@ -171,13 +176,14 @@ class BiasMatrix(Printed):
         Raises:
             FileFormatError: If it is none.
         """
-        data = read_netcdf(path)
+        data = read_netcdf(check_path("path", path))
         if "margin_ratio_curve" not in data or "own_norm" not in data:
             raise FileFormatError(f"{os.fspath(path)} holds no bias matrix.")
         return cls(data)
 
     def print_to(self, console: Console) -> None:
         """Prints the tables, and what is to be said of them."""
+        check_kinds(console=(console, Console))
         console.print(self.table())
         console.print(self.answers_table())
         for method in self.methods:

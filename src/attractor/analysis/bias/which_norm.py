@@ -8,6 +8,7 @@ from attractor.analysis.bias.bias_matrix import bias_matrix
 from attractor.analysis.bias.bring_your_own import as_method
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.attention import Head, Parameterization
+from attractor.checks import check_flags
 from attractor.tokens import Tokens
 
 
@@ -40,6 +41,7 @@ def which_norm(
     Raises:
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
+    check_flags(matched=matched)
     name = getattr(optimizer, "name", "the optimizer")
     return bias_matrix(
         tokens,

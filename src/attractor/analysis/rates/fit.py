@@ -22,7 +22,9 @@ from attractor.analysis.rates.slopes import (
     last_window,
     mean_slope,
 )
+from attractor.checks import as_number, check_flags, check_kinds, check_share, check_text
 from attractor.errors import InvalidInputError
+from attractor.precision import as_real
 
 
 def fit_rate(
@@ -80,6 +82,11 @@ def fit_rate(
     Raises:
         InvalidInputError: If the shapes do not agree, or an option cannot be used.
     """
+    check_kinds(excluded=(excluded, Mapping | None))
+    check_flags(abscissa_is_log=abscissa_is_log, values_are_logs=values_are_logs)
+    confidence = check_share("confidence", confidence, 0.95)
+    quantity = check_text("quantity", quantity)
+    abscissa = check_text("abscissa", abscissa)
     chosen = law_named(law, abscissa_is_log=abscissa_is_log, values_are_logs=values_are_logs)
     decades, fraction = _checked_window(decades, fraction)
     if not 0 < confidence < 1:
@@ -129,9 +136,9 @@ def fit_rate(
 def _checked_window(decades: Any, fraction: Any) -> tuple[float, float | None]:
     if decades is not None and fraction is not None:
         raise InvalidInputError("fraction", "decades is given as well", "Give the one or the other")
-    if decades is not None and not decades > 0:
+    if decades is not None and not as_number(decades) > 0:
         raise InvalidInputError("decades", f"{decades!r} is not positive", "Give one, such as 1.0")
-    if fraction is not None and not 0 < fraction <= 1:
+    if fraction is not None and not 0 < as_number(fraction) <= 1:
         raise InvalidInputError(
             "fraction", f"{fraction!r} is not above 0 and at most 1", "Give one, such as 0.5"
         )
@@ -142,7 +149,7 @@ def _checked_curves(
     steps: Any, values: Any
 ) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "trial"], tuple[str, str]]:
     """Abscissa and values as (trial, point), the first axis of each trial, and what units are."""
-    steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
+    steps, values = as_real("steps", steps, ("...",)), as_real("values", values, ("...",))
     if not steps.ndim or not values.ndim or values.shape[-1] != steps.shape[-1]:
         points = steps.shape[-1] if steps.ndim else "points"
         raise InvalidInputError(

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attractor.checks import check_flags
 from attractor.errors import InvalidInputError
+from attractor.precision import as_real
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Law:
 
     def abscissa(self, x: np.ndarray, *, is_log: bool) -> np.ndarray:
         """What the line is straight against; NaN where its logarithm does not exist."""
+        check_flags(is_log=is_log)
+        x = as_real("x", x, ("...",))
         for _ in range(self.logarithms - is_log):
             with np.errstate(divide="ignore", invalid="ignore"):
                 x = np.where(x > 0, np.log(x), np.nan)
@@ -34,6 +38,8 @@ class Law:
 
     def ordinate(self, y: np.ndarray, *, are_logs: bool) -> np.ndarray:
         """What the line is straight in; infinite or NaN where it cannot be fitted."""
+        check_flags(are_logs=are_logs)
+        y = as_real("y", y, ("...",))
         if are_logs or not self.log_values:
             return y
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,6 +16,7 @@ from attractor.analysis.printed import Printed
 from attractor.analysis.rates.fit import fit_rate
 from attractor.analysis.rates.quantities import ABSCISSA_WORDS, QUANTITIES, Quantity
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
+from attractor.checks import check_items, check_kinds, check_share
 from attractor.errors import InvalidInputError, TrialStatus
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Rates(Printed):
 
     def print_to(self, console: Console) -> None:
         """Prints the tables, and what is to be said of them."""
+        check_kinds(console=(console, Console))
         console.print(self.table())
         for note in self.notes():
             console.print(note, highlight=False, markup=False)
@@ -139,6 +141,14 @@ def fit_rates(
     Raises:
         InvalidInputError: If a name is not known or there is no such curve.
     """
+    confidence = check_share("confidence", confidence, 0.95)
+    from attractor.analysis.verdict import Verdict
+
+    check_kinds(curves=(curves, Verdict | xr.Dataset))
+    if quantities is not None:
+        quantities = check_items("quantities", quantities, str, 1)
+    if against is not None and not isinstance(against, str):
+        against = check_items("against", against, str, 1)
     data = curves if isinstance(curves, xr.Dataset) else curves.data
     data = data.expand_dims([axis for axis in _TRIAL if axis not in data.dims])
     axis = _axis(data)

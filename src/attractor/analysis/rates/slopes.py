@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtrit
 
+from attractor.checks import check_kinds
+
 HALF_POINTS = 3
 """Points that a line needs for its slope to have an error."""
 
@@ -28,6 +30,7 @@ class Slope(NamedTuple):
 
     def overlaps(self, other: Slope) -> bool:
         """Whether the two intervals have a number in common."""
+        check_kinds(other=(other, Slope))
         return self.low <= other.high and other.low <= self.high
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attractor.attention.losses.loss import Loss
+from attractor.checks import check_function
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 
@@ -30,6 +31,14 @@ class UserLoss(Loss):
 
     reads_logits: ClassVar[bool | None] = None
     function: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        """Checks that it is a function.
+
+        Raises:
+            InvalidInputError: If it cannot be called.
+        """
+        check_function("function", self.function, "Give one of a prediction and a label")
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.parameterization.contract import Parameterization
 from attractor.attention.rows import Rows
+from attractor.checks import check_flags, check_kinds
 from attractor.geometry import Geometry
 from attractor.tokens import Tokens
 
@@ -27,6 +28,15 @@ class Joint(Parameterization):
 
     attention: Parameterization
     trains_head: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            InvalidInputError: If one is of another kind.
+        """
+        check_kinds(attention=(self.attention, Parameterization))
+        check_flags(trains_head=self.trains_head)
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

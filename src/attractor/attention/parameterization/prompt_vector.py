@@ -13,7 +13,7 @@ from attractor.attention.parameterization.contract import Parameterization
 from attractor.attention.rows import Rows
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Schatten
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_shaped
 from attractor.tokens import Tokens
 
 
@@ -32,6 +32,15 @@ class PromptVector(Parameterization):
     name: ClassVar[str] = "p"
     # They end in the tokens, so that prompts with different weights share compiled code.
     weights: Float[np.ndarray, "d m"] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Casts the weights.
+
+        Raises:
+            InvalidInputError: If they are no matrix of finite numbers.
+        """
+        if self.weights is not None:
+            object.__setattr__(self, "weights", as_shaped("weights", self.weights, ("d", "m")))
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """``p``."""

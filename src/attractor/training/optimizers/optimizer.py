@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 import jax
@@ -17,7 +17,7 @@ from attractor.attention.scaled import (
     leaf_directions,
     magnitude,
 )
-from attractor.checks import check_choice
+from attractor.checks import check_choice, check_kinds, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.training.optimizers.checks import check_weight_decay
@@ -151,6 +151,8 @@ def declare(
     Raises:
         InvalidInputError: If an argument is of the wrong kind.
     """
+    name = check_text("name", name)
+    check_kinds(settings=(settings, Mapping | None))
     if not isinstance(transformation, optax.GradientTransformation):
         raise InvalidInputError(
             "transformation",

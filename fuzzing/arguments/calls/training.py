@@ -1,0 +1,163 @@
+"""Calls of ``attractor.training`` and ``attractor.analysis``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import attractor as at
+from attractor import analysis
+from attractor.analysis import basins, bias, rates
+from attractor.training import local_path
+from fuzzing.arguments import example_files as given
+from fuzzing.arguments import examples as ex
+from fuzzing.arguments.table import Call
+
+NANS = {"W": "array nan", "solution": "array nan", "steps": "array nan", "values": "array nan"}
+"""What may hold NaN, of trials that diverged."""
+SLOPE = rates.Slope(0.0, -1.0, 1.0)
+DATA = {"tokens": ex.TOKENS, "head": ex.HEAD}
+EITHER = {"tokens": "head", "head": "tokens"}
+TAKES = {
+    "initial": "array mapping none",
+    "record": "array sequence none",
+    "radii": "array sequence none",
+    "head_radius": "array real none",
+    "metrics": "mapping none",
+    "direction": "array",
+    "loss": "text",
+    "parameterization": "text",
+    "learning_rate": "real",
+    "p": "real mapping sequence",
+}
+
+
+def calls() -> Iterator[Call]:
+    """One call of each."""
+    yield from _optimizers()
+    yield from _training()
+    yield from _analysis()
+    yield from _bias()
+    yield from _basins()
+
+
+def _optimizers() -> Iterator[Call]:
+    for factory in (
+        at.adam, at.gradient_descent, at.greedy_coordinate_descent, at.lion, at.mirror_descent,
+        at.momentum, at.muon, at.normalized_gradient_descent, at.normalized_momentum,
+        at.schatten_mirror_descent, at.sign_descent, at.sign_momentum, at.spectral_descent,
+    ):  # fmt: skip
+        yield Call(factory, learning_rate=0.1, takes=TAKES)
+    yield Call(at.polyak_step)
+    yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear")
+    wrapped = {"transformation": given.OPTAX, "geometry": None}
+    yield Call(at.declare, **wrapped)
+    yield Call(at.in_moving_gauge, **wrapped)
+    yield Call(
+        at.get_optimizer, name="sign descent", learning_rate=0.1, blames={"name": "optimizer"}
+    )
+
+
+def _training() -> Iterator[Call]:
+    yield Call(at.Trajectory.W, self=ex.RUN)
+    yield Call(at.Trajectory.save, self=ex.RUN, path="run.nc")
+    yield Call(at.Trajectory.load, path=given.RUN_FILE, takes={"head": "none"})
+    yield Call(
+        at.train, **DATA, optimizer=ex.STEP, steps=2, takes=TAKES, blames=EITHER,
+        skip={"checkpoint": "folders are made, and refused the next time"},
+    )  # fmt: skip
+    yield Call(at.gradient_flow, **DATA, time=0.5, takes=TAKES, blames=EITHER)
+    yield Call(
+        at.regularization_path, **DATA, radii=[0.5, 1.0], starts=1, takes=TAKES, blames=EITHER
+    )
+    yield Call(
+        local_path, tokens=ex.TOKENS_OF_ONE, head=ex.HEAD, direction=ex.SOLUTION_OF_ONE,
+        opening=0.5, radii=[0.5, 1.0], starts=1, takes=TAKES, blames=EITHER,
+    )  # fmt: skip
+
+
+def _analysis() -> Iterator[Call]:
+    solution = {"solution": ex.SOLUTION}
+    yield Call(at.verify, trajectory=ex.RUN, **solution)
+    verdict = {"self": ex.VERDICT}
+    yield Call(at.Verdict.print_to, **verdict, console=ex.CONSOLE)
+    yield Call(at.Verdict.rate, **verdict, blames={"measure": "quantities"})
+    yield Call(at.Verdict.to_csv, **verdict, path="verdict.csv")
+    yield Call(at.Verdict.to_json, **verdict, path="verdict.json")
+    yield Call(analysis.compare_geometries, problem=ex.PROBLEM, geometries=[at.Frobenius()])
+    matrix = ex.W[None] * 2
+    yield Call(
+        analysis.directional_bregman_divergence, W=matrix, solution=ex.W, geometry=at.Frobenius(), takes=NANS,
+        nan=True,
+    )  # fmt: skip
+    yield Call(
+        analysis.measure_direction, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True, takes=NANS
+    )
+    yield Call(
+        analysis.measured_offsets, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True, takes=NANS
+    )
+    yield Call(analysis.first_gradient_margin, **DATA, blames=EITHER)
+    yield Call(
+        analysis.label_margin_constant, tokens=ex.TOKENS_OF_ONE, selection=ex.SELECTION_OF_ONE,
+        samples=5, improved=1, blames={"selection": "tokens", "tokens": "selection"},
+    )  # fmt: skip
+    yield Call(analysis.predicted_offsets, **DATA, **solution, blames=EITHER)
+    yield Call(analysis.smoothness_constant, **DATA, blames=EITHER)
+    steps, values = np.arange(1, 101), 1.0 / np.arange(1, 101)[None] ** np.ones((3, 1))
+    yield Call(
+        rates.fit_rate, steps=steps, values=values, blames={"steps": "values"}, takes=NANS, nan=True
+    )
+    yield Call(rates.fit_rates, curves=ex.VERDICT)
+    yield Call(rates.Rates.print_to, self=ex.RATES, console=ex.CONSOLE)
+    yield Call(rates.Law.abscissa, self=ex.LAW, x=np.array([1.0, 2.0]), is_log=False)
+    yield Call(rates.Law.ordinate, self=ex.LAW, y=np.array([1.0, 2.0]), are_logs=False)
+    yield Call(rates.Slope.overlaps, self=SLOPE, other=SLOPE)
+
+
+def _bias() -> Iterator[Call]:
+    yield Call(bias.Method, name="descent", optimizer=ex.STEP)
+    yield Call(bias.as_method, optimizer=ex.STEP, name="descent")
+    yield Call(bias.load_method, spelling="sign descent", learning_rate=0.1)
+    yield Call(bias.named_optimizer, spelling="sign descent", learning_rate=0.1)
+    yield Call(bias.median_interval, values=np.arange(9.0), takes=NANS, nan=True)
+    yield Call(bias.standard_methods)
+    found = {"self": ex.BIAS}
+    for method in (
+        bias.BiasMatrix.answer, bias.BiasMatrix.best, bias.BiasMatrix.compared,
+        bias.BiasMatrix.enough, bias.BiasMatrix.highest, bias.BiasMatrix.own_norm,
+    ):  # fmt: skip
+        yield Call(method, **found, method="descent")
+    yield Call(bias.BiasMatrix.ratio, **found, method="descent", norm="frobenius")
+    yield Call(bias.BiasMatrix.print_to, **found, console=ex.CONSOLE)
+    yield Call(bias.BiasMatrix.save, **found, path="bias.nc")
+    yield Call(bias.BiasMatrix.load, path=given.BIAS_FILE)
+    several = {"tokens": ex.SEVERAL_TOKENS, "head": ex.SEVERAL_HEADS, "blames": EITHER}
+    yield Call(
+        bias.bias_matrix, **several, methods=ex.METHODS, norms=[at.Frobenius()], steps=3,
+        takes=TAKES,
+    )  # fmt: skip
+    yield Call(bias.which_norm, **several, optimizer=ex.STEP, steps=3)
+
+
+def _basins() -> Iterator[Call]:
+    one = {"tokens": ex.TOKENS_OF_ONE, "head": ex.HEAD, "optimizer": ex.STEP, "steps": 3}
+    points = {"plane": "array none", "center": "array none", "start": "array", "end": "array"}
+    settings = {"takes": points, "blames": {**EITHER, "plane": "center"}}
+    yield Call(basins.basin_map, **one, **settings, plane=ex.PLANE, resolution=2)
+    yield Call(basins.basin_shares, **one, **settings, starts=4)
+    yield Call(
+        basins.basin_boundary, **{**one, "steps": 200}, **settings, start=ex.W, end=-ex.W,
+        tolerance=0.5,
+    )  # fmt: skip
+    yield Call(basins.BasinMap.print_to, self=ex.BASIN_MAP, console=ex.CONSOLE)
+    yield Call(basins.BasinMap.save, self=ex.BASIN_MAP, path="map.nc")
+    yield Call(basins.BasinMap.load, path=given.BASIN_MAP_FILE)
+    yield Call(basins.BasinShares.print_to, self=ex.BASIN_SHARES, console=ex.CONSOLE)
+    yield Call(basins.BasinShares.save, self=ex.BASIN_SHARES, path="shares.nc")
+    yield Call(basins.BasinShares.load, path=given.BASIN_SHARES_FILE)
+    yield Call(
+        basins.BasinShares.share, self=ex.BASIN_SHARES, selection=np.zeros((2, 1), int),
+        takes={"selection": "array"}, nan=True,
+    )  # fmt: skip
+    yield Call(basins.BasinBoundary.print_to, self=ex.BASIN_BOUNDARY, console=ex.CONSOLE)
