@@ -96,6 +96,16 @@ def test_equalities_are_projected_out_before_the_ratio(rng):
     assert np.sum(projected * pair) == pytest.approx(0, abs=1e-10)
 
 
+@pytest.mark.parametrize("scale", [2.0**600, 2.0**-600])
+def test_equalities_of_any_length_are_removed_alike(scale, rng):
+    left, right, W = rng.normal(size=(2, 3)), rng.normal(size=(2, 4)), rng.normal(size=(1, 3, 4))
+    of = [
+        MarginProblem(factor * left, right, np.zeros(2), np.ones(2, bool)) for factor in (1, scale)
+    ]
+    projected = [project_on_equalities(W, problem) for problem in of]
+    np.testing.assert_array_equal(*projected)
+
+
 def test_loose_bounds_count_as_violated_never_as_margin():
     problem = MarginProblem(
         left=np.array([[1.0, 0.0], [0.0, 1.0]]), right=np.ones((2, 1)), bounds=np.array([1.0, 0.0])

@@ -111,3 +111,28 @@ def test_a_heap_of_texts_that_never_ends(file):
         read_netcdf(file)
     with pytest.raises(FileFormatError, match="do not lie one behind another"):
         netcdf_text(file, "a")
+
+
+@pytest.mark.parametrize("where", ["an array", "one text", "many texts", "a list"])
+def test_a_text_of_four_gigabytes(where, tmp_path):
+    """libhdf5 takes the memory before it looks for the text."""
+    file = tmp_path / "a.nc"
+    with h5py.File(file, "w", libver="earliest") as stored:  # which has no checksums
+        stored["s"] = ["a", "b"]
+        stored.attrs["one text"] = "a"
+        stored["s"].attrs["many texts"] = ["one", "two"]
+        numbers = np.empty(1, object)
+        numbers[0] = np.arange(3.0)
+        stored["s"].attrs.create("a list", numbers, dtype=h5py.vlen_dtype(np.float64))
+        place = stored["s"].id.get_offset()
+    assert netcdf_text(file, "one text") == "a"
+    content = bytearray(file.read_bytes())
+    if where != "an array":
+        after = content.index(where.encode() + b"\0")
+        heaps = [at for at in range(len(content)) if content.startswith(b"GCOL", at)]
+        found = [content.find(heap.to_bytes(8, "little"), after) for heap in heaps]
+        place = min(at for at in found if at > 0) - 4  # the length stands before the place
+    content[place : place + 4] = (2**32 - 1).to_bytes(4, "little")
+    file.write_bytes(content)
+    with pytest.raises(FileFormatError, match="is longer than the file"):
+        read_netcdf(file)

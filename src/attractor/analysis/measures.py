@@ -106,10 +106,15 @@ def project_on_equalities(
     chosen = problem.equality
     if not chosen.any():
         return W
-    left, right = problem.left[chosen], problem.right[chosen]
+    left, right = _near_one(problem.left[chosen]), _near_one(problem.right[chosen])
     inverse = np.linalg.pinv((left @ left.T) * (right @ right.T), hermitian=True)
     excess = np.einsum("mc,bce,me->bm", left, W, right, optimize=True)
     return W - np.einsum("bm,mc,me->bce", excess @ inverse, left, right, optimize=True)
+
+
+def _near_one(vectors: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m d"]:
+    """Vectors times a power of two, so that their squares stay finite; which is exact."""
+    return np.ldexp(vectors, -int(np.frexp(np.abs(vectors).max())[1]))
 
 
 def _kkt_residual(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from attractor.containers.damage import check_declared, check_ratio, check_shape, parsing
-from attractor.containers.hdf5 import check_hdf5
+from attractor.containers.hdf5 import check_hdf5, check_lengths
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,7 +35,10 @@ def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Da
     with parsing(file, "NetCDF"):
         check_hdf5(file)
         with h5py.File(file, "r") as stored:
-            check_declared(file, _declared(stored, 0))
+            objects = list(_objects(stored, 0))
+            check_lengths(file, objects)
+            arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
+            check_declared(file, sum(map(_bytes, arrays)))
         with xr.open_dataset(file, group=group, engine="h5netcdf") as opened:
             data = opened.load()
         _check_texts(data)
@@ -52,6 +56,7 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
     with parsing(file, "NetCDF"):
         check_hdf5(file)
         with h5py.File(file, "r") as stored:
+            check_lengths(file, [stored])
             text = stored.attrs.get(name)
         if text is not None and not isinstance(text, str):
             raise ValueError(f"its attribute {name} is no text")
@@ -72,26 +77,26 @@ def _check_texts(data: xr.Dataset) -> None:
                 value.encode("utf-8")
 
 
-def _declared(group: Any, depth: int) -> int:
-    """Bytes of all arrays in a group and the groups in it."""
+def _objects(group: Any, depth: int) -> Iterator[Any]:
+    """A group, and all groups and arrays in it."""
     import h5py
 
     if depth > _DEEPEST:
         raise ValueError(f"its groups are nested more than {_DEEPEST} deep")
-    total = 0
+    yield group
     for name in group:
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
             raise ValueError(f"{name} is a link")
         inner = group[name]
         if isinstance(inner, h5py.Group):
-            total += _declared(inner, depth + 1)
+            yield from _objects(inner, depth + 1)
         elif isinstance(inner, h5py.Dataset):
-            total += _bytes(inner, name)
-    return total
+            yield inner
 
 
-def _bytes(dataset: Any, name: str) -> int:
-    plan = dataset.id.get_create_plist()
+def _bytes(dataset: Any) -> int:
+    """Bytes of the numbers of an array, once unpacked."""
+    name, plan = dataset.name, dataset.id.get_create_plist()
     if plan.get_external_count() or dataset.is_virtual:
         raise ValueError(f"{name} lies in another file")
     filters = {plan.get_filter(number)[0] for number in range(plan.get_nfilters())}

@@ -70,3 +70,9 @@ def test_queries_may_have_singular_covariance():
 def test_token_covariance_wants_a_weight_for_each_input():
     with pytest.raises(InvalidInputError, match="weights"):
         RegressionTask(np.eye(2)).token_covariance(np.ones(3))
+
+
+@pytest.mark.parametrize("size", [1e190, 1e-190])
+def test_a_covariance_whose_powers_leave_floating_point(size):
+    with pytest.raises(InvalidInputError, match=r"^covariance: .*other units"):
+        RegressionTask(size * np.array([[1.0, 0.5], [0.5, 1.0]]))

@@ -16,6 +16,8 @@ from attractor.prompt.measures.square_root import square_root
 from attractor.prompt.regression.covariances import kac_murdock_szego
 
 _OFFICIAL_DIMENSION, _OFFICIAL_CORRELATION, _OFFICIAL_NOISE = 5, 0.5, 0.1
+_LARGEST = 1e100
+"""Beyond it the cubes of covariances, of which risks are made, leave floating point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +171,13 @@ def _covariance(argument: str, value: ArrayLike) -> np.ndarray:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InvalidInputError(
             argument, f"its shape is {matrix.shape}", "Give a square matrix, inputs by inputs"
+        )
+    largest = float(np.abs(matrix).max())
+    if largest and not 1 / _LARGEST < largest < _LARGEST:
+        raise InvalidInputError(
+            argument,
+            f"its largest entry is {largest:.3g}, and its powers leave floating point",
+            "Give inputs in other units, so that it is near 1",
         )
     if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
         raise InvalidInputError(
