@@ -100,6 +100,16 @@ class Call:
             found[name] = self._takes.get(name, kinds_of(parameter.annotation))
         return found
 
+    @property
+    def required(self) -> list[str]:
+        """The parameters that have no default."""
+        return [
+            name
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        ]
+
     def arguments(self) -> dict[str, Any]:
         """The valid arguments."""
         return {

@@ -86,10 +86,10 @@ def _analysis() -> Iterator[Call]:
     yield Call(at.Verdict.to_csv, **verdict, path="verdict.csv")
     yield Call(at.Verdict.to_json, **verdict, path="verdict.json")
     yield Call(analysis.compare_geometries, problem=ex.PROBLEM, geometries=[at.Frobenius()])
-    matrix = ex.W[None] * 2
+    matrix, nans = ex.W[None] * 2, {"takes": NANS, "nan": True}
     yield Call(
-        analysis.directional_bregman_divergence, W=matrix, solution=ex.W, geometry=at.Frobenius(), takes=NANS,
-        nan=True,
+        analysis.directional_bregman_divergence, W=matrix, solution=ex.W,
+        geometry=at.Frobenius(), **nans,
     )  # fmt: skip
     yield Call(
         analysis.measure_direction, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True, takes=NANS
