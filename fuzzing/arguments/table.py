@@ -15,7 +15,7 @@ KINDS = (
     (r"(?<!\[)\bint\b(?!\[)", {"count"}),
     (r"\bstr\b", {"text"}),
     (r"\bPathLike\b|\bPath\b", {"path"}),
-    (r"\b(Float|Real|Int|Int32|UInt8|Shaped|Float32)\[|\bArrayLike\b", {"array"}),
+    (r"\b(Float|Real|Int|Int32|UInt8|Shaped|Float32)\[|\bArrayLike\b|^np.ndarray$", {"array"}),
     (r"\bBool\[", {"mask"}),
     (r"\b(Sequence|tuple|list)\[", {"sequence"}),
     (r"\bIterable\[", {"sequence", "iterable"}),
