@@ -12,7 +12,7 @@ import optax
 import xarray as xr
 
 import attractor as at
-from attractor import datasets, files, models, monitor, provenance
+from attractor import datasets, files, models, monitor, papers, provenance
 from attractor.datasets import reviews
 from attractor.files import CLASSIFIERS_LAYOUT
 from attractor.report import SizeResult
@@ -159,3 +159,18 @@ RUN_FILE = Lazy(lambda: _saved("run.nc", lambda path: ex.RUN.value.save(path)))
 BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)))
 BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
 BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))
+CASE = Lazy(lambda: papers.Case(ex.TOKENS_OF_ONE.value, ex.HEAD.value))
+CORPUS_CASE = Lazy(lambda: papers.CorpusCase(ex.CORPUS.value))
+HEAD_CASE = Lazy(
+    lambda: papers.HeadCase(ex.PROMPT_HEAD.value, ex.GAUSSIAN.value, ex.GAUSSIAN.value)
+)
+REGRESSION_CASE = Lazy(lambda: papers.RegressionCase(ex.TASK.value))
+CLASSIFIER_CASE = Lazy(lambda: papers.ClassifierCase(LOADED_CLASSIFIERS.value.data))
+CLAIM_NAME = Lazy(
+    lambda: next(n for n, c in papers.all_claims().items() if c.takes is papers.DataKind.TOKENS)
+)
+CLAIM = Lazy(lambda: papers.get_claim(CLAIM_NAME.value))
+FIGURE_NAME = Lazy(lambda: next(iter(papers.all_figures())))
+FIGURE = Lazy(lambda: papers.get_figure(FIGURE_NAME.value))
+PAPER = Lazy(lambda: CLAIM.value.paper)
+REQUEST = Lazy(lambda: papers.Request("quick", {}))

@@ -152,3 +152,63 @@ MADE_BY_THE_LIBRARY = frozenset(
 )
 """Results, and descriptions in papers: read by the user, made by the library alone from values that
 it checked. Their methods are in the table."""
+
+SLOW = frozenset(
+    {
+        "attractor.analysis.Verdict.print_to",
+        "attractor.analysis.Verdict.rate",
+        "attractor.analysis.Verdict.to_csv",
+        "attractor.analysis.Verdict.to_json",
+        "attractor.analysis.basins.basin_boundary",
+        "attractor.analysis.basins.basin_shares",
+        "attractor.analysis.first_gradient_margin",
+        "attractor.analysis.predicted_offsets",
+        "attractor.analysis.rates.Rates.print_to",
+        "attractor.analysis.rates.fit_rates",
+        "attractor.analysis.verify",
+        "attractor.attention.heads.ModuleHead",
+        "attractor.datasets.augment_images",
+        "attractor.datasets.docstring_sentences",
+        "attractor.models.ClassifierTrajectory.model",
+        "attractor.models.TextTransformer",
+        "attractor.models.VisionTransformer",
+        "attractor.models.train_classifier",
+        "attractor.next_token.attention_solutions",
+        "attractor.next_token.feed_forward_solutions",
+        "attractor.next_token.linear.LinearTrajectory.W",
+        "attractor.next_token.linear.linear_regularization_path",
+        "attractor.next_token.linear.measure_linear",
+        "attractor.next_token.linear.train_linear",
+        "attractor.next_token.measure_two_stages",
+        "attractor.next_token.mechanics.chord_test",
+        "attractor.next_token.mechanics.measure_limits",
+        "attractor.next_token.train_jointly",
+        "attractor.prompt.finite_length.ErrorTable.excess_per_variance",
+        "attractor.prompt.finite_length.ErrorTable.mean_output",
+        "attractor.prompt.finite_length.ErrorTable.output_error",
+        "attractor.prompt.finite_length.ErrorTable.output_second_moment",
+        "attractor.prompt.finite_length.ErrorTable.sum_of_squared_weights",
+        "attractor.prompt.finite_length.averaged_error_of_output",
+        "attractor.prompt.finite_length.averaged_output_error",
+        "attractor.prompt.finite_length.error_table",
+        "attractor.prompt.regression.InContextTrajectory.blocks",
+        "attractor.prompt.regression.RiskFlow.time_to_risk",
+        "attractor.prompt.regression.isotropic_finite_flow",
+        "attractor.prompt.regression.isotropic_optimum",
+        "attractor.prompt.regression.official_experiment",
+        "attractor.prompt.regression.softmax_optimum",
+        "attractor.prompt.regression.softmax_risk",
+        "attractor.prompt.regression.train_at_lengths",
+        "attractor.report.write_digits_report",
+        "attractor.training.Trajectory.W",
+        "attractor.training.Trajectory.load",
+        "attractor.training.Trajectory.save",
+        "attractor.training.flow.gradient_flow",
+        "attractor.training.paths.local_path",
+        "attractor.training.paths.regularization_path",
+    }
+)
+"""What trains or compiles for its valid call: left to the whole run, out of the fast sample."""
+
+NEEDS = {"attractor.datasets.sentiment_words": "vaderSentiment"}
+"""Packages that a callable cannot do without."""

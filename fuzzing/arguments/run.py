@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ os.environ.setdefault(
 )  # of what a call takes most is compiling
 
 from fuzzing.arguments.calls import CALLS
+from fuzzing.arguments.exempt import NEEDS
 from fuzzing.arguments.hostile import VALUES
 from fuzzing.arguments.judge import TookTooLong, judge, perform, within
 from fuzzing.arguments.table import Call
@@ -29,6 +31,8 @@ def pairs_of(names: list[str], sample: int | None = None) -> list[tuple[str, str
     """Every callable and parameter with every value, or with a seeded sample of the values."""
     found = []
     for name in names:
+        if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
+            continue
         for parameter in CALLS[name].parameters:
             draw = random.Random(f"{name} {parameter}")
             chosen = VALUES if sample is None else draw.sample(VALUES, sample)

@@ -15,7 +15,7 @@ KINDS = (
     (r"(?<!\[)\bint\b(?!\[)", {"count"}),
     (r"\bstr\b", {"text"}),
     (r"\bPathLike\b|\bPath\b", {"path"}),
-    (r"\b(Float|Real|Int|Int32|UInt8|Shaped|Float32)\[|\bArrayLike\b", {"array"}),
+    (r"\b(Float|Real|Int|Int32|UInt8|Shaped|Float32)\[|\bArrayLike\b|^np.ndarray$", {"array"}),
     (r"\bBool\[", {"mask"}),
     (r"\b(Sequence|tuple|list)\[", {"sequence"}),
     (r"\bIterable\[", {"sequence", "iterable"}),
@@ -99,6 +99,16 @@ class Call:
                 continue
             found[name] = self._takes.get(name, kinds_of(parameter.annotation))
         return found
+
+    @property
+    def required(self) -> list[str]:
+        """The parameters that have no default."""
+        return [
+            name
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        ]
 
     def arguments(self) -> dict[str, Any]:
         """The valid arguments."""

@@ -140,6 +140,14 @@ def _blas_pools() -> tuple[threadpoolctl.ThreadpoolController, _SharedPools]:
     return found.select(filepath=own), _SharedPools([p for p in blas if p.filepath not in own])
 
 
+def as_plain(value: Any) -> np.ndarray:
+    """What NumPy reads a value as; an array of one object where it is a ragged list."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.asarray(None)
+
+
 def as_float64(
     argument: str, value: ArrayLike | Any, *, finite: bool = True
 ) -> Float[np.ndarray, "..."]:
@@ -154,10 +162,7 @@ def as_float64(
         InvalidInputError: If the values are not real numbers, are stored in half precision, or
             are not finite, or a copy does not fit into memory.
     """
-    try:
-        array = np.asarray(value)
-    except ValueError:  # a ragged list
-        array = np.asarray(None)
+    array = as_plain(value)
     if array.dtype.kind == "O":
         raise InvalidInputError(
             argument,
@@ -275,10 +280,7 @@ def as_integers(
     Raises:
         InvalidInputError: If they are no integers, one is out of range, or an axis does not fit.
     """
-    try:
-        array = np.asarray(value)
-    except ValueError:  # a ragged list
-        array = np.asarray(None)
+    array = as_plain(value)
     if array.dtype.kind not in "iu":
         raise InvalidInputError(argument, "not all are integers", "Give integers in an array")
     check_shape(argument, array.shape, shape)

@@ -15,6 +15,7 @@ from attractor.attention.heads import Head, as_head
 from attractor.checks import check_function, check_kinds
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import lengths
+from attractor.precision import as_plain
 from attractor.tokens import Tokens
 
 _TIE_ROUNDINGS = 8
@@ -47,10 +48,7 @@ class Selection:
             InvalidInputError: If the shape does not fit, or a position is masked or outside.
         """
         check_kinds(tokens=(tokens, Tokens))
-        try:
-            array = np.asarray(index)
-        except ValueError:  # a ragged list
-            array = np.asarray(None)
+        array = as_plain(index)
         if array.dtype.kind not in "iu":
             raise InvalidInputError(
                 "selection", f"the data type is {array.dtype}", "Give token positions, integers"

@@ -92,8 +92,8 @@ def _attention() -> Iterator[Call]:
 
 def _margin() -> Iterator[Call]:
     arrays = {
-        "left": "array", "right": "array", "bounds": "array", "equality": "array mask",
-        "present": "array mask", "sequence": "array none", "query": "array none",
+        "left": "array", "right": "array", "bounds": "array", "equality": "array mask flag",
+        "present": "array mask flag", "sequence": "array none", "query": "array none",
         "token": "array none",
     }  # fmt: skip
     yield Call(at.MarginProblem, left=np.eye(3), right=np.eye(3), takes=arrays)

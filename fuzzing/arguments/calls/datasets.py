@@ -15,6 +15,9 @@ PIXELS = np.arange(2 * 4 * 4 * 3, dtype=np.uint8).reshape(2, 4, 4, 3)
 TEXTS = ["good film", "bad film", "a good one"]
 
 
+SIZES = {"validation": "train", "test": "train"}
+
+
 def calls() -> Iterator[Call]:
     """One call of each."""
     rows = np.array([0, 1])
@@ -48,7 +51,11 @@ def calls() -> Iterator[Call]:
     yield Call(datasets.random_head, dimension=2, queries=4, seed=0)
     yield Call(datasets.resize_images, pixels=PIXELS, size=3)
     yield Call(datasets.sentiment_words)
-    yield Call(datasets.split_images, images=given.IMAGES, train=1, validation=1, test=1)
-    yield Call(datasets.split_reviews, reviews=given.REVIEWS, train=1, validation=1, test=1)
+    yield Call(
+        datasets.split_images, images=given.IMAGES, train=1, validation=1, test=1, blames=SIZES
+    )
+    yield Call(
+        datasets.split_reviews, reviews=given.REVIEWS, train=1, validation=1, test=1, blames=SIZES
+    )
     yield Call(datasets.train_tokenizer, texts=TEXTS, vocabulary=40, minimum_count=1)
     yield Call(datasets.unit_tokens, n=2, T=3, d=3, seeds=[0])

@@ -11,13 +11,16 @@ from fuzzing.arguments import example_files as given
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
+FILE = {"path": "file", "folder": "file", "directory": "out"}
+"""What a path is called where its content or what lies there is what is wrong."""
+
 
 def calls() -> Iterator[Call]:
     """One call of each."""
-    yield Call(files.load, path=given.TOKEN_FILE)
-    yield Call(files.load_tokens, path=given.TOKEN_FILE)
-    yield Call(files.load_corpus, path=given.CORPUS_FILE)
-    yield Call(files.load_head, path=given.HEAD_FILE)
+    yield Call(files.load, path=given.TOKEN_FILE, blames=FILE)
+    yield Call(files.load_tokens, path=given.TOKEN_FILE, blames=FILE)
+    yield Call(files.load_corpus, path=given.CORPUS_FILE, blames=FILE)
+    yield Call(files.load_head, path=given.HEAD_FILE, blames=FILE)
     yield Call(files.save_classifiers, path="a.nc", loaded=given.LOADED_CLASSIFIERS)
     yield Call(
         files.save_corpus, path="c.npz", corpus=ex.CORPUS, embeddings=ex.EMBEDDINGS,
@@ -40,13 +43,15 @@ def calls() -> Iterator[Call]:
     yield Call(provenance.differences, old=given.PROVENANCE, new=given.PROVENANCE)
     yield Call(provenance.embed, path=given.PICTURE, provenance=given.PROVENANCE)
     yield Call(provenance.embed_all, folder=given.PICTURE_FOLDER, provenance=given.PROVENANCE)
-    yield Call(provenance.read_provenance, path=given.PICTURE_WITH_PROVENANCE)
+    yield Call(provenance.read_provenance, path=given.PICTURE_WITH_PROVENANCE, blames=FILE)
     yield Call(
         report.conflicts, solution=given.INFEASIBLE, instance_numbers=np.array([0]),
         takes={"instance_numbers": "array"},
     )  # fmt: skip
     yield Call(
-        report.write_report, directory="report", prediction=ex.SOLUTION,
+        report.write_report, directory="report", prediction=ex.SOLUTION, blames=FILE,
         takes={"instance_numbers": "array none"},
     )  # fmt: skip
-    yield Call(report.write_digits_report, directory="digits", results=given.DIGIT_RESULTS)
+    yield Call(
+        report.write_digits_report, directory="digits", results=given.DIGIT_RESULTS, blames=FILE
+    )

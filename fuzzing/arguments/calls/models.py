@@ -18,7 +18,13 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     inputs, labels = np.array([[1, 2], [2, 3]], dtype=np.int32), np.array([0, 1])
     yield Call(models.Examples, inputs=inputs, labels=labels, takes={"inputs": "array"})
-    yield Call(models.Examples.of_lengths, inputs=inputs, labels=labels, lengths=np.array([1, 2]))
+    yield Call(
+        models.Examples.of_lengths,
+        inputs=inputs,
+        labels=labels,
+        lengths=np.array([1, 2]),
+        blames={"inputs": "lengths"},
+    )
     yield Call(models.ClassificationData, train=given.EXAMPLES)
     yield Call(models.ClassifierTrajectory.model, self=given.CLASSIFIER, seed=0)
     typed = {"dtype": "text"}

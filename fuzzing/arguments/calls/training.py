@@ -14,7 +14,13 @@ from fuzzing.arguments import example_files as given
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
-NANS = {"W": "array nan", "solution": "array nan", "steps": "array nan", "values": "array nan"}
+NANS = {
+    "excluded": "mapping none",
+    "W": "array nan",
+    "solution": "array nan",
+    "steps": "array nan",
+    "values": "array nan",
+}
 """What may hold NaN, of trials that diverged."""
 SLOPE = rates.Slope(0.0, -1.0, 1.0)
 DATA = {"tokens": ex.TOKENS, "head": ex.HEAD}
@@ -86,10 +92,10 @@ def _analysis() -> Iterator[Call]:
     yield Call(at.Verdict.to_csv, **verdict, path="verdict.csv")
     yield Call(at.Verdict.to_json, **verdict, path="verdict.json")
     yield Call(analysis.compare_geometries, problem=ex.PROBLEM, geometries=[at.Frobenius()])
-    matrix = ex.W[None] * 2
+    matrix, nans = ex.W[None] * 2, {"takes": NANS, "nan": True}
     yield Call(
-        analysis.directional_bregman_divergence, W=matrix, solution=ex.W, geometry=at.Frobenius(), takes=NANS,
-        nan=True,
+        analysis.directional_bregman_divergence, W=matrix, solution=ex.W,
+        geometry=at.Frobenius(), **nans,
     )  # fmt: skip
     yield Call(
         analysis.measure_direction, W=matrix, solution=ex.SOLUTION_OF_ONE, nan=True, takes=NANS
@@ -108,7 +114,7 @@ def _analysis() -> Iterator[Call]:
     yield Call(
         rates.fit_rate, steps=steps, values=values, blames={"steps": "values"}, takes=NANS, nan=True
     )
-    yield Call(rates.fit_rates, curves=ex.VERDICT)
+    yield Call(rates.fit_rates, curves=ex.VERDICT, nan=True)
     yield Call(rates.Rates.print_to, self=ex.RATES, console=ex.CONSOLE)
     yield Call(rates.Law.abscissa, self=ex.LAW, x=np.array([1.0, 2.0]), is_log=False)
     yield Call(rates.Law.ordinate, self=ex.LAW, y=np.array([1.0, 2.0]), are_logs=False)
@@ -118,7 +124,12 @@ def _analysis() -> Iterator[Call]:
 def _bias() -> Iterator[Call]:
     yield Call(bias.Method, name="descent", optimizer=ex.STEP)
     yield Call(bias.as_method, optimizer=ex.STEP, name="descent")
-    yield Call(bias.load_method, spelling="sign descent", learning_rate=0.1)
+    yield Call(
+        bias.load_method,
+        spelling="sign descent",
+        learning_rate=0.1,
+        blames={"spelling": "optimizer"},
+    )
     yield Call(bias.named_optimizer, spelling="sign descent", learning_rate=0.1)
     yield Call(bias.median_interval, values=np.arange(9.0), takes=NANS, nan=True)
     yield Call(bias.standard_methods)
@@ -143,7 +154,7 @@ def _bias() -> Iterator[Call]:
 def _basins() -> Iterator[Call]:
     one = {"tokens": ex.TOKENS_OF_ONE, "head": ex.HEAD, "optimizer": ex.STEP, "steps": 3}
     points = {"plane": "array none", "center": "array none", "start": "array", "end": "array"}
-    settings = {"takes": points, "blames": {**EITHER, "plane": "center"}}
+    settings = {"nan": True, "takes": points, "blames": {**EITHER, "plane": "center"}}
     yield Call(basins.basin_map, **one, **settings, plane=ex.PLANE, resolution=2)
     yield Call(basins.basin_shares, **one, **settings, starts=4)
     yield Call(
@@ -158,6 +169,6 @@ def _basins() -> Iterator[Call]:
     yield Call(basins.BasinShares.load, path=given.BASIN_SHARES_FILE)
     yield Call(
         basins.BasinShares.share, self=ex.BASIN_SHARES, selection=np.zeros((2, 1), int),
-        takes={"selection": "array"}, nan=True,
+        takes={"selection": "array text"}, nan=True,
     )  # fmt: skip
     yield Call(basins.BasinBoundary.print_to, self=ex.BASIN_BOUNDARY, console=ex.CONSOLE)

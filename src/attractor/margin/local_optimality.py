@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.checks import check_kinds
+from attractor.checks import check_choice, check_kinds
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.problem import MarginProblem
@@ -139,8 +139,7 @@ def check_local_optimality(
             not fit.
     """
     check_kinds(tokens=(tokens, Tokens), solution=(solution, Solution | None))
-    if ties not in ("strict", "class"):
-        raise InvalidInputError("ties", f"{ties!r} is not known", 'Give "strict" or "class"')
+    check_choice("ties", ties, ("strict", "class"))
     geometry = None if geometry is None else get_geometry(geometry)
     scores = token_scores(tokens, head)
     kept = tie_classes(tokens, head, selection) if ties == "class" else selection

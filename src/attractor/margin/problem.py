@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_kind, check_text
 from attractor.errors import InvalidInputError
 from attractor.margin.construction import constraints_of
-from attractor.precision import as_float64, as_real, check_broadcast
+from attractor.precision import as_float64, as_plain, as_real, check_broadcast
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -241,7 +241,7 @@ class MarginProblem:
 
 def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
     """A copy as booleans."""
-    array = np.asarray(value)
+    array = as_plain(value)
     if array.dtype != bool:
         raise InvalidInputError(
             argument, f"the data type is {array.dtype}", "Give booleans: True or False"
@@ -251,7 +251,7 @@ def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
 
 def _numbers(argument: str, value: Any) -> Int[np.ndarray, "..."]:
     """Numbers of sequences, queries or tokens; -1 in empty slots."""
-    array = np.asarray(value)
+    array = as_plain(value)
     if array.dtype.kind not in "iu":
         raise InvalidInputError(
             argument, f"the data type is {array.dtype}", "Give integers, counted from 0"

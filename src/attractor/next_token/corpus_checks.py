@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from attractor.checks import check_count, check_items, check_readable, is_whole, shown
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_plain
 
 _LARGEST_VOCABULARY = 2**21
 """Three token numbers must fit into one 64-bit integer."""
@@ -39,10 +39,7 @@ def word_lists(argument: str, given: Any) -> list[list[Any]]:
 
 def integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
     """Integers in one row."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # a ragged list
-        array = np.asarray(None)
+    array = as_plain(values)
     if array.dtype == object:
         numbers = array.ravel().tolist()
         if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers):

@@ -22,7 +22,7 @@ from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.train import train_linear
 from attractor.next_token.linear.trajectory import LinearTrajectory
 from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
-from attractor.precision import as_float64, double_precision
+from attractor.precision import as_float64, as_plain, double_precision
 from attractor.randomness import check_seed, keys
 from attractor.storage import OutputFolder, check_paths
 from attractor.training import Optimizer, Trajectory, normalized_gradient_descent, train
@@ -257,5 +257,5 @@ def _gaussian(
 def _within(record: Any, steps: int) -> Any:
     if record is None:
         return None
-    asked = np.atleast_1d(np.asarray(record))
+    asked = np.atleast_1d(as_plain(record))
     return asked[asked <= steps] if asked.dtype.kind in "iu" else record

@@ -14,12 +14,14 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import ConcaveHead, LinearHead, ReLUHead, get_parameterization
+from attractor.checks import check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
 from attractor.files import LoadedTokens, load_tokens, save_tokens
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.papers.data_set import DataKind, DataSet
 from attractor.papers.smaller_tokens import smaller_tokens
+from attractor.precision import as_shaped
 from attractor.provenance import data_hash
 from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
@@ -84,7 +86,8 @@ class Case(DataSet):
             queries: ``(n, e)``; ones for a prompt vector.
             **other: The other attributes.
         """
-        keys, values = np.asarray(keys, float), np.asarray(scores, float)[..., None]
+        keys = as_shaped("keys", keys, ("n", "T", "d"))
+        values = as_shaped("scores", scores, keys.shape[:2])[..., None]
         queries = np.ones((len(keys), 1)) if queries is None else queries
         tokens = Tokens(keys, queries, np.ones(len(keys)), values=values)
         return cls(tokens, LinearHead(np.ones(1)), parameterization, **other)
@@ -220,6 +223,7 @@ class Case(DataSet):
         selection: Selection | None = None,
     ) -> Solution:
         """The solution of the margin problem of a selection; that of the case if None."""
+        check_kinds(geometry=(geometry, Geometry), selection=(selection, Selection | None))
         selection = self.selection if selection is None else selection
 
         def compute() -> Solution:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from attractor.checks import check_kinds
 from attractor.papers.assumption import Check
 from attractor.papers.claim import Claim, Measurement, Outcome
 from attractor.papers.data_set import DataSet
+from attractor.randomness import check_seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,8 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
         case: The data.
         seed: Names all that is random in the measurement.
     """
+    check_kinds(claim=(claim, Claim), case=(case, DataSet))
+    seed = check_seed("seed", seed)
     checks: dict[str, Check] = {}
     for assumption in claim.assumptions:
         checks[assumption.name] = check = assumption.check(case)
@@ -65,6 +69,7 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
 
 def examine_control(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
     """Examines the negative control in place of the conclusion: it must fail."""
+    check_kinds(claim=(claim, Claim))
     wrong = dataclasses.replace(claim, conclusion=claim.control, control=claim.conclusion)
     return examine(wrong, case, seed)
 

@@ -11,6 +11,7 @@ from typing import Any, SupportsFloat
 import xarray as xr
 from matplotlib.figure import Figure
 
+from attractor.checks import check_choice, check_count, check_text
 from attractor.papers.paper import Paper
 from attractor.progress import ProgressBar, progress_bar
 from attractor.provenance import data_hash
@@ -50,6 +51,7 @@ class Request:
 
     def checkpoint(self, name: str) -> Path | None:
         """A folder for ``train(checkpoint=)``, so that a killed figure goes on where it was."""
+        name = check_text("name", name)
         return None if self.folder is None else self.folder / name
 
     def uses(self, name: str, *data: Any, **arrays: Any) -> None:
@@ -144,5 +146,7 @@ class PaperFigure:
 
     def settings(self, size: str, seeds: int | None = None) -> dict[str, Any]:
         """The settings of a size, perhaps with another number of seeds."""
+        size = check_choice("size", size, self.sizes)
+        seeds = None if seeds is None else check_count("seeds", seeds)
         chosen = dict(self.sizes[size])
         return chosen if seeds is None else chosen | {"seeds": seeds}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from attractor.checks import suggest
+from attractor.checks import check_kinds, suggest
 from attractor.errors import InvalidInputError
 
 
@@ -33,6 +33,7 @@ class Paper:
 
     def bibtex(self, statement: str = "") -> str:
         """A BibTeX entry; ``statement`` says what of the paper is meant."""
+        check_kinds(statement=(statement, str))
         note = f",\n  note = {{{statement}}}" if statement else ""
         place = (
             f",\n  eprint = {{{self.arxiv}}},\n  archivePrefix = {{arXiv}}" if self.arxiv else ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TypeVar
 
-from attractor.checks import suggest
+from attractor.checks import check_kinds, suggest
 from attractor.errors import InvalidInputError
 from attractor.papers.claim import Claim
 from attractor.papers.figure import PaperFigure
@@ -71,6 +71,7 @@ def _found(folder: str, kind: type[Named]) -> dict[str, Named]:
 def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named]:
     if paper is None:
         return dict(things)
+    check_kinds(paper=(paper, str))
     known = get_paper(paper)
     return {
         name: thing
@@ -80,6 +81,7 @@ def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named
 
 
 def _named(things: Mapping[str, Named], name: str, kind: str) -> Named:
+    check_kinds(name=(name, str))
     if name in things:
         return things[name]
     remedy = suggest(name, things) + f"`attractor {kind}s` lists them"

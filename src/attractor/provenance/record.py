@@ -101,7 +101,13 @@ class Provenance:
         """
         from attractor import __version__
 
-        check_kinds(name=(name, str), data=(data, str | None))
+        check_kinds(
+            kind=(kind, str),
+            name=(name, str),
+            data=(data, str | None),
+            arguments=(arguments, Mapping),
+            settings=(settings, Mapping | None),
+        )
         seeds = _items("seeds", seeds, int | np.integer)
         bibtex = _entries(bibtex)
         return cls(

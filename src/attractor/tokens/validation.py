@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory
+from attractor.precision import as_plain
 
 
 def check_queries(
@@ -44,7 +45,7 @@ def check_mask(
 ) -> Bool[np.ndarray, "*instances sequence query token"]:
     """Gives the mask its axis of queries, and checks that attention is left something to do."""
     check_mask_size("keys" if mask is None else "mask", shape)
-    array = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
+    array = np.ones(shape, dtype=bool) if mask is None else as_plain(mask)
     if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
         raise InvalidInputError(
             "mask", f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
@@ -110,7 +111,7 @@ def check_instance_numbers(numbers: Any, count: int) -> Int[np.ndarray, "instanc
     """Numbers the instances, where the user has not."""
     if numbers is None:
         return frozen(np.arange(count))
-    array = np.asarray(numbers)
+    array = as_plain(numbers)
     if array.shape != (count,) or array.dtype.kind not in "iu" or len(np.unique(array)) != count:
         raise InvalidInputError(
             "instance_numbers",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attractor.attention import Parameterization, get_parameterization
-from attractor.checks import check_kinds, check_steps, check_text
-from attractor.errors import InvalidInputError
+from attractor.checks import check_choice, check_kinds, check_steps, check_text
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Spectral
 from attractor.training import (
     Optimizer,
@@ -114,10 +113,9 @@ def standard_methods(size: str = "paper", steps: int = 6000) -> tuple[Method, ..
         Method("mirror descent, p = 1.75", mirror_descent(0.1, 1.75)),
         Method("mirror descent, p = 3", mirror_descent(100, 3)),
     )
+    check_choice("size", size, ("quick", "paper"))
     if size == "quick":
         return one_a_norm
-    if size != "paper":
-        raise InvalidInputError("size", f"{size!r} is not known", "Give 'quick' or 'paper'")
     return (
         *one_a_norm,
         Method("mirror descent, p = 2", mirror_descent(0.3, 2)),

@@ -136,7 +136,7 @@ def fit_rate(
 def _checked_window(decades: Any, fraction: Any) -> tuple[float, float | None]:
     if decades is not None and fraction is not None:
         raise InvalidInputError("fraction", "decades is given as well", "Give the one or the other")
-    if decades is not None and not as_number(decades) > 0:
+    if decades is not None and not 0 < as_number(decades) <= 300:
         raise InvalidInputError("decades", f"{decades!r} is not positive", "Give one, such as 1.0")
     if fraction is not None and not 0 < as_number(fraction) <= 1:
         raise InvalidInputError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attractor.checks import check_flags
+from attractor.checks import check_flags, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_real
 
@@ -63,9 +63,9 @@ def law_named(name: str, *, abscissa_is_log: bool, values_are_logs: bool) -> Law
     Raises:
         InvalidInputError: If there is none, or it needs what only the logarithm is given of.
     """
-    if name not in LAWS:
+    if not isinstance(name, str) or name not in LAWS:
         known = ", ".join(map(repr, LAWS))
-        raise InvalidInputError("law", f"{name!r} is not known", f"Give one of {known}")
+        raise InvalidInputError("law", f"{shown(name)} is not known", f"Give one of {known}")
     law = LAWS[name]
     if abscissa_is_log and not law.logarithms:
         raise InvalidInputError(

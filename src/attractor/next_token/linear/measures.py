@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin import Solution
 from attractor.next_token.linear.problem import finite_part
@@ -54,6 +55,7 @@ def measure_linear(
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), gradient descent.
     """
+    check_kinds(trajectory=(trajectory, LinearTrajectory))
     contexts = trajectory.contexts
     whole = contexts.batched()
     direction = _matrices("solution", solution, trajectory)

@@ -116,7 +116,7 @@ def averaged_error_of_output(
     head = Head(score_matrix, value_matrix)
     U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
     tokens = covariance_factor(covariance, U.shape[0])
-    queries = covariance_factor(query_covariance, U.shape[1])
+    queries = covariance_factor(query_covariance, U.shape[1], "query_covariance")
     left, values, _ = np.linalg.svd(tokens.T @ U @ queries)
     singular = np.zeros(U.shape[0])
     singular[: len(values)] = values

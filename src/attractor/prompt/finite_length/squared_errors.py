@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_shaped
 from attractor.prompt.finite_length.covariance_moments import covariance_moments
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
@@ -184,10 +184,13 @@ def _parts(
     return parts, head, z
 
 
-def covariance_factor(covariance: Float[ArrayLike, "d d"], dimension: int) -> np.ndarray:
+def covariance_factor(
+    covariance: Float[ArrayLike, "d d"], dimension: int, argument: str = "covariance"
+) -> np.ndarray:
     """A matrix ``F`` with ``F F^T`` the covariance, symmetric and positive semidefinite.
 
     Raises:
         InvalidInputError: If the covariance is not that, or not of this dimension.
     """
+    covariance = as_shaped(argument, covariance, (dimension, dimension))
     return square_root(np.asarray(Gaussian(np.zeros(dimension), covariance).covariance))

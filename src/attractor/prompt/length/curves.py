@@ -10,6 +10,7 @@ import scipy.interpolate
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
+from attractor.precision import check_shape
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
     check_deviation,
@@ -73,17 +74,18 @@ class ErrorCurves(NamedTuple):
         return cls(s, np.stack(derivatives))
 
     def at(
-        self, length: Float[ArrayLike, "length"]
+        self, lengths: Float[ArrayLike, "length"]
     ) -> tuple[Float[np.ndarray, "query length"], Float[np.ndarray, "query length"]]:
         """Both averages of every deviation at every one of some lengths.
 
         Raises:
             InvalidInputError: If a length is not in [1, ``LARGEST_LENGTH``].
         """
-        lengths = np.atleast_1d(check_length(length))
+        lengths = np.atleast_1d(check_length(lengths, "lengths"))
+        check_shape("lengths", lengths.shape, ("length",))
         if (lengths > LARGEST_LENGTH).any():
             raise InvalidInputError(
-                "length",
+                "lengths",
                 f"{lengths.max():.6g} is beyond {LARGEST_LENGTH:g}",
                 "Give the length of a prompt",
             )

@@ -76,6 +76,7 @@ def phase_diagram(
         InvalidInputError: If the horizon of the head is zero, one asked for is not above zero, or a
             length is outside.
     """
+    lengths = np.atleast_1d(as_float64("lengths", lengths))
     check_kinds(found=(found, PromptLength))
     horizons = as_shaped("horizons", horizons, ("horizon",))
     import xarray as xr

@@ -57,7 +57,7 @@ class Scales(NamedTuple):
         seen = V @ factor
         along = ((direction @ seen.T) ** 2).sum(-1)
         across = np.maximum((seen**2).sum() - along, 0)
-        of_queries = covariance_factor(query_covariance, U.shape[1])
+        of_queries = covariance_factor(query_covariance, U.shape[1], "query_covariance")
         horizon = float(np.linalg.norm(factor.T @ U @ of_queries, 2))
         return cls(deviation, along, across, output, horizon)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from attractor.attention.softmax import softmax_attention, softmax_row
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, as_plain
 from attractor.prompt.measures.arrays import checked, checked_map, checked_weights, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
 
@@ -62,6 +62,9 @@ class Empirical(Measure):
         relative = checked_weights("weights", weights, ("token",))
         shape = self.points.shape[:-1]
         if relative.shape[-1] != shape[-1] or relative.ndim > len(shape):
+            raise InvalidInputError("weights", f"the shape is {relative.shape}", f"Give {shape}")
+        fits = all(n in (1, m) for n, m in zip(relative.shape[::-1], shape[::-1], strict=False))
+        if not fits:
             raise InvalidInputError("weights", f"the shape is {relative.shape}", f"Give {shape}")
         self.weights = relative * np.ones(shape, dtype=relative.dtype)
 
@@ -155,10 +158,8 @@ def softmax_covariance(
 
 def _masked(points: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
     """Points and weights with zeros where there is no token."""
-    if not traced(mask) and np.asarray(mask).dtype != bool:
-        raise InvalidInputError(
-            "mask", f"the data type is {np.asarray(mask).dtype}", "Give booleans"
-        )
+    if not traced(mask) and as_plain(mask).dtype != bool:
+        raise InvalidInputError("mask", f"the data type is {as_plain(mask).dtype}", "Give booleans")
     if not isinstance(points, jax.Array):
         points = as_float64("points", points, finite=False)
     if weights is not None and not isinstance(weights, jax.Array):

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attractor.checks import check_choice, check_count, check_steps
+from attractor.checks import (
+    as_number,
+    check_choice,
+    check_count,
+    check_items,
+    check_kinds,
+    check_path,
+    check_steps,
+    shown,
+)
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
@@ -161,6 +170,10 @@ def train_at_lengths(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
+    check_kinds(task=(task, RegressionTask))
+    lengths = _lengths(lengths)
+    attentions = check_items("attentions", attentions, str, 1)
+    checkpoint = None if checkpoint is None else check_path("checkpoint", checkpoint)
     if not len(lengths) or len(set(lengths)) < len(lengths):
         raise InvalidInputError(
             "lengths", f"{list(lengths)} is empty or repeats one", "Give different lengths"
@@ -227,7 +240,17 @@ def official_experiment(
         The code of Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
         (arXiv 2512.11784).
     """
+    lengths = _lengths(lengths)
     task = RegressionTask.official(as_run=as_run)
     return train_at_lengths(
         task, lengths, attentions=("softmax", "linear"), steps=steps, seed=seed, **settings
     )
+
+
+def _lengths(lengths: Any) -> list[float]:
+    """Lengths of prompts, each a positive number or infinite."""
+    listed = check_items("lengths", lengths, int | float | np.integer | np.floating, 1)
+    for length in listed:
+        if not as_number(length) > 0:
+            raise InvalidInputError("lengths", f"{shown(length)} is one", "Give numbers of tokens")
+    return listed

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
+import xarray as xr
 from jaxtyping import ArrayLike, Float
 
 from attractor.checks import as_number, check_flags
@@ -158,6 +160,9 @@ class RegressionTask:
         Args:
             risk: One or more risks.
         """
+        if not isinstance(risk, xr.DataArray | jax.Array):
+            risk = as_float64("risk", risk)
+            risk = risk if risk.ndim else float(risk)
         return 2 * risk + self.query_noise
 
     @property

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
-from attractor.checks import check_count
-from attractor.errors import InvalidInputError
+from attractor.checks import check_choice, check_count
 from attractor.geometry import Geometry, Lp, Spectral, get_geometry
 from attractor.training.optimizers.checks import (
     check_learning_rate,
@@ -129,10 +128,7 @@ def spectral_descent(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    if method not in ("exact", "newton-schulz"):
-        raise InvalidInputError(
-            "method", f"{method!r} is not known", "Give 'exact' or 'newton-schulz'"
-        )
+    check_choice("method", method, ("exact", "newton-schulz"))
     iterations = check_count("iterations", iterations)
     return _spectral_descent(
         check_learning_rate(learning_rate),
