@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Head, Loss, Parameterization, Parameters
-from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.memory import require_memory
@@ -168,7 +167,7 @@ def check_problem(
         seed=0,
     )
     check_optimizer(optimizer)
-    check_kinds(geometry=(geometry, Geometry | None))
+    geometry = None if geometry is None else get_geometry(geometry)
     refuse_weights(inputs.tokens, "the search for basins")
     if inputs.tokens.instances is not None:
         raise InvalidInputError(
@@ -189,7 +188,7 @@ def check_problem(
         optimizer=optimizer,
         loss=inputs.loss,
         layer=layer,
-        geometry=descended or Frobenius() if geometry is None else get_geometry(geometry),
+        geometry=descended or Frobenius() if geometry is None else geometry,
     )
 
 
