@@ -17,7 +17,7 @@ TWO = np.eye(2)
 def calls() -> Iterator[Call]:
     """One call of each."""
     task = {"task": ex.TASK}
-    blocks = {**task, "blocks": ex.BLOCKS}
+    blocks = {**task, "blocks": ex.BLOCKS, "blames": {"blocks": "key_query"}}
     any_number = {"risk": "real array"}
     yield Call(regression.RegressionTask, covariance=TWO)
     yield Call(

@@ -70,7 +70,7 @@ class ErrorTable(eqx.Module):
 
     def _spline(self, function: int, score_deviation: ArrayLike) -> Float[Array, "..."]:
         if not isinstance(score_deviation, Tracer):
-            self._check(as_float64("score_deviation", score_deviation))
+            self._check(as_float64("score_deviation", score_deviation, finite=False))
         s = jnp.asarray(score_deviation)
         coefficients = jnp.asarray(self.coefficients)[function]
         inside = (s >= 0) & (s <= self.largest_deviation)

@@ -73,7 +73,7 @@ def softmax_risk(
     deviation = float(max(deviations))
     if not deviation <= LARGEST_TABLE:
         raise InvalidInputError(
-            "blocks",
+            "key_query",
             f"scores reach standard deviation {deviation:.3g}, where one token takes all attention",
             f"Give a head whose scores stay below {LARGEST_TABLE:g}, some "
             f"{LARGEST_TABLE / deviation:.2g} of this one",
