@@ -18,10 +18,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from attractor.blas import single_blas_thread
 from attractor.geometry import get_geometry
 from attractor.margin import MarginProblem, solve
 from attractor.monitor import HeadMonitor, WatchedHead
-from attractor.precision import single_blas_thread
 from attractor.selection import attended_tokens
 from attractor.tokens import Tokens
 from benchmarks.machine import machine, spread, versions

@@ -182,7 +182,7 @@ def test_too_much_for_the_memory_is_refused(monkeypatch):
 
 def test_too_many_constraints_to_write_down_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "_TRIFLE", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1e3)
+    monkeypatch.setattr(memory, "available_memory", lambda: 6e3)
     with pytest.raises(InvalidInputError, match=r"42 constraints .* would take") as error:
         random_problem(1, 6, 8, 10)
     assert error.value.argument == "tokens"

@@ -1,4 +1,6 @@
+import errno
 import os
+import pathlib
 import pickle
 
 import h5py
@@ -157,9 +159,9 @@ def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
     path.write_text("old")
 
     def fail(*args, **keywords):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    monkeypatch.setattr(pathlib.Path, "write_bytes", fail)
     with pytest.raises(OSError, match="disk full"):
         run.save(path)
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["run.nc"]

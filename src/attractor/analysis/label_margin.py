@@ -8,10 +8,10 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Bool, Float
 
+from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem, Solution, label_problem, label_support, solve
-from attractor.precision import single_blas_thread
 from attractor.randomness import check_seed, generator
 from attractor.selection import Selection
 from attractor.tokens import Tokens

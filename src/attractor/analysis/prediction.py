@@ -147,7 +147,7 @@ def _critical_ratios(
 
 
 def _asks_for_margin(problem: MarginProblem) -> Bool[np.ndarray, "*selection"]:
-    return (problem.present & ~problem.equality & (problem.bounds > 0)).any(-1)
+    return np.asarray((problem.present & ~problem.equality & (problem.bounds > 0)).any(-1))
 
 
 def _without_choice(tokens: Tokens) -> Bool[np.ndarray, "selection sequence query"]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.blas import single_blas_thread
 from attractor.checks import check_count
 from attractor.errors import Status
 from attractor.geometry import Nuclear
@@ -24,7 +25,6 @@ from attractor.margin.reduction import reduce_to_spans
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
-from attractor.precision import single_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from attractor.blas import single_blas_thread
 from attractor.checks import check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
@@ -20,7 +21,7 @@ from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.margin.working_set import from_working_set
-from attractor.precision import as_float64, single_blas_thread
+from attractor.precision import as_float64
 from attractor.progress import ProgressBar, progress_bar
 from attractor.threads import in_threads
 

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import jax
-import numpy as np
 from jaxtyping import PyTree
 
 from attractor.memory import require_memory_for
@@ -109,6 +108,4 @@ def check_run(found: Footprint, *, trials: int, records: int, instances: int) ->
 
 def size_of(tree: PyTree) -> float:
     """Bytes of all leaves."""
-    return float(
-        sum(math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree))
-    )
+    return float(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)))

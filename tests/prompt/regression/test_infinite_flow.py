@@ -88,7 +88,7 @@ def test_linear_attention_ends_at_its_optimum():
 def test_bad_input(correlated):
     with pytest.raises(InvalidInputError, match="key_query"):
         infinite_flow(correlated, balanced_initialization(np.eye(2), 0.1), [1.0])
-    with pytest.raises(InvalidInputError, match="^initial: "):
+    with pytest.raises(InvalidInputError, match=r"^initial: "):
         infinite_flow(correlated, -1.0, [1.0])
     with pytest.raises(InvalidInputError, match="length"):
         linear_attention_flow(correlated, 0.2, [1.0], 0)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from attractor.blas import single_blas_thread
 from attractor.errors import InvalidInputError, Status, TrialStatus
 from attractor.margin import solve
 from attractor.next_token.linear.contexts import Contexts
@@ -17,7 +18,7 @@ from attractor.next_token.linear.path_coordinates import PathCoordinates
 from attractor.next_token.linear.problem import decoder_problem
 from attractor.next_token.linear.train import check_contexts
 from attractor.next_token.linear.trajectory import LinearTrajectory, linear_data
-from attractor.precision import double_precision, single_blas_thread
+from attractor.precision import double_precision
 from attractor.progress import progress_bar
 from attractor.training.measurements import Records
 from attractor.training.paths.checks import check_radii, check_tolerance

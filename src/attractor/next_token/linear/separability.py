@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from scipy.optimize import linprog
 
+from attractor.blas import single_blas_thread
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear.contexts import Contexts
@@ -17,7 +18,6 @@ from attractor.next_token.linear.support_space import (
     reduced_embeddings,
     support_projection,
 )
-from attractor.precision import single_blas_thread
 
 LARGEST_PROGRAM = 2 * 10**6
 """Nonzeros of the constraints of the largest linear program that is solved."""

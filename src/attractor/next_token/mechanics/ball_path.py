@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.blas import single_blas_thread
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.mechanics.limits import AttentionLimits
 from attractor.next_token.mechanics.penalized import Penalized, Point
-from attractor.precision import as_float64, single_blas_thread
+from attractor.precision import as_float64
 
 _RADIUS = 1e-12
 """Relative error of a norm that is rounding."""

@@ -9,11 +9,12 @@ from jaxtyping import Float
 
 from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
 from attractor.attention.excess import check_excess
+from attractor.blas import single_blas_thread
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin import Solution
-from attractor.precision import as_float64, single_blas_thread
+from attractor.precision import as_float64
 from attractor.progress import progress_bar
 from attractor.threads import in_threads
 from attractor.tokens import Tokens

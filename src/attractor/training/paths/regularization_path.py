@@ -9,10 +9,10 @@ import numpy as np
 
 from attractor.attention import Head, LinearHead, Loss, Parameterization
 from attractor.attention.excess import check_excess, check_log_loss
+from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
-from attractor.precision import single_blas_thread
 from attractor.progress import progress_bar
 from attractor.selection import Selection
 from attractor.threads import in_threads
