@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -115,3 +116,34 @@ def test_long_values_are_cut_in_messages():
     assert len(checks.shown("x" * 10**6)) < 100
     assert "\n" not in checks.shown("a\nb\n" * 3)
     assert checks.shown(Loud()).startswith(("a value of the type", "<Loud instance"))
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (lambda: checks.check_kinds(a=(1, str)), "a: 1 is not str. Give str."),
+        (lambda: checks.check_kinds(a=(None, str)), "a: it is None. Give str."),
+        (lambda: checks.check_kinds(a=(1, str | None)), "a: 1 is not str or None. Give str or"),
+        (lambda: checks.check_flags(a=True, b="yes"), "b: 'yes' is neither True nor False"),
+        (lambda: checks.check_items("a", "text", str), "a: 'text' is no sequence"),
+        (lambda: checks.check_items("a", {1: 2}, int), "a: {1: 2} is no sequence"),
+        (lambda: checks.check_items("a", [1, True], int), r"a\[1\]: True is not int"),
+        (lambda: checks.check_items("a", [], int, 1), "a: it has 0 items. Give at least 1"),
+        (lambda: checks.check_items("a", np.broadcast_to(0, 10**9), int), "a: it is an array"),
+        (lambda: checks.one_or_several("a", [], int), r"a: \[\] is not int, nor a list of them"),
+        (lambda: checks.one_or_several("a", [1, "2"], int), "nor a list of them"),
+        (lambda: checks.check_path("a", b"x"), "a: b'x' is not a path"),
+        (lambda: checks.check_path("a", ""), "a: '' is not a path"),
+    ],
+)
+def test_what_is_of_a_wrong_kind_is_named(check, said):
+    with pytest.raises(InvalidInputError, match=said.replace("{1: 2}", r"\{1: 2\}")):
+        check()
+
+
+def test_what_is_of_the_right_kind_passes():
+    checks.check_kinds(a=("text", str), b=(None, str | None))
+    assert checks.check_items("a", np.array([1, 2]), int | np.integer) == [1, 2]
+    assert checks.one_or_several("a", 1, int) == ([1], False)
+    assert checks.one_or_several("a", [1], int) == ([1], True)
+    assert checks.check_path("a", "folder/file") == Path("folder/file")

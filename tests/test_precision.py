@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, double_precision
+from attractor.precision import (
+    as_arrays,
+    as_float64,
+    as_integers,
+    as_real,
+    as_shaped,
+    double_precision,
+)
 
 
 def test_double_precision_ends_with_its_block():
@@ -42,3 +49,40 @@ def test_a_copy_is_kept_that_nobody_can_change():
     assert kept[0] == 1
     with pytest.raises(ValueError, match="read-only"):
         kept[0] = 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ((2, 3), r"W: the shape is \(4, 2\). Give \(2, 3\)"),
+        (("...", 4, 3), r"Give \(\.\.\., 4, 3\)"),
+        (("d",), r"Give \(d,\)"),
+    ],
+)
+def test_axes_that_do_not_fit_are_named(shape, said):
+    with pytest.raises(InvalidInputError, match=said):
+        as_shaped("W", np.ones((4, 2)), shape)
+    with pytest.raises(InvalidInputError, match=said):
+        as_real("W", np.ones((4, 2)), shape)
+
+
+def test_axes_of_one_name_have_one_size():
+    W, V = as_arrays(W=(np.ones((7, 2, 3)), "*batch d e"), V=(np.ones((5, 2)), "v d"))
+    assert W.shape == (7, 2, 3) and V.shape == (5, 2)
+    with pytest.raises(InvalidInputError, match=r"V: the shape is \(5, 4\). Give \(5, 2\)"):
+        as_arrays(W=(np.ones((2, 3)), "*batch d e"), V=(np.ones((5, 4)), "v d"))
+    with pytest.raises(InvalidInputError, match=r"C: the shape is \(2, 3\). Give \(2, 2\)"):
+        as_arrays(C=(np.ones((2, 3)), "d d"))
+
+
+@pytest.mark.parametrize("wrong", [[0.5], [[1], [2, 3]], ["a"], [True], [-1], [2**70], []])
+def test_what_is_no_array_of_integers_is_named(wrong):
+    with pytest.raises(InvalidInputError, match=r"^rows: "):
+        as_integers("rows", wrong, ("m",))
+
+
+def test_numbers_that_diverged_can_be_measured():
+    W = np.array([[np.nan, np.inf]])
+    assert as_real("W", W, (1, 2)) is W
+    with pytest.raises(InvalidInputError, match="W: the data type is complex128"):
+        as_real("W", W + 1j, (1, 2))

@@ -95,9 +95,9 @@ VALUES = (
     _entry("empty first axis", lambda valid: _array(valid)[:0], "array", "mask"),
     _entry("huge", lambda valid: np.broadcast_to(0.0, (10**9, 100, 100)), "array"),
     _entry("{}", lambda valid: {}, "mapping"),
-    _entry("{'a': 1}", lambda valid: {"a": 1}),
+    _entry("{'a': 1}", lambda valid: {"a": 1}, "settings"),
     _entry("generator", lambda valid: (number for number in (1.0, 2.0)), "iterable"),
-    _entry("a class", type),
+    _entry("a class", type, "callable"),
     _entry("another object", lambda valid: at.Frobenius(), "geometry"),
 )
 

@@ -125,9 +125,11 @@ class Call:
 def kinds_of(annotation: Any) -> set[str]:
     """The kinds of values that an annotation says a parameter takes."""
     text = annotation if isinstance(annotation, str) else str(annotation)
+    calls = {"callable"} if "Callable[" in text else set()
+    settings = {"settings"} if re.search(r"(dict|Mapping)\[str, Any\]", text) else set()
     text = re.sub(r"Callable\[\[.*", "", text)
     bare = re.sub(r"\[[^\[\]]*\]", "[", re.sub(r"\[[^\[\]]*\[[^\[\]]*\]", "[", text))
-    kinds: set[str] = set()
+    kinds = calls | settings
     for pattern, added in KINDS:
         if re.search(pattern, bare):
             kinds |= added

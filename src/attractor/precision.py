@@ -235,7 +235,7 @@ def check_shape(
     Raises:
         InvalidInputError: If one does not fit.
     """
-    leading = shape[:1] == ("...",)
+    leading = tuple(shape[:1]) == ("...",)
     axes = shape[1:] if leading else shape
     last = found[len(found) - len(axes) :] if leading else found
     fits = len(last) == len(axes) and (empty or 0 not in found)

@@ -166,7 +166,7 @@ def test_a_solution_can_be_handed_over():
 def test_bad_input_is_refused():
     tokens, head = stuck_example()
     stuck = Selection.from_index(tokens, [0, 1])
-    with pytest.raises(InvalidInputError, match=r'ties: .* Give "strict" or "class"'):
+    with pytest.raises(InvalidInputError, match=r"ties: .* Give one of 'strict', 'class'"):
         check_local_optimality(tokens, head, stuck, ties="refuse")
     mixed = Selection(np.array([[[True, True, False]]] * 2), np.zeros((2, 1), dtype=bool))
     with pytest.raises(InvalidInputError, match=r"row .* different scores"):

@@ -32,8 +32,8 @@ class Trained:
 
     head_trained: bool = False
     no_statement: str = ""
-    scores: Float[np.ndarray, "instance sequence query token"] | None = None
-    rounding: Float[np.ndarray, "instance sequence query 1"] | None = None
+    scores: Float[np.ndarray, "*instance sequence query token"] | None = None
+    rounding: Float[np.ndarray, "*instance sequence query 1"] | None = None
 
     def __getitem__(self, instance: Any) -> Trained:
         """What was trained on some of the data sets, a data set possibly several times."""

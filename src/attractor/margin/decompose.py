@@ -13,6 +13,7 @@ from attractor.geometry import Frobenius, Geometry
 from attractor.margin.decomposition import Decomposition
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solve import solve
+from attractor.precision import as_plain
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -87,7 +88,7 @@ def _log_weights(
     tokens: Tokens, weights: Any, logarithmic: bool
 ) -> Float[np.ndarray, "*instances sequence query token"]:
     """Logarithms of the weights, which add up to one in each row."""
-    array, shape = np.asarray(weights), tokens.mask.shape
+    array, shape = as_plain(weights), tokens.mask.shape
     if tokens.queries_per_sequence == 1 and array.shape == (*shape[:-2], shape[-1]):
         array = array[..., None, :]
     if array.shape != shape or array.dtype.kind not in "fiu":

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count
+from attractor.checks import check_count, check_kinds
 from attractor.errors import Status
 from attractor.geometry import Nuclear
 from attractor.margin.certificate import certify
@@ -105,6 +105,7 @@ def solve_factorized(
         InvalidInputError: If width or starts is less than one, the seed less than zero, or the
             tolerance not positive.
     """
+    check_kinds(problem=(problem, MarginProblem))
     for name, number, least in (("width", width, 1), ("starts", starts, 1), ("seed", seed, 0)):
         check_count(name, number, least)
     nuclear = solve(problem, Nuclear(), tolerance=tolerance)

@@ -11,6 +11,7 @@ from attractor.checks import check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.margin.label import check_one_token_a_row
 from attractor.margin.problem import MarginProblem
+from attractor.precision import as_plain
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -38,7 +39,7 @@ def relaxed_problem(tokens: Tokens, selection: Selection, supports: Any) -> Marg
     """
     check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     rows = tokens.mask.shape[:-1]
-    given = np.asarray(supports)
+    given = as_plain(supports)
     if rows[-1] == 1 and given.shape == rows[:-1]:
         given = given[..., None]
     if given.shape != rows or given.dtype != bool:

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError
 from attractor.margin.tables import Rows, html_table, text_table
+from attractor.precision import as_plain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -81,7 +82,7 @@ class Sensitivity:
                 "its problem does not come from a selection of tokens",
                 "Build the problem by MarginProblem.from_selection",
             )
-        positions = np.atleast_1d(np.asarray(query_positions))
+        positions = np.atleast_1d(as_plain(query_positions))
         length, per_sequence = self.keys.shape[-2], self.queries.shape[-2]
         fits = positions.dtype.kind in "iu" and positions.shape == (per_sequence,)
         if not fits or self.keys.shape[-1] != self.queries.shape[-1]:

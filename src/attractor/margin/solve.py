@@ -123,7 +123,8 @@ def _as_start(start: Any, problem: MarginProblem | Sequence[MarginProblem]) -> n
 def _listed(problem: MarginProblem | Sequence[MarginProblem]) -> list[MarginProblem]:
     """The problems as a list."""
     problems = [problem] if isinstance(problem, MarginProblem) else problem
-    if isinstance(problems, Sequence) and all(isinstance(p, MarginProblem) for p in problems):
+    listed = isinstance(problems, Sequence) and not isinstance(problems, str | bytes)
+    if listed and all(isinstance(p, MarginProblem) for p in problems):
         return [*problems]
     raise InvalidInputError(
         "problem",

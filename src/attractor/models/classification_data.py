@@ -11,6 +11,8 @@ from jaxtyping import Bool, Int
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
+from attractor.memory import require_memory
+from attractor.precision import as_plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Examples:
         self._put("labels", labels.astype(np.int32))
         if self.mask is None:
             return
-        mask = np.array(self.mask)
+        mask = as_plain(self.mask)
         if mask.dtype != bool or mask.shape != inputs.shape[:2]:
             raise InvalidInputError(
                 "mask",
@@ -79,8 +81,9 @@ class Examples:
         Raises:
             InvalidInputError: If the arrays do not belong together.
         """
-        counts, tokens = np.asarray(lengths), np.shape(inputs)[1] if np.ndim(inputs) == 2 else 0
-        if counts.dtype.kind not in "iu" or counts.shape != np.shape(inputs)[:1]:
+        counts, shape = as_plain(lengths), as_plain(inputs).shape
+        tokens = shape[1] if len(shape) == 2 else 0
+        if counts.dtype.kind not in "iu" or counts.shape != shape[:1]:
             raise InvalidInputError(
                 "lengths", f"they are {counts.dtype} of shape {counts.shape}", "Give one a text"
             )
@@ -155,12 +158,18 @@ class ClassificationData:
 
 
 def _plain(argument: str, value: Any) -> np.ndarray:
-    try:
-        array = np.array(value)
-    except ValueError as error:
+    seen = as_plain(value)
+    if seen.dtype.kind == "O":
         raise InvalidInputError(
             argument, "they form no rectangular array", "Pad rows to one length"
-        ) from error
+        )
+    require_memory(
+        argument,
+        f"a copy of {seen.size:,} numbers",
+        needed=float(seen.size) * seen.itemsize,
+        remedy=lambda available: f"Give at most {int(available / seen.itemsize):,}",
+    )
+    array = np.array(seen)
     if array.dtype.kind not in "fiub":
         raise InvalidInputError(argument, f"they are {array.dtype}", "Give numbers")
     return array

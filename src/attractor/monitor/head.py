@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_kinds
+from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.monitor.arrays import to_numpy
 from attractor.tokens import Tokens
@@ -53,7 +54,7 @@ class WatchedHead:
                 f"that of head {self.name!r} is of type {type(self.matrix).__name__}",
                 "Give a function from the training state to the matrix or its factors",
             )
-        if not np.isscalar(self.scale) or not np.isfinite(self.scale) or self.scale == 0:
+        if not math.isfinite(as_number(self.scale)) or self.scale == 0:
             raise InvalidInputError("scale", f"it is {self.scale!r}", "Give a number, not zero")
         if not callable(self.tokens):
             tokens = as_tokens(self.name, self.tokens)

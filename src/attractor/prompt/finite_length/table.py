@@ -62,7 +62,8 @@ class ErrorTable(eqx.Module):
 
     def mean_output(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
         """Returns ``E ghat``, as the function of that name does."""
-        return self._beside_lengths(score_deviation) * self._spline(3, score_deviation)
+        slope = self._spline(3, score_deviation)
+        return self._beside_lengths(score_deviation) * slope
 
     def _beside_lengths(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
         s = jnp.asarray(score_deviation)

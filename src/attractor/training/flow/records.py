@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from attractor.checks import check_number
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for_list
+from attractor.precision import as_plain
 
 _RECORDS = 60
 _DECADES = 6
@@ -88,7 +89,7 @@ def _even_logarithms(last: float) -> Float[np.ndarray, "records"]:
 
 def _chosen(record: Any, first: float, last: float) -> Float[np.ndarray, "records"]:
     require_memory_for_list("record", record, each=48)
-    values = np.atleast_1d(np.asarray(record))
+    values = np.atleast_1d(as_plain(record))
     if values.ndim != 1 or values.dtype.kind not in "fiu" or values.size == 0:
         raise InvalidInputError("record", f"{record!r} is not a list of numbers", "Give numbers")
     if np.isnan(values).any() or values.min() < first or values.max() > last:
