@@ -408,15 +408,21 @@ def _bound(evidence: Evidence) -> list[str]:
     return found
 
 
+def _next_to(given: float, exact: Any) -> bool:
+    """Whether no more than two steps of the numbers below the normal ones lie in between."""
+    return abs(CONTEXT.mpf(given) - exact) <= CONTEXT.mpf(2.0**-1073)
+
+
 def _numbers(evidence: Evidence) -> list[str]:
     """Whether what an answer says about W and the multipliers is so."""
     answer, problem, found = evidence.answer, evidence.problem, []
     rounding = 64 * (sum(problem.shape) + problem.count) * EPS
-    if _off(answer.norm, evidence.norm) > rounding:
+    if _off(answer.norm, evidence.norm) > rounding and not _next_to(answer.norm, evidence.norm):
         found.append(f"norm: claims {answer.norm:.17g}, is {float(evidence.norm):.17g}")
     if answer.value < evidence.value * (1 - 4 * EPS):
         found.append(f"value: claims {answer.value:.17g}, is {float(evidence.value):.17g}")
-    if answer.value < math.inf and answer.value > evidence.value * (1 + answer.tolerance):
+    most = evidence.value * (1 + answer.tolerance)
+    if most < answer.value < math.inf and not _next_to(answer.value, most):
         found.append(f"value: claims {answer.value:.17g}, only {float(evidence.value):.17g}")
     if answer.gap < evidence.gap - 8 * EPS:
         found.append(f"gap: claims {answer.gap:.3g}, is {float(evidence.gap):.3g}")

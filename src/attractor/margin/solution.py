@@ -143,8 +143,8 @@ class Solution:
     def other_solution(self) -> Float[np.ndarray, "*instances d e"]:
         """Another solution; NaN where none was found.
 
-        The multipliers certify it too, to a gap of 1e-9, or of ``gap`` where that is more, and no
-        margin is short by more than that share of its bound.
+        The multipliers certify it too, to a gap of 1e-9, and no margin is short by more than that
+        share of its bound.
         """
         nothing = np.full(self.W.shape[-2:], np.nan)
         others = [nothing if other is None else other for _, other in self._uniqueness]

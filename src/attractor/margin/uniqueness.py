@@ -59,8 +59,7 @@ def uniqueness_of(
     meet every constraint that carries a multiplier with equality. If no two matrices of the face
     have the same margins there, the solution is unique. If some have, and W can move along their
     difference, a second solution is looked for on the way, and believed only if the same
-    multipliers certify it to 1e-9 (or to the gap of W, where that is more), and no margin is
-    short by more than 1e-9 of its bound.
+    multipliers certify it to a gap of 1e-9, and no margin is short by more than 1e-9 of its bound.
 
     With gap g, solutions are within ``g / t`` of a face and of margins that leave out what the
     multipliers determine by less than t. Where ``t = sqrt(g)`` does not tell, a smaller one may.
@@ -100,7 +99,6 @@ class _Search:
     ) -> None:
         self.geometry, self.given = geometry, multipliers[None]
         self.scaled = ScaledConstraints.of(problem.batched())
-        self.tolerance = max(_SAME, gap)
         self.least = max(_FAR, _CURVED * math.sqrt(gap)) * float(np.linalg.norm(W))
         self.exponent = int(np.frexp(np.abs(W).max())[1])
         self.W = np.ldexp(W, -self.exponent)
@@ -161,6 +159,6 @@ class _Search:
         if np.linalg.norm(other - np.ldexp(self.W, self.exponent)) < self.least:
             return None
         certificate = certify_scaled(self.scaled, other[None], self.given, self.geometry)
-        status = status_of(self.scaled, certificate, self.geometry, self.tolerance)[0]
-        met = certificate.margin[0] >= 1 - self.tolerance
+        status = status_of(self.scaled, certificate, self.geometry, _SAME)[0]
+        met = certificate.margin[0] >= 1 - _SAME
         return other if status is Status.OPTIMAL and met else None
