@@ -42,6 +42,8 @@ INSIDE = frozenset(
         "attractor.attention.scaled_gradient",
         "attractor.attention.softmax_attention",
         "attractor.attention.softmax_row",
+        "attractor.geometry.has_norm_of",
+        "attractor.geometry.lengths",
         "attractor.geometry.register_geometry",
         "attractor.geometry.singular_value_decomposition",
         "attractor.geometry.singular_values",

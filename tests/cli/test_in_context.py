@@ -50,7 +50,7 @@ def test_the_published_experiment_says_what_is_unfinished(run, run_json, tmp_pat
     ("options", "argument"),
     [
         (("--lengths", "4,many"), "lengths"),
-        (("--lengths", "0"), "length"),
+        (("--lengths", "0"), "lengths"),
         (("--attention", "relu"), "attention"),
         (("--data", "real"), "data"),
         (("--data", "as-run", "--dimension", 3), "data"),

@@ -30,7 +30,7 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | s
             no geometries.
     """
     check_kinds(problem=(problem, MarginProblem))
-    geometries = check_items("geometries", geometries, Geometry, 1)
+    geometries = check_items("geometries", geometries, Geometry | str, 1)
     if problem.instances is not None:
         raise InvalidInputError("problem", "it has an axis of instances", "Give problem[i]")
     if not geometries:

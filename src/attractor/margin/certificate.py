@@ -184,13 +184,13 @@ def _certify(
     near = np.fmax(share, _SUPPORT_TOLERANCE) * size
     support = (scaled.inequality & (margins - c <= near)) | scaled.equality
     weight = np.abs(weights * scaled.norms).sum(-1)
-    lower_bound = np.where(lower > 0, _restored(lower, scaled.unit, 0.0), 0.0)
+    lower_bound = np.where(lower > 0, scaled.restore_bound(lower, 0.0), 0.0)
     # Infinite is the bound of a contradiction alone.
     lower_bound = np.where(np.isfinite(lower), np.minimum(lower_bound, _LARGEST), lower_bound)
     solved = np.isfinite(norm)
     return Certificate(
         norm=np.where(solved, np.ldexp(norm, scaled.unit), np.nan),
-        value=_restored(upper, scaled.unit, np.inf),
+        value=scaled.restore_bound(upper, np.inf),
         margin=np.where(solved, least, np.nan),
         dual_value=lower_bound,
         dual_norm=dual_norm,
@@ -203,13 +203,6 @@ def _certify(
         relative_farkas_residual=np.where(weight > 0, (dual_norm + dual_doubt) / weight, 0.0),
         support=support,
     )
-
-
-def _restored(bound: Any, unit: Any, toward: float) -> Float[np.ndarray, "instances"]:
-    """A bound in given units; below the normal numbers, where units round, rounded to one side."""
-    given = np.ldexp(bound, unit)
-    rounded = (given < np.finfo(np.float64).tiny) & (bound > 0)
-    return np.where(rounded, np.nextafter(given, toward), given)
 
 
 def rounding_of_margins(rows: int, columns: int) -> float:

@@ -153,6 +153,14 @@ class ScaledConstraints:
         with np.errstate(over="ignore"):
             return np.ldexp(multipliers, -self.shift)
 
+    def restore_bound(
+        self, bound: Float[np.ndarray, "instances"], toward: float
+    ) -> Float[np.ndarray, "instances"]:
+        """A bound on the norm, in given units; rounded toward a side below the normal numbers."""
+        given = np.ldexp(bound, self.unit)
+        rounded = (given < np.finfo(np.float64).tiny) & (bound > 0)
+        return np.where(rounded, np.nextafter(given, toward), given)
+
 
 def _unit_rows(rows: Float[np.ndarray, "instances m d"]) -> tuple[np.ndarray, ...]:
     """Rows with norm in [1/2, 1) or zero, their norms, and the exponents taken out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import itertools
 import os
 import stat
@@ -14,6 +15,8 @@ from attractor.errors import InvalidInputError
 
 _FILE, _FOLDER = "Give the name of a file", "Give the name of a folder"
 _APART = "Give another name"
+_LOOKS = 3
+"""How often a folder is looked for."""
 
 
 class Input(NamedTuple):
@@ -137,10 +140,14 @@ def check_replaceable(
     if not stat.S_ISDIR(mode):
         raise InvalidInputError(argument, f"{path} is a file", _FOLDER)
     _check_place(argument, target, "Give another folder")
-    if marker is None or (target / marker).exists():
+    if marker is None:
         return target
-    unfinished = set(target.glob(f".{Path(marker).stem}*.partial-*"))  # of a killed write
-    if set(target.iterdir()) - unfinished:
+    try:
+        contents = os.listdir(target)
+    except FileNotFoundError:  # another writer is replacing it
+        return target
+    unfinished = f".{Path(marker).stem}*.partial-*"  # of a killed write
+    if marker not in contents and not all(fnmatch.fnmatchcase(n, unfinished) for n in contents):
         raise InvalidInputError(
             argument,
             f"the folder {path} holds files that Attractor did not write",
@@ -219,7 +226,8 @@ def _check_place(argument: str, folder: Path, remedy: str) -> None:
     """Checks that something can be written in a folder, or it be made."""
     while not folder.exists():
         folder = folder.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+    # Another writer may be replacing the folder, which is gone for a moment then.
+    if not any(os.access(folder / ".", os.W_OK | os.X_OK) for _ in range(_LOOKS)):
         raise InvalidInputError(argument, f"nothing can be written in {folder}", remedy)
 
 

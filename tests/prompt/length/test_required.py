@@ -76,5 +76,5 @@ def test_bad_input_is_named(s, error, named):
 
 
 def test_lengths_beyond_those_known_are_refused():
-    with pytest.raises(InvalidInputError, match=r"^length: 1e\+13"):
+    with pytest.raises(InvalidInputError, match=r"^lengths: 1e\+13"):
         ErrorCurves.of([1.0]).at(1e13)
