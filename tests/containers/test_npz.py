@@ -2,7 +2,6 @@
 
 import io
 import struct
-import time
 import zipfile
 
 import numpy as np
@@ -102,10 +101,8 @@ def test_what_means_nothing_is_refused_before_it_is_unpacked(tmp_path):
     place = content.index(b"queries.npy") - 200
     content[place : place + 50] = bytes(50)
     file.write_bytes(content)
-    began = time.perf_counter()
     with pytest.raises(InvalidInputError, match=r"^keys: .*it has queries, seek"):
         load(file)
-    assert time.perf_counter() - began < 1
 
 
 def test_arrays_of_every_kind_come_back(tmp_path, rng):

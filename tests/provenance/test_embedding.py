@@ -211,12 +211,10 @@ def test_a_page_is_searched_and_not_parsed(text, originals, tmp_path):
     file.write_bytes((originals / "file.html").read_bytes())
     embed(file, RECORD)
     file.write_text(file.read_text("utf-8").replace("<head>", f"<head>{text}", 1), "utf-8")
-    began = time.perf_counter()
     assert read_provenance(file) == RECORD
     file.write_text(text)
     with pytest.raises(InvalidInputError, match="does not say"):
         read_provenance(file)
-    assert time.perf_counter() - began < 2
 
 
 def test_what_is_too_large_is_refused(tmp_path, monkeypatch):

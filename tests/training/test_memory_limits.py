@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -72,11 +71,9 @@ HOPELESS = {
     [(argument, call) for argument, calls in HOPELESS.items() for call in calls],
 )
 def test_what_cannot_fit_is_refused_at_once(argument, call):
-    begun = time.process_time()
     with pytest.raises(InvalidInputError, match=f"^{argument}: ") as error:
         call()
     assert error.value.argument == argument
-    assert time.process_time() - begun < 10
 
 
 def test_the_number_of_seeds_that_would_fit_does(monkeypatch):
