@@ -43,6 +43,7 @@ from attractor.margin.certificate_file import contents
 from attractor.progress import progress_bar
 from fuzzing import exact_check
 from fuzzing.exact_check import Answer, Known, Problem
+from fuzzing.exact_vertex import only_vertex
 from fuzzing.fuzz_report import summarize, table
 from fuzzing.margin_families import ALIKE, FAMILIES, Made, make
 
@@ -400,6 +401,8 @@ def _probe(
                     other = found.W
     many = other is not None and exact_check.distance(W, other) >= _ASIDE / 2
     alone = refuted == 2 or exact_check.only_one(p, answer)
+    if many and only_vertex(p, answer):
+        many, alone = False, True
     shown = "others found" if many else "no others" if alone else "nothing shown"
     if answer.uniqueness == exact_check.UNIQUE:
         record.count("probed", geometry_name, shown)
