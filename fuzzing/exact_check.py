@@ -26,6 +26,8 @@ from fuzzing.exact_numbers import (
 )
 
 EPS = 2.0**-52
+STEP = 2.0**-1074
+"""Spacing of floats below the normal numbers."""
 WITNESS = 1e-9
 """Largest relative excess of the norm, or shortfall of a margin, of another solution."""
 APART = 1e-4
@@ -519,12 +521,12 @@ def _rank(evidence: Evidence) -> list[str]:
             found.append(f"rank: separation {told['separation']:.3g}, is {float(separation):.3g}")
         # Von Neumann: sum_i sigma_i (1 - tau_i) is at most the gap, whatever the solution.
         tail = gap / separation if separation > 0 else CONTEXT.inf
-        if told["tail_bound"] < tail * (1 - 1e-6) - 8 * EPS * evidence.value:
+        if told["tail_bound"] < tail * (1 - 1e-6) - 8 * EPS * evidence.value - STEP:
             found.append(f"rank: tail bound {told['tail_bound']:.3g}, is {float(tail):.3g}")
         beyond = CONTEXT.fsum(sigma[k:]) / evidence.stretch
         if beyond > CONTEXT.mpf(told["tail_bound"]) + 64 * EPS * evidence.value:
             found.append(f"rank: {float(beyond):.3g} beyond the tail bound")
-    if abs(told["smallest_kept"] - sigma[k - 1]) > 1e-13 * sigma[0]:
+    if abs(told["smallest_kept"] - sigma[k - 1]) > 1e-13 * sigma[0] + STEP:
         found.append(f"rank: smallest kept {told['smallest_kept']:.3g}")
     if answer.rank > k or (answer.rank > 0 and sigma[answer.rank - 1] <= told["tail_bound"]):
         found.append(f"rank: {answer.rank} claimed, {k} of the combination are one")

@@ -125,6 +125,15 @@ def test_sizes_far_from_one(scale, geometry):
         assert checker.verify(through_json(contents(solution))).startswith("optimal to ")
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_solutions_below_the_normal_numbers(seed):
+    problem = inequalities(seed)
+    scaled = MarginProblem(problem.left * 1e155, problem.right * 1e155, problem.bounds * 1e-4)
+    solution = solve(scaled, Nuclear())
+    assert solution.status is Status.OPTIMAL and solution.norm < 1e-313
+    assert checker.verify(through_json(contents(solution))).startswith("optimal to ")
+
+
 def test_a_contradiction_of_rounded_data_is_claimed_as_the_bound_it_is():
     solution = solve(thin_problem(1e-15, 0, 20, 6))
     assert solution.status is Status.INFEASIBLE
