@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import multiprocessing
 import os
@@ -17,7 +18,7 @@ os.environ.setdefault(
 
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.exempt import NEEDS
-from fuzzing.arguments.hostile import VALUES
+from fuzzing.arguments.hostile import VALUES, Hostile
 from fuzzing.arguments.judge import TookTooLong, judge, perform, within
 from fuzzing.arguments.table import Call
 
@@ -35,9 +36,16 @@ def pairs_of(names: list[str], sample: int | None = None) -> list[tuple[str, str
             continue
         for parameter in CALLS[name].parameters:
             draw = random.Random(f"{name} {parameter}")
-            chosen = VALUES if sample is None else draw.sample(VALUES, sample)
+            hostile = [value for value in VALUES if not _is_default(CALLS[name], parameter, value)]
+            chosen = hostile if sample is None else draw.sample(hostile, sample)
             found += [(name, parameter, value.name) for value in chosen]
     return found
+
+
+def _is_default(call: Call, parameter: str, value: Hostile) -> bool:
+    """Whether a value is what the parameter has where it is left out."""
+    default = inspect.signature(call.function).parameters[parameter].default
+    return any(value.name == repr(one) and default is one for one in (None, True))
 
 
 def run(pairs: list[tuple[str, str, str]]) -> list[list[str]]:

@@ -177,8 +177,8 @@ def check_kind(argument: str, value: Any, kind: type[_Kind], remedy: str) -> _Ki
 
 
 def check_function(argument: str, value: Any, remedy: str) -> Callable[..., Any]:
-    """Checks that something can be called."""
-    if not callable(value):
+    """Checks that something can be called, and is no class."""
+    if not callable(value) or isinstance(value, type):
         raise InvalidInputError(argument, f"{shown(value)} is no function", remedy)
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -54,6 +55,13 @@ def double_precision() -> Iterator[None]:
         yield
 
 
+LARGEST = 1e100
+"""Entries beyond it are refused where squares and products of several must not overflow."""
+
+_MUCH = 2**30
+"""Bytes of an array from which on a copy of it may not fit into memory."""
+
+
 def as_plain(value: Any) -> np.ndarray:
     """What NumPy reads a value as; an array of one object where it is a ragged list."""
     try:
@@ -63,7 +71,7 @@ def as_plain(value: Any) -> np.ndarray:
 
 
 def as_float64(
-    argument: str, value: ArrayLike | Any, *, finite: bool = True
+    argument: str, value: ArrayLike | Any, *, finite: bool = True, largest: float = math.inf
 ) -> Float[np.ndarray, "..."]:
     """Returns a read-only float64 copy of an array.
 
@@ -71,10 +79,11 @@ def as_float64(
         argument: The name to use in an error.
         value: Anything NumPy can read as an array of real numbers.
         finite: Whether to refuse NaN and infinity.
+        largest: The largest magnitude of an entry allowed, such as ``LARGEST``.
 
     Raises:
-        InvalidInputError: If the values are not real numbers, are stored in half precision, or
-            are not finite, or a copy does not fit into memory.
+        InvalidInputError: If the values are not real numbers, are stored in half precision, are
+            not finite or too large, or a copy does not fit into memory.
     """
     array = as_plain(value)
     if array.dtype.kind == "O":
@@ -95,12 +104,7 @@ def as_float64(
             f"the data type is {array.dtype.name}, not real numbers",
             "Give float32, float64 or integers",
         )
-    require_memory(
-        argument,
-        f"a copy of {array.size:,} numbers, an array of shape {array.shape},",
-        needed=9.0 * array.size,  # with what says which are finite
-        remedy=lambda available: f"Give at most {int(available / 9):,} numbers",
-    )
+    _require_memory_for_copy(argument, array)
     result = np.array(array, dtype=np.float64, order="C")
     if finite and not np.isfinite(result).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
@@ -109,8 +113,24 @@ def as_float64(
             f"the entry at {place} is {result[place]}",
             "Every entry must be a finite number; use mask for padding",
         )
+    if largest < math.inf and (large := np.abs(result) > largest).any():
+        place = tuple(int(i) for i in np.argwhere(large)[0])
+        raise InvalidInputError(
+            argument,
+            f"the entry at {place} is {result[place]:.3g}",
+            f"Give numbers from {-largest:g} to {largest:g}: choose other units",
+        )
     result.setflags(write=False)
     return result
+
+
+def _require_memory_for_copy(argument: str, array: np.ndarray) -> None:
+    require_memory(
+        argument,
+        f"a copy of {array.size:,} numbers, an array of shape {array.shape},",
+        needed=9.0 * array.size,  # with what says which are finite
+        remedy=lambda available: f"Give at most {int(available / 9):,} numbers",
+    )
 
 
 def as_real(
@@ -130,6 +150,8 @@ def as_real(
     """
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         array = value
+        if array.nbytes > _MUCH:  # a view of one number can be as large as one likes
+            _require_memory_for_copy(argument, array)
     else:
         array = as_float64(argument, value, finite=False)
     check_shape(argument, array.shape, shape, empty=True)
@@ -137,7 +159,12 @@ def as_real(
 
 
 def as_shaped(
-    argument: str, value: ArrayLike | Any, shape: Sequence[int | str], *, finite: bool = True
+    argument: str,
+    value: ArrayLike | Any,
+    shape: Sequence[int | str],
+    *,
+    finite: bool = True,
+    largest: float = math.inf,
 ) -> Float[np.ndarray, "..."]:
     """Returns a read-only float64 copy of an array whose axes must fit.
 
@@ -147,11 +174,12 @@ def as_shaped(
         shape: The size of each axis, or its name where any size but zero will do; ``"..."`` in
             front allows leading axes.
         finite: Whether to refuse NaN and infinity.
+        largest: The largest magnitude of an entry allowed.
 
     Raises:
         InvalidInputError: As ``as_float64``; also if an axis does not fit.
     """
-    array = as_float64(argument, value, finite=finite)
+    array = as_float64(argument, value, finite=finite, largest=largest)
     check_shape(argument, array.shape, shape)
     return array
 

@@ -15,7 +15,8 @@ from attractor.attention.heads import Head, as_head
 from attractor.checks import check_function, check_kinds
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import lengths
-from attractor.precision import as_plain
+from attractor.geometry.lengths import in_ordinary_units
+from attractor.precision import as_plain, as_real
 from attractor.tokens import Tokens
 
 _TIE_ROUNDINGS = 8
@@ -175,9 +176,12 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
 
     Args:
         tokens: The data set.
-        W: Matrices; leading axes broadcast against the axis of instances.
+        W: Matrices; leading axes broadcast against the axis of instances. Those that are not
+            finite choose nothing.
     """
     check_kinds(tokens=(tokens, Tokens))
+    W = as_real("W", W, ("...", tokens.key_dimension, tokens.query_dimension))
+    W = in_ordinary_units(W)  # which token has the highest score does not depend on it
     scores = tokens.scores(W)
     reach = lengths(tokens.queries @ np.swapaxes(W, -1, -2)[..., None, :, :])
     size = np.where(tokens.mask, lengths(tokens.keys)[..., None, :], 0).max(-1)

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
+
+from attractor.geometry import Lp
+from attractor.margin import MarginProblem, solve
 from fuzzing.exact_check import Answer, Problem
 from fuzzing.exact_vertex import only_vertex
 from fuzzing.margin_families import make
 from fuzzing.margin_problems import answer_of
-
-from attractor.geometry import Lp
-from attractor.margin import MarginProblem, solve
 
 
 def solved(left: object, right: object, p: float) -> tuple[Problem, Answer]:

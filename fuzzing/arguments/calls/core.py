@@ -60,7 +60,7 @@ def _tokens() -> Iterator[Call]:
         at.Selection.from_index, tokens=ex.TOKENS, index=np.zeros((2, 1), int),
         takes={"index": "array count"}, blames={"index": "selection"},
     )  # fmt: skip
-    yield Call(at.attended_tokens, tokens=ex.TOKENS, W=ex.W)
+    yield Call(at.attended_tokens, tokens=ex.TOKENS, W=ex.W, takes={"W": "array nan"})
     data = {"tokens": ex.TOKENS, "head": ex.HEAD, "blames": {"tokens": "head"}}
     yield Call(at.optimal_tokens, **data)
     yield Call(at.token_scores, **data)
@@ -117,8 +117,9 @@ def _margin() -> Iterator[Call]:
     )
     yield Call(at.Decomposition.predict, self=ex.DECOMPOSITION, norm=2.0, **MEASURED)
     yield Call(at.Sensitivity.total_in_keys, self=ex.SENSITIVITY, query_positions=0)
-    yield Call(at.attracting_cone, **scored)
-    yield Call(at.check_local_optimality, **scored)
+    undefined = {"nan": True}  # where a row has no support token
+    yield Call(at.attracting_cone, **scored, **undefined)
+    yield Call(at.check_local_optimality, **scored, **undefined)
     yield Call(
         at.decompose, tokens=ex.TOKENS, weights=ex.WEIGHTS, takes={"weights": "array"},
         blames={"tokens": "weights", "negligible": "threshold"},
@@ -129,7 +130,7 @@ def _margin() -> Iterator[Call]:
     yield Call(at.locally_optimal_selections, tokens=ex.TOKENS_OF_ONE, head=ex.HEAD)
     yield Call(
         at.rate_ratio_direction, **selected, ratio=0.5, takes={"ratio": "real array"},
-        blames=either,
+        blames=either, nan=True,
     )  # fmt: skip
     yield Call(
         at.relaxed_problem, **selected, supports=np.ones((2, 1), bool),

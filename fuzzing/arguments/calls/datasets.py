@@ -25,7 +25,13 @@ def calls() -> Iterator[Call]:
     yield Call(datasets.Reviews.take, self=given.REVIEWS, rows=rows, settings={})
     yield Call(datasets.TextTokenizer, text=given.TOKENIZER_TEXT)
     tokenizer = {"self": given.TOKENIZER}
-    yield Call(datasets.TextTokenizer.encode, **tokenizer, texts=TEXTS, length=5)
+    yield Call(
+        datasets.TextTokenizer.encode,
+        **tokenizer,
+        texts=TEXTS,
+        length=5,
+        takes={"texts": "sequence array"},
+    )
     yield Call(datasets.TextTokenizer.number, **tokenizer, piece="good")
     yield Call(datasets.TextTokenizer.piece, **tokenizer, number=1)
     yield Call(datasets.TextTokenizer.save, **tokenizer, path="tokenizer.json")
@@ -58,4 +64,7 @@ def calls() -> Iterator[Call]:
         datasets.split_reviews, reviews=given.REVIEWS, train=1, validation=1, test=1, blames=SIZES
     )
     yield Call(datasets.train_tokenizer, texts=TEXTS, vocabulary=40, minimum_count=1)
-    yield Call(datasets.unit_tokens, n=2, T=3, d=3, seeds=[0])
+    yield Call(
+        datasets.unit_tokens, n=2, T=3, d=3, seeds=[0], takes={"seeds": "sequence array"},
+        blames={"seeds": "instance_numbers"},
+    )  # fmt: skip

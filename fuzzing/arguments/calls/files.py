@@ -37,11 +37,14 @@ def calls() -> Iterator[Call]:
         kind="claim",
         name="rate",
         arguments={"a": 1},
+        takes={"seeds": "iterable sequence array", "bibtex": "iterable sequence array"},
     )
     yield Call(provenance.Provenance.from_json, text=given.PROVENANCE_TEXT)
     yield Call(provenance.data_hash, tokens=ex.TOKENS, head=ex.HEAD)
     yield Call(provenance.differences, old=given.PROVENANCE, new=given.PROVENANCE)
-    yield Call(provenance.embed, path=given.PICTURE, provenance=given.PROVENANCE)
+    yield Call(
+        provenance.embed, path=given.PICTURE, provenance=given.PROVENANCE, blames={"path": "file"}
+    )
     yield Call(provenance.embed_all, folder=given.PICTURE_FOLDER, provenance=given.PROVENANCE)
     yield Call(provenance.read_provenance, path=given.PICTURE_WITH_PROVENANCE, blames=FILE)
     yield Call(

@@ -42,4 +42,5 @@ def calls() -> Iterator[Call]:
     yield Call(
         models.train_classifier, config=given.TEXT_CONFIG, data=given.CLASSIFICATION,
         optimizer=given.OPTAX, epochs=1, batch=2,
+        blames={"learning_rate": "optimizer"},  # which has its own here
     )  # fmt: skip

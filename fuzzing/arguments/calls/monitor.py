@@ -12,14 +12,17 @@ from fuzzing.arguments.table import Call
 
 def calls() -> Iterator[Call]:
     """One call of each."""
-    yield Call(monitor.WatchedHead, name="head", matrix=ex.IDENTITY, tokens=ex.TOKENS)
+    yield Call(
+        monitor.WatchedHead, name="head", matrix=ex.IDENTITY, tokens=ex.TOKENS,
+        blames={"tokens": "keys queries"},
+    )  # fmt: skip
     yield Call(
         monitor.WatchedHead.read_matrix, self=ex.WATCHED, state=ex.W, tokens=ex.TOKENS,
-        takes={"state": "array"}, blames={"state": "matrix", "tokens": "matrix"},
+        takes={"state": "array nan"}, nan=True, blames={"state": "matrix", "tokens": "matrix"},
     )  # fmt: skip
     yield Call(monitor.HeadMonitor, heads=ex.WATCHED)
     watching = {"self": ex.MONITOR}
-    state = {"state": "array"}
+    state = {"state": "array nan"}
     yield Call(
         monitor.HeadMonitor.hook, **watching, state=ex.W, takes=state,
         skip={"state": "read later, when a step is taken"},

@@ -17,9 +17,12 @@ def calls() -> Iterator[Call]:
     yield Call(
         papers.Case.from_scores, keys=np.eye(3)[None] + 1, scores=np.array([[1.0, 0.0, 0.5]]),
         takes={"keys": "array", "scores": "array", "queries": "array none"},
-        blames={"keys": "scores values labels", "scores": "labels values keys", "queries": "keys"},
+        blames={
+            "keys": "scores values labels", "scores": "labels values keys",
+            "queries": "keys labels",
+        },
     )  # fmt: skip
-    yield Call(papers.Case.read, path=given.TOKEN_FILE)
+    yield Call(papers.Case.read, path=given.TOKEN_FILE, blames={"path": "file"})
     yield Call(papers.Case.save, **case, path="case.npz")
     yield Call(papers.Case.solution, **case)
     yield Call(papers.CorpusCase.save, self=given.CORPUS_CASE, path="corpus.npz")

@@ -80,6 +80,7 @@ def _training() -> Iterator[Call]:
     yield Call(
         local_path, tokens=ex.TOKENS_OF_ONE, head=ex.HEAD, direction=ex.SOLUTION_OF_ONE,
         opening=0.5, radii=[0.5, 1.0], starts=1, takes=TAKES, blames=EITHER,
+        nan=True,  # logarithms of what the loss lies above, or below, that of the selection
     )  # fmt: skip
 
 
@@ -116,8 +117,9 @@ def _analysis() -> Iterator[Call]:
     )
     yield Call(rates.fit_rates, curves=ex.VERDICT, nan=True)
     yield Call(rates.Rates.print_to, self=ex.RATES, console=ex.CONSOLE)
-    yield Call(rates.Law.abscissa, self=ex.LAW, x=np.array([1.0, 2.0]), is_log=False)
-    yield Call(rates.Law.ordinate, self=ex.LAW, y=np.array([1.0, 2.0]), are_logs=False)
+    curve = {"self": ex.LAW, "nan": True, "takes": {"x": "array nan", "y": "array nan"}}
+    yield Call(rates.Law.abscissa, **curve, x=np.array([1.0, 2.0]), is_log=False)
+    yield Call(rates.Law.ordinate, **curve, y=np.array([1.0, 2.0]), are_logs=False)
     yield Call(rates.Slope.overlaps, self=SLOPE, other=SLOPE)
 
 
@@ -130,7 +132,10 @@ def _bias() -> Iterator[Call]:
         learning_rate=0.1,
         blames={"spelling": "optimizer"},
     )
-    yield Call(bias.named_optimizer, spelling="sign descent", learning_rate=0.1)
+    yield Call(
+        bias.named_optimizer, spelling="sign descent", learning_rate=0.1,
+        blames={"spelling": "optimizer"},
+    )  # fmt: skip
     yield Call(bias.median_interval, values=np.arange(9.0), takes=NANS, nan=True)
     yield Call(bias.standard_methods)
     found = {"self": ex.BIAS}
@@ -153,7 +158,10 @@ def _bias() -> Iterator[Call]:
 
 def _basins() -> Iterator[Call]:
     one = {"tokens": ex.TOKENS_OF_ONE, "head": ex.HEAD, "optimizer": ex.STEP, "steps": 3}
-    points = {"plane": "array none", "center": "array none", "start": "array", "end": "array"}
+    points = {
+        "plane": "array none", "center": "array none", "start": "array", "end": "array",
+        "extent": "array real count",
+    }  # fmt: skip
     settings = {"nan": True, "takes": points, "blames": {**EITHER, "plane": "center"}}
     yield Call(basins.basin_map, **one, **settings, plane=ex.PLANE, resolution=2)
     yield Call(basins.basin_shares, **one, **settings, starts=4)

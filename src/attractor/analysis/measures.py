@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.checks import check_kinds
-from attractor.geometry.lengths import ordinary_factor
+from attractor.geometry.lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import MarginProblem, Solution
 from attractor.precision import as_real
 
@@ -60,7 +60,7 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
         return DirectionMeasures(undefined, undefined, undefined, undefined, none, undefined)
     # All but two of the measures are of the direction alone, and squares of large entries overflow.
     factor = ordinary_factor(np.abs(W).max((-1, -2), initial=0.0))
-    W = W * factor[:, None, None]
+    W = in_ordinary_units(W)
     target = solution.W * ordinary_factor(np.abs(solution.W).max())
     projected = project_on_equalities(W, problem)
     norm = np.where(np.isfinite(W).all((-1, -2)), geometry.norm(projected), np.nan)

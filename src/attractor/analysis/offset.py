@@ -15,8 +15,9 @@ from attractor.attention.excess import check_excess
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
+from attractor.geometry.lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import Solution
-from attractor.precision import as_real, double_precision
+from attractor.precision import as_shaped, double_precision
 from attractor.selection import score_rounding, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
@@ -129,7 +130,8 @@ def measured_offsets(
 
     Returns:
         One number for each constraint behind the leading axes of the matrices, of a trajectory
-        (instance, seed, step); NaN off the support and where there is no solution.
+        (instance, seed, step); NaN off the support, of matrices that are not finite, and where
+        there is no solution.
 
     Raises:
         InvalidInputError: If the norm is another, or shapes do not fit.
@@ -141,7 +143,7 @@ def measured_offsets(
         W = W.data["W"].to_numpy()
         if solution.problem.instances is None and len(W) == 1:
             return measured_offsets(W[0], solution)[None]
-    W = as_real("W", W, ("...", "d", "e"))
+    W = as_shaped("W", W, ("...", "d", "e"), finite=False)
     lead = solution.W.shape[:-2]
     if W.shape[-2:] != solution.W.shape[-2:] or W.shape[: len(lead)] != lead:
         raise InvalidInputError(
@@ -150,10 +152,13 @@ def measured_offsets(
     problem, best = solution.problem.batched(), solution.W.reshape(-1, *solution.W.shape[-2:])
     batch = W.shape[len(lead) : -2]
     flat = W.reshape(len(problem), -1, *problem.shape)
-    margins = np.einsum("imd,ikde,ime->ikm", problem.left, flat, problem.right, optimize=True)
-    along = np.einsum("ikde,ide->ik", flat, best) / (best**2).sum((1, 2))[:, None]
+    ordinary, factor = in_ordinary_units(flat), ordinary_factor(np.abs(flat).max((-1, -2)))
+    margins = np.einsum("imd,ikde,ime->ikm", problem.left, ordinary, problem.right, optimize=True)
+    along = np.einsum("ikde,ide->ik", ordinary, best) / (best**2).sum((1, 2))[:, None]
     support = np.reshape(solution.support, problem.bounds.shape) & problem.present
-    found = np.where(support[:, None], margins - along[..., None], np.nan)
+    with np.errstate(over="ignore"):
+        across = (margins - along[..., None]) / factor[..., None]
+    found = np.where(support[:, None], across, np.nan)
     return found.reshape(*lead, *batch, -1)
 
 

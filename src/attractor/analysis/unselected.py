@@ -15,14 +15,17 @@ def log_unselected(
 ) -> Float[np.ndarray, "*batch sequence query"]:
     """Logarithm of the softmax probability off the chosen tokens, right however small it is.
 
+    NaN where differences of scores overflow.
+
     Args:
         tokens: The data set, without an axis of instances.
         chosen: The tokens chosen.
         W: Matrices, finite.
     """
-    scores = tokens.scores(W)
-    everything = np.logaddexp.reduce(scores, axis=-1)
-    return np.logaddexp.reduce(np.where(chosen, -np.inf, scores), axis=-1) - everything
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = tokens.scores(W)
+        everything = np.logaddexp.reduce(scores, axis=-1)
+        return np.logaddexp.reduce(np.where(chosen, -np.inf, scores), axis=-1) - everything
 
 
 def log_mean(logs: Float[np.ndarray, "*batch row"]) -> Float[np.ndarray, "*batch"]:

@@ -79,7 +79,7 @@ def verify(
     )
     reached = _attended(tokens, W)
     if solution is not None:
-        if selection != "reached at end":
+        if not (isinstance(selection, str) and selection == "reached at end"):
             raise InvalidInputError(
                 "selection", "a solution was given as well", "Give the one or the other"
             )

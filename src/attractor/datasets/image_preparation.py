@@ -15,6 +15,8 @@ from attractor.precision import as_float64, as_shaped
 from attractor.randomness import check_key
 
 _BRIGHTEST = 255.0
+_LARGEST = 1e30
+"""What single precision holds with room to spare."""
 _CHUNK = 1024
 MOST_PIXELS = 2**14
 """The longest side of an image."""
@@ -51,7 +53,7 @@ def _pixels(pixels: Any, axes: int) -> Any:
     """Images with at least so many axes; those of JAX may be known only when a program runs."""
     if not isinstance(pixels, jax.Array):
         if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8:
-            pixels = as_float64("pixels", pixels)
+            pixels = as_float64("pixels", pixels, largest=_LARGEST)
     if pixels.ndim < axes or 0 in pixels.shape or (axes == 4 and pixels.ndim != 4):
         named = "(n, height, width, channels)" if axes == 4 else "(..., channels)"
         raise InvalidInputError("pixels", f"got shape {pixels.shape}", f"Give images {named}")
@@ -66,8 +68,8 @@ def normalize_images(
     """Pixels from 0 to 255 as ``(pixels / 255 - mean) / deviation``, channel by channel."""
     pixels = _pixels(pixels, 1)
     channels = pixels.shape[-1]
-    mean = as_shaped("mean", mean, (channels,)).astype(np.float32)
-    deviation = as_shaped("deviation", deviation, (channels,)).astype(np.float32)
+    mean = as_shaped("mean", mean, (channels,), largest=_LARGEST).astype(np.float32)
+    deviation = as_shaped("deviation", deviation, (channels,), largest=_LARGEST).astype(np.float32)
     if not (deviation > 0).all():
         raise InvalidInputError("deviation", "one is not positive", "Give positive numbers")
     return (jnp.asarray(pixels, jnp.float32) / _BRIGHTEST - mean) / deviation

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import LinearHead, Parameterization, get_parameterization
-from attractor.checks import check_kinds, check_path, check_text
+from attractor.checks import check_kinds, check_path, check_text, shown
 from attractor.errors import InvalidInputError
 from attractor.files.arrays_writing import write_arrays
 from attractor.files.interpretation import interpret
 from attractor.files.layout import SUFFIXES, start_names, trains_prompt
 from attractor.files.scores import scores_of
 from attractor.files.selections import selection_array
+from attractor.precision import as_plain
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -64,11 +65,11 @@ def save_tokens(
     if selection is not None:
         given["selection"] = selection_array(selection, tokens)
     if steps is not None:
-        given["steps"] = np.asarray(steps)
+        given["steps"] = _rectangular("steps", steps)
     texts = {"parameterization": layer.name} if layer.name != "W" else {}
     if optimizer is not None:
         texts["optimizer"] = check_text("optimizer", optimizer)
-    arrays = {name: np.asarray(array) for name, array in given.items()}
+    arrays = {name: _rectangular(name, array) for name, array in given.items()}
     interpret(arrays, texts, file.name)
     write_arrays(file, arrays, texts)
 
@@ -112,6 +113,13 @@ def _targets(
     if head is not None:
         arrays["initial_head" if layer.trains_head else "head"] = np.asarray(head.weight)
     return arrays
+
+
+def _rectangular(argument: str, value: Any) -> np.ndarray:
+    array = as_plain(value)
+    if array.dtype.kind == "O":
+        raise InvalidInputError(argument, f"{shown(value)} is no array", "Give one of numbers")
+    return array
 
 
 def _start(initial: Any, layer: Parameterization) -> dict[str, np.ndarray]:

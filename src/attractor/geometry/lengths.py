@@ -1,9 +1,10 @@
-"""Euclidean lengths of vectors whose squares floating point may not hold."""
+"""Euclidean lengths and angles of arrays whose squares floating point may not hold."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
 
@@ -19,6 +20,22 @@ def lengths(
     factor = ordinary_factor(xp.max(xp.abs(vectors), axis=axis, keepdims=True))
     found = xp.linalg.norm(vectors * factor, axis=axis, keepdims=True) / factor
     return found if keepdims else xp.squeeze(found, axis=axis)
+
+
+def cosines(
+    matrices: Float[np.ndarray, "*batch d e"], direction: Float[np.ndarray, "*#batch d e"]
+) -> Float[np.ndarray, "*batch"]:
+    """``<W, V> / (||W|| ||V||)``, of any magnitude; NaN where either is zero or not finite."""
+    W, V = in_ordinary_units(matrices), in_ordinary_units(direction)
+    norms = np.linalg.norm(W, axis=(-1, -2)) * np.linalg.norm(V, axis=(-1, -2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((W * V).sum((-1, -2)) / norms)
+
+
+def in_ordinary_units(matrices: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "..."]:
+    """Matrices times the power of two that ``ordinary_factor`` gives each; NaN if not finite."""
+    matrices = np.where(np.isfinite(matrices).all((-1, -2), keepdims=True), matrices, np.nan)
+    return matrices * ordinary_factor(np.abs(matrices).max((-1, -2), keepdims=True))
 
 
 def ordinary_factor(largest: Float[Any, "*batch"]) -> Float[Any, "*batch"]:

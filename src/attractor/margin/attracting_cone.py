@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from attractor.checks import check_kinds
 from attractor.geometry import Frobenius
+from attractor.geometry.lengths import in_ordinary_units
 from attractor.margin.label import check_one_token_a_row
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.solution import Solution
@@ -78,16 +79,16 @@ class AttractingCone:
         return self.local_optimality.solution
 
     def contains(self, W: Float[np.ndarray, "*batch d e"]) -> Bool[np.ndarray, "*batch"]:
-        """Whether matrices lie in the cone; False where there is none.
+        """Whether matrices lie in the cone; False where there is none, or W is not finite.
 
         Args:
             W: Matrices; leading axes broadcast against the axis of instances.
         """
         W = as_real("W", W, ("...", *self.solution.W.shape[-2:]))
         check_broadcast("W", W.shape, self.solution.W.shape)
-        norm = _FROBENIUS.norm(W)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            turned = _unit(W) - _unit(self.solution.W)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            norm = _FROBENIUS.norm(W)
+            turned = _unit(in_ordinary_units(W)) - _unit(self.solution.W)
         # 1 - cos, without its cancellation
         deviation = np.einsum("...de,...de->...", turned, turned) / 2
         return np.asarray((deviation <= self.opening) & (norm >= self.radius))

@@ -13,7 +13,7 @@ from attractor.geometry import Frobenius, Geometry
 from attractor.margin.decomposition import Decomposition
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solve import solve
-from attractor.precision import as_plain
+from attractor.precision import as_float64
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -88,16 +88,14 @@ def _log_weights(
     tokens: Tokens, weights: Any, logarithmic: bool
 ) -> Float[np.ndarray, "*instances sequence query token"]:
     """Logarithms of the weights, which add up to one in each row."""
-    array, shape = as_plain(weights), tokens.mask.shape
+    array, shape = as_float64("weights", weights, finite=False), tokens.mask.shape
     if tokens.queries_per_sequence == 1 and array.shape == (*shape[:-2], shape[-1]):
         array = array[..., None, :]
-    if array.shape != shape or array.dtype.kind not in "fiu":
+    if array.shape != shape:
         raise InvalidInputError(
-            "weights",
-            f"the shape is {array.shape} and the data type {array.dtype}",
-            f"Give {shape}: one real number a token",
+            "weights", f"the shape is {array.shape}", f"Give {shape}: one real number a token"
         )
-    given = np.where(tokens.mask, array, -np.inf if logarithmic else 0.0).astype(np.float64)
+    given = np.where(tokens.mask, array, -np.inf if logarithmic else 0.0)
     if np.isnan(given).any() or (given == np.inf).any() or (not logarithmic and (given < 0).any()):
         raise InvalidInputError(
             "weights",

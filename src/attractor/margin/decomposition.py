@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
+from attractor.geometry.lengths import cosines, ordinary_factor
 from attractor.margin.solution import Solution
 from attractor.margin.tables import Rows, html_table, text_table
 from attractor.precision import as_float64
@@ -63,13 +64,13 @@ class Decomposition:
         """
         W = self.directional.W
         size = np.asarray(self.directional.geometry.norm(W))
-        scale = as_float64("norm", norm, finite=False) / np.where(size > 0, size, 1.0)
+        scale = as_float64("norm", norm) / np.where(size > 0, size, 1.0)
         return self.finite.W + scale[..., None, None] * W
 
     def multiplier(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
         """The R for which ``W_fin + R W_dir`` is nearest to W in the Frobenius norm.
 
-        Zero where all tokens are kept.
+        Zero where all tokens are kept; NaN where W is not finite.
 
         Args:
             W: Matrices; leading axes broadcast against the instances.
@@ -88,15 +89,12 @@ class Decomposition:
         return self.finite.W + self.multiplier(W)[..., None, None] * self.directional.W
 
     def correlation(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
-        """Correlation of W with ``nearest(W)``; NaN where a part has no solution.
+        """Correlation of W with ``nearest(W)``; NaN if W is not finite or a part has no solution.
 
         Args:
             W: Matrices; leading axes broadcast against the instances.
         """
-        W, nearest = self._matrices(W), self.nearest(W)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            cosine = _inner(W, nearest) / np.sqrt(_inner(W, W) * _inner(nearest, nearest))
-        return np.asarray(cosine)
+        return cosines(self._matrices(W), self.nearest(W))
 
     def closed_form_correlation(
         self, W: Float[np.ndarray, "*batch d e"]
@@ -123,16 +121,20 @@ class Decomposition:
             )
         W = self._matrices(W)
         problem = self.finite.problem
+        factor = ordinary_factor(np.abs(W).max((-1, -2)))
+        W = W * factor[..., None, None]
         margins = np.where(problem.present, problem.margins(W), 0.0)
-        ratios = np.where(problem.present, problem.bounds, 0.0)
-        allowed = _SAME_WEIGHTS * np.abs(ratios).max(-1, initial=1.0) + _ROUNDING * self._reach(W)
-        if (np.abs(margins - ratios).max(-1, initial=0.0) > allowed).any():
+        ratios = np.where(problem.present, problem.bounds, 0.0) * factor[..., None]
+        least = _SAME_WEIGHTS * np.maximum(np.abs(ratios).max(-1, initial=0.0), factor)
+        if (
+            np.abs(margins - ratios).max(-1, initial=0.0) > least + _ROUNDING * self._reach(W)
+        ).any():
             raise InvalidInputError(
                 "W",
                 "it gives the kept tokens other ratios of weights than those decomposed",
                 "Take the weights from the same matrix, or use correlation(W)",
             )
-        finite, direction = self.finite.W, self.directional.W
+        finite, direction = self.finite.W * factor[..., None, None], self.directional.W
         square, product = _inner(direction, direction), _inner(W, direction)
         along = product**2 / np.where(square > 0, square, 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -164,13 +166,13 @@ class Decomposition:
         return html_table(*self._table())
 
     def _matrices(self, W: Any) -> Float[np.ndarray, "*batch d e"]:
-        """W as an array, refused unless it is made of matrices of the right shape."""
+        """W as an array of matrices of the right shape; those not finite are NaN."""
         array, shape = as_float64("W", W, finite=False), self.directional.problem.shape
         if array.shape[-2:] != shape:
             raise InvalidInputError(
                 "W", f"the shape is {array.shape}", f"Give {shape}, with any axes before"
             )
-        return array
+        return np.where(np.isfinite(array).all((-1, -2), keepdims=True), array, np.nan)
 
     def _reach(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
         """Largest product of norms that bounds a difference of scores."""

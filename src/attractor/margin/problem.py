@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kind, check_text
 from attractor.errors import InvalidInputError
+from attractor.geometry.lengths import ordinary_factor
 from attractor.margin.construction import constraints_of
 from attractor.precision import as_float64, as_plain, as_real, check_broadcast
 from attractor.selection import Selection
@@ -160,7 +161,11 @@ class MarginProblem:
         """
         W = as_real("W", W, ("...", self.left.shape[-1], self.right.shape[-1]))
         check_broadcast("W", W.shape[:-2], self.left.shape[:-2])
-        margins = np.einsum("...me,...me->...m", self.left @ W, self.right)
+        # Sums of two large products must not overflow where the margin does not.
+        factor = ordinary_factor(np.abs(W).max((-1, -2)))
+        image = self.left @ (W * factor[..., None, None])
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = np.einsum("...me,...me->...m", image, self.right) / factor[..., None]
         return np.where(self.present, margins, np.nan)
 
     def gram(self) -> Float[np.ndarray, "*instances m m"]:
@@ -175,12 +180,14 @@ class MarginProblem:
         """``sum_j lambda_j a_j b_j^T`` over the constraints present.
 
         Args:
-            multipliers: Leading axes broadcast against the axis of instances.
+            multipliers: Leading axes broadcast against the axis of instances. Where they are not
+                finite, nor are the sums.
         """
         multipliers = as_real("multipliers", multipliers, ("...", self.present.shape[-1]))
         check_broadcast("multipliers", multipliers.shape, self.present.shape)
         weights = np.where(self.present, multipliers, 0.0)
-        return np.swapaxes(self.left, -1, -2) @ (weights[..., None] * self.right)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.swapaxes(self.left, -1, -2) @ (weights[..., None] * self.right)
 
     def batched(self) -> MarginProblem:
         """The same constraints with an axis of instances, of length one if there was none."""

@@ -46,7 +46,7 @@ class Examples:
             raise InvalidInputError(
                 "labels", f"their shape is {labels.shape}", f"Give {len(inputs)}, one an example"
             )
-        whole = labels.dtype.kind in "iub" or (labels == np.floor(labels)).all()
+        whole = labels.dtype.kind in "iu" or (labels == np.floor(labels)).all()
         if not whole or labels.min() < 0 or labels.max() >= 2**31:
             raise InvalidInputError(
                 "labels", "some are no numbers of classes", "Give integers from 0"
@@ -163,13 +163,14 @@ def _plain(argument: str, value: Any) -> np.ndarray:
         raise InvalidInputError(
             argument, "they form no rectangular array", "Pad rows to one length"
         )
+    if seen.dtype.kind not in "fiu" or seen.dtype == np.float16:
+        raise InvalidInputError(
+            argument, f"they are {seen.dtype}", "Give integers, float32 or float64"
+        )
     require_memory(
         argument,
         f"a copy of {seen.size:,} numbers",
         needed=float(seen.size) * seen.itemsize,
         remedy=lambda available: f"Give at most {int(available / seen.itemsize):,}",
     )
-    array = np.array(seen)
-    if array.dtype.kind not in "fiub":
-        raise InvalidInputError(argument, f"they are {array.dtype}", "Give numbers")
-    return array
+    return np.array(seen)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from attractor.checks import check_choice
+from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin.tables import html_table, text_table
 from attractor.models.building import Config, Model, model_shapes
@@ -73,6 +73,7 @@ class ClassifierTrajectory:
             InvalidInputError: If the seed was not trained, or ``epoch`` is neither.
         """
         check_choice("epoch", epoch, ("best", "last"))
+        seed = check_count("seed", seed, 0)
         found = np.flatnonzero(self.data["seed"].to_numpy() == seed)
         if not found.size:
             raise InvalidInputError(

@@ -11,7 +11,14 @@ import jax
 import numpy as np
 import optax
 
-from attractor.checks import MOST_STEPS, as_number, check_choice, check_count, check_flags
+from attractor.checks import (
+    MOST_STEPS,
+    as_number,
+    check_choice,
+    check_count,
+    check_flags,
+    check_function,
+)
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory, require_memory_for
 from attractor.models.building import Config, check_config, model_shapes
@@ -125,8 +132,8 @@ def train_classifier(
         )
     _check_optimizer(optimizer, learning_rate)
     for argument, function in (("augment", augment), ("prepare", prepare)):
-        if function is not None and not callable(function):
-            raise InvalidInputError(argument, f"{function!r} is no function", "Give one")
+        if function is not None:
+            check_function(argument, function, "Give one, or None")
     batch = check_count("batch", batch)
     seeds = check_count("seeds", seeds)
     check_seed("seed", check_seed("seed", seed) + seeds - 1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import as_number, check_kinds
+from attractor.checks import as_number, check_function, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.monitor.arrays import to_numpy
 from attractor.tokens import Tokens
@@ -56,7 +56,9 @@ class WatchedHead:
             )
         if not math.isfinite(as_number(self.scale)) or self.scale == 0:
             raise InvalidInputError("scale", f"it is {self.scale!r}", "Give a number, not zero")
-        if not callable(self.tokens):
+        if callable(self.tokens):
+            check_function("tokens", self.tokens, "Give a function of the training state")
+        else:
             tokens = as_tokens(self.name, self.tokens)
             if tokens is None:
                 raise InvalidInputError(

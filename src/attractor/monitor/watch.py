@@ -12,6 +12,7 @@ from attractor.analysis.measures import asked_margins, measure_direction
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.geometry.lengths import ordinary_factor
 from attractor.monitor.head import WatchedHead, as_tokens
 from attractor.monitor.record import RecordStatus
 from attractor.monitor.reference import Reference
@@ -78,13 +79,7 @@ class Watch:
             return None
         selection = attended_tokens(tokens, W)
         logs = log_unselected(tokens, selection.mask, W)
-        singular = np.linalg.svd(W, compute_uv=False)
-        square, largest = float((singular**2).sum()), float(singular[0])
-        numbers = {
-            "norm": float(self._geometry.norm(W)),
-            "frobenius_norm": float(np.sqrt(square)),
-            "nuclear_norm": float(singular.sum()),
-            "stable_rank": square / largest**2 if largest > 0 else 0.0,
+        numbers = self._numbers(W) | {
             "log_unselected_probability": float(log_mean(logs.reshape(-1))),
             "ties": float(selection.ties),
             "constraints": float(_constraints(tokens)),
@@ -94,6 +89,19 @@ class Watch:
             numbers["selection_changes"] = float(changed.sum())
         self._selection = selection
         return Observation(tokens, W, selection, -np.expm1(np.minimum(logs, 0)), numbers)
+
+    def _numbers(self, W: Float[np.ndarray, "d e"]) -> dict[str, float]:
+        """Norms and stable rank of a matrix; those that floats cannot hold are infinite."""
+        singular = np.linalg.svd(W, compute_uv=False)
+        largest, factor = float(singular[0]), float(ordinary_factor(singular[0]))
+        square = float(((singular * factor) ** 2).sum())
+        with np.errstate(over="ignore"):
+            return {
+                "norm": float(self._geometry.norm(W)),
+                "frobenius_norm": float(np.sqrt(square) / factor),
+                "nuclear_norm": float(singular.sum()),
+                "stable_rank": square / (largest * factor) ** 2 if largest > 0 else 0.0,
+            }
 
     def hold(self, seen: Observation) -> tuple[RecordStatus, str, dict[str, float]]:
         """Holds what was seen against its certified solution.

@@ -13,7 +13,7 @@ from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.collocation import Collocation
 from attractor.next_token.orders import PartialOrders, TokenClass
-from attractor.precision import as_integers, as_shaped
+from attractor.precision import LARGEST, as_integers, as_shaped
 from attractor.randomness import generator
 
 MOST_DRAWN = 10**5
@@ -125,11 +125,11 @@ def log_predictions(
         feed_forward: ``W_ov``.
         attention: ``W_kq``.
     """
-    table = as_shaped("table", table, ("V", "d"))
+    table = as_shaped("table", table, ("V", "d"), largest=LARGEST)
     tokens, d = table.shape
     contexts = as_integers("contexts", contexts, ("n", "T"), least=-1, most=tokens - 1)
-    feed_forward = as_shaped("feed_forward", feed_forward, (tokens, d))
-    attention = as_shaped("attention", attention, (d, d))
+    feed_forward = as_shaped("feed_forward", feed_forward, (tokens, d), largest=LARGEST)
+    attention = as_shaped("attention", attention, (d, d), largest=LARGEST)
     there = contexts >= 0
     if not there[:, 0].all():
         raise InvalidInputError("contexts", "one has no token", "Give padding at the end alone")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from attractor.checks import check_kinds, check_path
+from attractor.checks import check_kinds, check_path, shown
 from attractor.containers import parsing
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.provenance import html, json_key, netcdf, png, svg
@@ -69,7 +69,11 @@ def embed_all(folder: str | os.PathLike[str], provenance: Provenance) -> None:
     """
     check_kinds(provenance=(provenance, Provenance))
     folder = check_path("folder", folder)
-    for file in sorted(Path(folder).iterdir()):
+    if not folder.is_dir():
+        raise InvalidInputError(
+            "folder", f"{shown(str(folder))} is no folder", "Give that of a result"
+        )
+    for file in sorted(folder.iterdir()):
         if file.suffix.lower() in _FORMATS:
             embed(file, provenance)
 

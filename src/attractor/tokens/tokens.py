@@ -13,6 +13,7 @@ from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, as_real, check_broadcast
 from attractor.tokens.validation import (
     check_instance_numbers,
+    check_keys,
     check_labels,
     check_mask,
     check_mask_size,
@@ -83,14 +84,7 @@ class Tokens:
             InvalidInputError: If an array has the wrong shape or type, holds NaN or infinity, a
                 query has no token to attend to, or no query anywhere has two.
         """
-        keys = as_float64("keys", keys)
-        if keys.ndim not in (3, 4) or 0 in keys.shape:
-            raise InvalidInputError(
-                "keys",
-                f"the shape is {keys.shape}",
-                "Give (sequences, tokens, dimension), with a leading axis of instances if there "
-                "are several data sets, and at least one of each",
-            )
+        keys = check_keys(as_float64("keys", keys))
         lead, (n, length) = keys.shape[:-3], keys.shape[-3:-1]
         queries = check_queries(as_float64("queries", queries), lead, n)
         per_sequence = queries.shape[-2]
@@ -134,8 +128,8 @@ class Tokens:
         Raises:
             InvalidInputError: If there is no token at that position.
         """
-        keys = as_float64("keys", keys)
-        length = keys.shape[-2] if keys.ndim > 1 else 0
+        keys = check_keys(as_float64("keys", keys))
+        length = keys.shape[-2]
         if not is_whole(query_position) or not -length <= query_position < length:
             raise InvalidInputError(
                 "query_position",
@@ -189,8 +183,8 @@ class Tokens:
         Raises:
             InvalidInputError: If padding comes before a token, or shapes do not fit.
         """
-        keys = as_float64("keys", keys)
-        length = keys.shape[-2] if keys.ndim > 1 else 0
+        keys = check_keys(as_float64("keys", keys))
+        length = keys.shape[-2]
         check_mask_size("keys", (*keys.shape[:-2], length, length))
         admissible = np.tri(length, dtype=bool)
         if mask is not None:

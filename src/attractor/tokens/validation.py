@@ -13,6 +13,18 @@ from attractor.memory import require_memory
 from attractor.precision import as_plain
 
 
+def check_keys(keys: Float[np.ndarray, "..."]) -> Float[np.ndarray, "*instances n T d"]:
+    """Keys, if they have the axes that keys have, and none of them is empty."""
+    if keys.ndim not in (3, 4) or 0 in keys.shape:
+        raise InvalidInputError(
+            "keys",
+            f"the shape is {keys.shape}",
+            "Give (sequences, tokens, dimension), with a leading axis of instances if there "
+            "are several data sets, and at least one of each",
+        )
+    return keys
+
+
 def check_queries(
     queries: Float[np.ndarray, "..."], lead: tuple[int, ...], n: int
 ) -> Float[np.ndarray, "*instances sequence query e"]:

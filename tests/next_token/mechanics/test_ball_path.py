@@ -5,10 +5,10 @@ import pytest
 
 from attractor.attention import AttentionMatrix, attention_rows, get_loss, mean_loss
 from attractor.errors import InvalidInputError
+from attractor.geometry.lengths import cosines
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.mechanics import attention_limits, ball_path, label_mass_tokens
 from attractor.next_token.mechanics.limits import log_excess_loss
-from attractor.next_token.mechanics.measures import correlation
 from attractor.precision import double_precision
 
 
@@ -59,7 +59,7 @@ def test_it_tends_to_the_direction_and_to_the_finite_part(cyclic, acyclic):
     for _, limits in (cyclic, acyclic):
         for one in (limits[0], limits[3]):
             path = ball_path(one)
-            away = 1 - correlation(path.W, one.direction.W)
+            away = 1 - cosines(path.W, one.direction.W)
             assert (np.diff(away[8:]) < 0).all() and away[-1] <= 1e-6
             assert (np.diff(path.log_excess) < 0).all() and path.log_excess[-1] < -900
             # The norm of the direction says how fast: the loss falls like exp(-R / ||W_svm||).

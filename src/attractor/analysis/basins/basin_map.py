@@ -25,7 +25,7 @@ from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_count, check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 
@@ -218,7 +218,7 @@ def _directions(plane: Any, problem: BasinProblem) -> Float[np.ndarray, "2 d e"]
 
 def _grid(extent: Any, resolution: Any, problem: BasinProblem) -> list[Float[np.ndarray, "cell"]]:
     """Centers of the cells along both axes."""
-    edges = as_float64("extent", extent)
+    edges = as_float64("extent", extent, largest=LARGEST)
     if edges.shape == ():
         edges = np.array([-edges, edges, -edges, edges])
     if edges.shape != (4,) or edges[0] >= edges[1] or edges[2] >= edges[3]:

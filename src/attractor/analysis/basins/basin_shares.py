@@ -40,7 +40,7 @@ from attractor.checks import (
 )
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
-from attractor.precision import as_integers
+from attractor.precision import LARGEST, as_integers
 from attractor.randomness import check_seed, generator
 from attractor.storage import write_file
 from attractor.tokens import Tokens
@@ -273,7 +273,7 @@ def _drawn(
             problem.layer, seed + np.arange(count), np.full(count, number), *problem.size
         )
         return {name: np.asarray(array) for name, array in problem.layer.to_arrays(drawn).items()}
-    scale = check_number("scale", scale, above=0, example=1.0)
+    scale = check_number("scale", scale, above=0, most=LARGEST, example=1.0)
     random = generator(seed, purpose="starts of basins")
     return {
         name: scale * random.standard_normal((count, *shape))

@@ -16,7 +16,7 @@ from attractor.attention import Head, Loss, Parameterization, Parameters
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.memory import require_memory
-from attractor.precision import as_float64, double_precision
+from attractor.precision import LARGEST, as_float64, double_precision
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
 from attractor.training.inputs import check_inputs
@@ -107,7 +107,7 @@ class BasinProblem:
             InvalidInputError: If its shape does not fit.
         """
         d, e = self.size
-        found = as_float64(argument, array)
+        found = as_float64(argument, array, largest=LARGEST)
         if found.shape == (d,) and e == 1:
             return found[:, None]
         if found.shape != (d, e):

@@ -71,7 +71,7 @@ def bias_matrix(
     check_seed("seed", seed)
     if methods is not None:
         methods = check_items("methods", methods, Method)
-    norms = check_items("norms", norms, Geometry)
+    norms = check_items("norms", norms, Geometry | str, 1)
     rows = standard_methods("paper", steps) if methods is None else tuple(methods)
     check_methods(rows, tokens)
     columns = _columns(norms, rows)

@@ -42,7 +42,7 @@ def median_interval(
         confidence: Probability to enclose the true median at least.
     """
     confidence = check_share("confidence", confidence, 0.95)
-    values = as_real("values", values, ("...",)).ravel()
+    values = as_real("values", values, ("...", "sample")).ravel()
     known = np.sort(values[~np.isnan(values)])
     if not len(known):
         return MedianInterval(math.nan, -math.inf, math.inf)

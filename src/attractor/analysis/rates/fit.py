@@ -22,9 +22,9 @@ from attractor.analysis.rates.slopes import (
     last_window,
     mean_slope,
 )
-from attractor.checks import as_number, check_flags, check_kinds, check_share, check_text
+from attractor.checks import as_number, check_flags, check_kinds, check_share, check_text, shown
 from attractor.errors import InvalidInputError
-from attractor.precision import as_real
+from attractor.precision import as_plain, as_real
 
 
 def fit_rate(
@@ -94,11 +94,12 @@ def fit_rate(
             "confidence", f"{confidence!r} is not between 0 and 1", "Give one, such as 0.95"
         )
     x, y, units, unit_names = _checked_curves(steps, values)
+    left_out_by = _checked_exclusions(excluded or {}, np.shape(values)[:-1])
     line_x = chosen.abscissa(x, is_log=abscissa_is_log)
     line_y = chosen.ordinate(y, are_logs=values_are_logs)
     window = last_window(x, np.isfinite(line_x), decades, fraction)
     lines = [fit_lines(line_x, line_y, part) for part in (window, *halves(window))]
-    left_out, kept = _sorted_out(x, y, chosen, values_are_logs, window, lines, excluded or {})
+    left_out, kept = _sorted_out(x, y, chosen, values_are_logs, window, lines, left_out_by)
     unit, unit_name = _independent_units(units[kept], unit_names)
     lines = [Lines(*(array[kept] for array in part)) for part in lines]
     slopes = [mean_slope(part, unit, confidence) if kept.any() else NO_SLOPE for part in lines]
@@ -169,6 +170,23 @@ def _checked_curves(
     return x, values.reshape(-1, points), units, names
 
 
+def _checked_exclusions(
+    excluded: Mapping[str, Any], trials: tuple[int, ...]
+) -> dict[str, Bool[np.ndarray, "trial"]]:
+    """Which trials are left out for each reason."""
+    found = {}
+    for reason, mask in excluded.items():
+        array = as_plain(mask)
+        if array.dtype != bool or array.shape not in (trials, trials or (1,)):
+            raise InvalidInputError(
+                "excluded",
+                f"{reason!r} is {shown(mask)}",
+                f"Give booleans of the shape {trials}, one a trial",
+            )
+        found[reason] = array.ravel()
+    return found
+
+
 def _sorted_out(
     x: np.ndarray,
     y: np.ndarray,
@@ -182,8 +200,7 @@ def _sorted_out(
     points = window.sum(1)
     finite = np.isfinite(y) | ~window
     positive = (y > 0) | ~window if law.log_values and not values_are_logs else finite
-    reasons = {reason: np.asarray(mask, dtype=bool).ravel() for reason, mask in excluded.items()}
-    reasons |= {
+    reasons = dict(excluded) | {
         "without an abscissa": (points == 0) & ~np.isfinite(x[:, -1]),
         f"with fewer than {2 * HALF_POINTS} points": points < 2 * HALF_POINTS,
         "not finite": ~finite.all(1),

@@ -30,7 +30,7 @@ class Law:
     def abscissa(self, x: np.ndarray, *, is_log: bool) -> np.ndarray:
         """What the line is straight against; NaN where its logarithm does not exist."""
         check_flags(is_log=is_log)
-        x = as_real("x", x, ("...",))
+        x = as_real("x", x, ("...", "points"))
         for _ in range(self.logarithms - is_log):
             with np.errstate(divide="ignore", invalid="ignore"):
                 x = np.where(x > 0, np.log(x), np.nan)
@@ -39,7 +39,7 @@ class Law:
     def ordinate(self, y: np.ndarray, *, are_logs: bool) -> np.ndarray:
         """What the line is straight in; infinite or NaN where it cannot be fitted."""
         check_flags(are_logs=are_logs)
-        y = as_real("y", y, ("...",))
+        y = as_real("y", y, ("...", "points"))
         if are_logs or not self.log_values:
             return y
         with np.errstate(divide="ignore", invalid="ignore"):

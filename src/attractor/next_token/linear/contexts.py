@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
-from attractor.precision import as_float64, as_integers
+from attractor.precision import LARGEST, as_float64, as_integers
 from attractor.tokens.validation import check_instance_numbers
 
 _SUM_TOLERANCE = 1e-6
@@ -76,7 +76,9 @@ class Contexts:
                 "Give (contexts, d), or (instances, contexts, d), and at least one of each",
             )
         rows = embeddings.shape[:-1]
-        probabilities = _distributions(as_float64("probabilities", probabilities), rows)
+        probabilities = _distributions(
+            as_float64("probabilities", probabilities, largest=LARGEST), rows
+        )
         frequencies = _shares(frequencies, rows)
         lead = rows[:-1]
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
@@ -217,7 +219,7 @@ def _shares(frequencies: Any, rows: tuple[int, ...]) -> Float[np.ndarray, "*rows
     """Frequencies divided by their sum."""
     if frequencies is None:
         return np.full(rows, 1 / rows[-1])
-    frequencies = as_float64("frequencies", frequencies)
+    frequencies = as_float64("frequencies", frequencies, largest=LARGEST)
     if frequencies.shape not in (rows, rows[-1:]):
         raise InvalidInputError(
             "frequencies", f"the shape is {frequencies.shape}", f"Give {rows}: one a context"

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
+from attractor.geometry.lengths import cosines
 from attractor.margin import Solution
 from attractor.next_token.linear.problem import finite_part
 from attractor.next_token.linear.support_space import support_space
@@ -72,9 +73,9 @@ def measure_linear(
     if trajectory.weights_kept == "last":
         excess = excess.isel({trajectory.axis: -1})
     values = {
-        "correlation": _cosine(W, direction),
-        "correlation_without_finite_part": _cosine(W - fixed, direction),
-        "projected_correlation": _cosine(W - inside, direction),
+        "correlation": cosines(W, direction),
+        "correlation_without_finite_part": cosines(W - fixed, direction),
+        "projected_correlation": cosines(W - inside, direction),
         "finite_error": error,
         "relative_finite_error": error / np.where(size > 0, size, np.nan),
         "excess_loss": excess.to_numpy(),
@@ -100,9 +101,3 @@ def _matrices(
             argument, f"the shape of the matrix is {array.shape}", f"Give {(*lead, *one)}"
         )
     return array.reshape(-1, *one)
-
-
-def _cosine(W: Float[np.ndarray, "*batch V d"], other: Float[np.ndarray, "*all V d"]) -> Any:
-    lengths = np.linalg.norm(W, axis=(-1, -2)) * np.linalg.norm(other, axis=(-1, -2))
-    product = (W * other).sum((-1, -2))
-    return product / np.where(lengths > 0, lengths, np.nan)

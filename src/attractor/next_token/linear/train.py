@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_choice, check_count, check_steps
+from attractor.checks import check_choice, check_count, check_number, check_steps
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.training import LinearTraining, LinearTrials
 from attractor.next_token.linear.trajectory import LinearTrajectory, linear_data
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed
 from attractor.training import loop, validation
@@ -174,15 +173,11 @@ def _check_initial(
 
 
 def _check_scale(scale: Any, given: bool) -> float:
-    number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
-    if not number or not 0 <= scale < math.inf:
-        raise InvalidInputError(
-            "initial_scale", f"{scale!r} is not a standard deviation", "Give a number >= 0"
-        )
+    scale = check_number("initial_scale", scale, least=0, most=LARGEST, example=0.1)
     if scale and given:
         raise InvalidInputError(
             "initial_scale",
             "decoders to start from are given, so that none are drawn",
             "Leave out one of initial and initial_scale",
         )
-    return float(scale)
+    return scale

@@ -77,7 +77,8 @@ def _vectors(graphs: list[QueryGraphs], embeddings: Any) -> Float[np.ndarray, "i
     vectors = as_float64("embeddings", embeddings)
     sizes = {one.size for one in graphs}
     allowed = [(size,) for size in sizes] + [(len(graphs), size) for size in sizes]
-    if len(sizes) != 1 or vectors.ndim not in (2, 3) or vectors.shape[:-1] not in allowed:
+    fits = len(sizes) == 1 and vectors.ndim in (2, 3) and vectors.shape[:-1] in allowed
+    if not fits or not vectors.shape[-1]:
         raise InvalidInputError(
             "embeddings",
             f"the shape is {vectors.shape}, for graphs on {sorted(sizes)} tokens",

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
+from attractor.geometry.lengths import cosines, in_ordinary_units
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
@@ -18,7 +19,6 @@ from attractor.next_token.mechanics.contexts import tables_of
 from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics.graph_problem import graph_problem
 from attractor.next_token.mechanics.local_graphs import ambiguous_tokens, local_priority_graphs
-from attractor.next_token.mechanics.measures import correlation
 from attractor.precision import as_float64, as_shaped
 
 
@@ -40,14 +40,14 @@ class LocalLimits:
 
     def correlation(self, W: Float[np.ndarray, "*batch d d"]) -> Float[np.ndarray, "*batch"]:
         """Correlation of matrices with the direction."""
-        return correlation(as_shaped("W", W, ("...", *self.direction.W.shape)), self.direction.W)
+        return cosines(as_shaped("W", W, ("...", *self.direction.W.shape)), self.direction.W)
 
     def correlation_outside(
         self, W: Float[np.ndarray, "*batch d d"]
     ) -> Float[np.ndarray, "*batch"]:
         """That correlation without the part of W in the cyclic subspace."""
-        W = as_shaped("W", W, ("...", *self.direction.W.shape))
-        return correlation(W - self.subspace.project(W), self.direction.W)
+        W = in_ordinary_units(as_shaped("W", W, ("...", *self.direction.W.shape)))
+        return cosines(W - self.subspace.project(W), self.direction.W)
 
     def __repr__(self) -> str:
         return f"LocalLimits({self.graphs!r}, {self.subspace!r}, direction {self.direction.status})"

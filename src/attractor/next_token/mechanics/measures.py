@@ -11,6 +11,7 @@ from jaxtyping import Float
 from attractor.analysis.measures import measure_direction
 from attractor.checks import check_kinds, one_or_several
 from attractor.errors import InvalidInputError
+from attractor.geometry.lengths import cosines
 from attractor.next_token.mechanics.limits import (
     AttentionLimits,
     log_excess_loss,
@@ -94,7 +95,7 @@ def measure_matrices(
         log_mean = np.log(weights) + log_outside
     mean_outside = np.logaddexp.reduce(log_mean, axis=-1)
     return {
-        "correlation": correlation(W, limits.direction.W),
+        "correlation": cosines(W, limits.direction.W),
         "correlation_outside": direction.correlation.reshape(W.shape[:-2]),
         "margin_ratio": direction.margin_ratio.reshape(W.shape[:-2]),
         "norm": np.linalg.norm(W, axis=(-1, -2)),
@@ -104,12 +105,3 @@ def measure_matrices(
         "log_mass_outside": mean_outside,
         "log_excess": log_excess_loss(limits, W),
     }
-
-
-def correlation(
-    W: Float[np.ndarray, "*batch d d"], direction: Float[np.ndarray, "d d"]
-) -> Float[np.ndarray, "*batch"]:
-    """``<W, V> / (||W|| ||V||)``; NaN where either is zero or not finite."""
-    lengths = np.linalg.norm(W, axis=(-1, -2)) * np.linalg.norm(direction)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(lengths > 0, (W * direction).sum((-1, -2)) / lengths, np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import get_parameterization
+from attractor.geometry.lengths import cosines
 from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
 from attractor.training import Optimizer, Trajectory, get_optimizer, train
@@ -237,16 +238,6 @@ def distances(
     """
     lengths = np.linalg.norm(ways, axis=(-1, -2)) / np.linalg.norm(solution)
     return (1 - cosines(ways, solution)) * np.minimum(lengths / _PLAIN, 1) ** 2
-
-
-def cosines(
-    matrices: Float[np.ndarray, "*batch d e"], direction: Float[np.ndarray, "*#batch d e"]
-) -> Float[np.ndarray, "*batch"]:
-    """Cosines of the angles between matrices and a direction; NaN for a matrix of zeros."""
-    products = (matrices * direction).sum((-1, -2))
-    lengths = np.linalg.norm(matrices, axis=(-1, -2)) * np.linalg.norm(direction, axis=(-1, -2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return products / lengths
 
 
 def _longest(case: Case, start: Any) -> float:

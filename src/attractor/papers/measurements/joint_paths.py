@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attractor.geometry.lengths import cosines
 from attractor.margin import (
     RateRatioDirection,
     Solution,
@@ -16,7 +17,6 @@ from attractor.margin import (
 from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
 from attractor.papers.joint_hypotheses import label_solution, supports
-from attractor.papers.measurements.directions import cosines
 from attractor.papers.measurements.paths import RADII, path
 from attractor.training import Trajectory
 

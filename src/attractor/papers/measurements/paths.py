@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.geometry import Frobenius, Geometry
+from attractor.geometry.lengths import cosines
 from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
-from attractor.papers.measurements.directions import cosines
 from attractor.training import Trajectory
 from attractor.training.paths import regularization_path
 

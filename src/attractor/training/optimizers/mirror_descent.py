@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from jax.core import Tracer
 
-from attractor.checks import check_flag
+from attractor.checks import check_flag, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
 from attractor.training.optimizers.checks import (
@@ -161,7 +160,7 @@ def _make(
     descent = DualDescent(
         family,
         check_rate_or_schedule(learning_rate),
-        p if isinstance(p, Callable) else check_mirror_exponent(p),
+        check_function("p", p, "Give an exponent") if callable(p) else check_mirror_exponent(p),
         check_flag("normalize", normalize),
         check_flag("per_factor", per_factor),
         float(eps),

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Parameterization
-from attractor.checks import check_share
+from attractor.checks import check_share, shown
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.memory import require_memory_for_list
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training.paths.balls import ball_of
@@ -24,10 +24,12 @@ def check_radii(radii: Any) -> Float[np.ndarray, "radius"]:
     if radii is None:
         return np.geomspace(1, 1e4, 17)
     require_memory_for_list("radii", radii, each=40)
-    array = np.atleast_1d(as_float64("radii", radii))
-    if array.ndim != 1 or array.size == 0 or array[0] <= 0 or (np.diff(array) <= 0).any():
+    array = np.atleast_1d(as_float64("radii", radii, largest=LARGEST))
+    if array.ndim != 1 or not array.size or array[0] < 1 / LARGEST or (np.diff(array) <= 0).any():
         raise InvalidInputError(
-            "radii", f"{radii!r} are not radii", "Give increasing positive numbers"
+            "radii",
+            f"{shown(radii)} are not radii",
+            f"Give increasing numbers of at least {1 / LARGEST:g}",
         )
     return array
 

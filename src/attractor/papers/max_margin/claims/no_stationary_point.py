@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.geometry.lengths import cosines
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import (
@@ -14,7 +15,6 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.data import one_sequence, three_sequences, two_scores
-from attractor.papers.measurements.directions import cosines
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
 from attractor.papers.paper import MAX_MARGIN

@@ -7,10 +7,10 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from attractor.geometry.lengths import cosines
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels
-from attractor.papers.measurements.directions import cosines
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots.plane import frame, ray, trajectory
 from attractor.plots.roles import ordered_looks

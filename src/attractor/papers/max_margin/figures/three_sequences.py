@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from attractor.geometry.lengths import cosines
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
-from attractor.papers.measurements.directions import cosines
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import look

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import softmax
 
+from attractor.geometry.lengths import cosines
 from attractor.next_token.mechanics import (
     attention_limits,
     conflicting_corpora,
@@ -17,7 +18,6 @@ from attractor.next_token.mechanics import (
     squared_miss,
     vocabulary_tokens,
 )
-from attractor.next_token.mechanics.measures import correlation
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import MECHANICS
 from attractor.plots.bands import band
@@ -61,7 +61,7 @@ def _compute(request: Request) -> xr.Dataset:
             "global": (
                 along,
                 np.stack([
-                    correlation(matrix, one.direction.W)
+                    cosines(matrix, one.direction.W)
                     for matrix, one in zip(W, everywhere, strict=True)
                 ]),
             ),

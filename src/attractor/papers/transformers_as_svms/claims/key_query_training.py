@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.geometry import Frobenius, Geometry, Nuclear
+from attractor.geometry.lengths import cosines
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
-from attractor.papers.measurements.directions import NORMALIZED, cosines, trained
+from attractor.papers.measurements.directions import NORMALIZED, trained
 from attractor.papers.measurements.margin_ratios import margin_ratios
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.attention import ConcaveHead
+from attractor.geometry.lengths import cosines
 from attractor.margin import Decomposition, decompose
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import trains
-from attractor.papers.measurements.directions import cosines
 from attractor.papers.measurements.loss_gradients import flow
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
