@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import attractor as at
+from attractor.analysis.rates import fit_rate
 from attractor.errors import InvalidInputError
+from attractor.models import Examples
 from attractor.papers.paper import get_paper
 from attractor.training import registered_optimizers
 
@@ -57,6 +59,17 @@ def test_every_optimizer_refuses_what_is_no_learning_rate(entry, rate):
         (lambda: train(loss="logisitc"), r"loss: .* Did you mean logistic\?"),
         (lambda: train(weights="al"), r"weights: .* Did you mean all"),
         (lambda: at.mirror_descent(lambda step: "x", p=2), "learning_rate: the schedule .* fails"),
+        (lambda: at.mirror_descent(0.1, p=type), "p: .* is no function"),
+        (lambda: at.optimal_tokens(TOKENS, type), "head: .* is no function"),
+        (lambda: at.Tokens.self_attention([1.0, 2.0]), r"keys: the shape is \(2,\)"),
+        (lambda: at.verify(train(), at.solve(problem()), selection=TWO), "selection: a solution"),
+        (lambda: at.regularization_path(TOKENS, HEAD, radii=[1, 1e308]), "radii: .* 1e\\+308"),
+        (lambda: Examples(TWO.astype(np.float16), [0, 1]), "inputs: they are float16"),
+        (lambda: Examples(TWO, [True, False]), "labels: they are bool"),
+        (
+            lambda: fit_rate(np.arange(1, 9), np.ones((2, 8)), excluded={"a": 1}),
+            "excluded: 'a' is 1. Give booleans",
+        ),
     ],
 )  # fmt: skip
 def test_the_argument_is_named(call, message):

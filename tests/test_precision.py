@@ -6,6 +6,7 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.precision import (
+    LARGEST,
     as_arrays,
     as_float64,
     as_integers,
@@ -79,6 +80,13 @@ def test_axes_of_one_name_have_one_size():
 def test_what_is_no_array_of_integers_is_named(wrong):
     with pytest.raises(InvalidInputError, match=r"^rows: "):
         as_integers("rows", wrong, ("m",))
+
+
+def test_entries_beyond_a_limit_and_views_beyond_memory_are_refused():
+    with pytest.raises(InvalidInputError, match=r"C: the entry at \(1,\) is 1e\+101"):
+        as_float64("C", [1.0, 1e101], largest=LARGEST)
+    with pytest.raises(InvalidInputError, match=r"W: .* (GB|memory)"):
+        as_real("W", np.broadcast_to(0.0, (10**9, 100, 100)), ("...", "d", "e"))
 
 
 def test_numbers_that_diverged_can_be_measured():

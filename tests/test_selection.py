@@ -124,3 +124,12 @@ def test_tokens_that_a_nonlinear_head_ties_up_to_rounding_tie():
         head = ReLUHead(np.ones((3, 2)) * scale, [1.0, -0.5])
         with pytest.warns(TiedTokensWarning):
             assert optimal_tokens(tokens, head).mask[0, 0].tolist() == [True, True, False]
+
+
+def test_matrices_of_any_size_attend_and_those_not_finite_to_nothing():
+    tokens = Tokens([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 2.0]])
+    W = np.array([[[1.0, 0.0], [0.0, 2.0]]])
+    none = [np.full_like(W, np.inf), np.full_like(W, np.nan)]
+    every = np.concatenate([W, 1e307 * W, 1e-320 * W, *none])
+    chosen = attended_tokens(tokens, every)
+    assert chosen.index[:, 0].tolist() == [1, 1, 1, -1, -1]

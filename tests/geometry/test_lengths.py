@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from attractor.geometry import lengths
+from attractor.geometry.lengths import cosines
 from attractor.precision import double_precision
 
 
@@ -34,3 +35,14 @@ def test_single_precision_stays_what_it_is():
     found = lengths(vectors)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [5e30, 5e-30], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1.0, 1e200, 1e307])
+def test_cosines_of_any_magnitude(scale):
+    W = np.array([[[3.0, 0.0], [0.0, 4.0]], [[-3.0, 0.0], [0.0, 0.0]]]) * scale
+    np.testing.assert_allclose(cosines(W, np.array([[1.0, 0.0], [0.0, 0.0]])), [0.6, -1], rtol=1e-3)
+
+
+def test_cosines_of_what_has_no_direction():
+    W = np.array([[[0.0, 0.0]], [[np.inf, 1.0]], [[np.nan, 1.0]]])
+    assert np.isnan(cosines(W, np.array([[1.0, 0.0]]))).all()

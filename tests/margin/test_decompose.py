@@ -217,3 +217,14 @@ def test_matrices_of_another_shape_are_refused(measure):
             getattr(made, measure)(wrong)
     with pytest.raises(InvalidInputError, match="norm"):
         made.predict("far")
+
+
+def test_correlations_with_matrices_of_any_size_and_of_none(rng):
+    tokens = Tokens(rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4)))
+    weights = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+    parts = decompose(tokens, weights)
+    W = parts.directional.W
+    np.testing.assert_allclose(parts.correlation(1e300 * W), parts.correlation(1e10 * W))
+    assert np.isnan(parts.correlation(np.full(W.shape, np.inf)))
+    with pytest.raises(InvalidInputError, match="norm: the entry"):
+        parts.predict(np.inf)
