@@ -23,6 +23,8 @@ from attractor.report import corpus, in_context, prompt_length, write
 
 LOADED = (digits, registry, corpus, in_context, prompt_length, write)
 MOMENTS = 20
+MOST_TRIES = 3 * MOMENTS
+"""Some commands are done before the moment that they are to be killed at."""
 COMMANDS = {
     "check": "check tokens.npz --steps 50 --seeds 1 --out out",
     "train": "train tokens.npz --steps 4000 --seeds 4 --checkpoint kept --out out.nc",
@@ -118,7 +120,9 @@ def main(name, seed, folder):
     draw = random.Random(seed)
     seen = {"killed": 0, "interrupted": 0, "during a write": 0, "wrong": []}
     for number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
-        for turn in range(MOMENTS if number == signal.SIGKILL else MOMENTS // 4):
+        for turn in range(MOST_TRIES if number == signal.SIGKILL else MOMENTS // 4):
+            if seen["killed"] == MOMENTS and number == signal.SIGKILL:
+                break
             if turn % 5 == 0:
                 fresh()
             slowly = bool(turn % 2)

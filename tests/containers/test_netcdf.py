@@ -136,3 +136,14 @@ def test_a_text_of_four_gigabytes(where, tmp_path):
     file.write_bytes(content)
     with pytest.raises(FileFormatError, match="is longer than the file"):
         read_netcdf(file)
+
+
+def test_settings_of_a_driver_of_four_gigabytes(file):
+    """libhdf5 takes the memory when it opens the file."""
+    content = bytearray(file.read_bytes())
+    assert content[8] == 0 and content[48:56] == b"\xff" * 8
+    content[48:56] = len(content).to_bytes(8, "little")
+    content[40:48] = (len(content) + 16).to_bytes(8, "little")
+    file.write_bytes(content + bytes(4) + (2**32 - 1).to_bytes(4, "little") + bytes(8))
+    with pytest.raises(FileFormatError, match="one of several parts"):
+        read_netcdf(file)

@@ -1,4 +1,4 @@
-"""What libhdf5 does not check before it reads: texts of any length.
+"""What libhdf5 does not check before it takes memory: a driver's settings, texts of any length.
 
 They lie in collections, one behind another, and where one says that it takes no place, libhdf5 goes
 on from there to itself for ever, and nothing of Python can end it. What stands for a text is its
@@ -25,21 +25,30 @@ _OF_ANY_LENGTH = 9
 """The class of types by which such texts and lists are known."""
 _EIGHT = (8, 8)
 """Bytes of an address and of a length, as everything writes them today."""
+_NOWHERE = b"\xff" * 8
+"""The address of what a file does not have."""
 
 
 def check_hdf5(file: str | os.PathLike[str]) -> None:
     """Checks that every collection of texts can be walked through to its end.
 
+    Settings of a driver, which files in several parts have, may be of any length too; there must
+    be none.
+
     Raises:
-        ValueError: If one cannot, or it is no HDF5 file.
+        ValueError: If a collection cannot, there are settings, or it is no HDF5 file.
     """
     with open(file, "rb") as stream:
         if stream.read(len(_SIGNATURE)) != _SIGNATURE:
             raise ValueError("its first bytes are not those of HDF5")
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            at = 9 if content[8:9] >= b"\x02" else 13
+            version = content[8] if len(content) > len(_SIGNATURE) else 0
+            at = 13 if version < 2 else 9
             if tuple(content[at : at + 2]) != _EIGHT:
                 raise ValueError("its addresses do not have eight bytes")
+            driver = 48 + 4 * version
+            if version < 2 and content[driver : driver + 8] != _NOWHERE:
+                raise ValueError("it is one of several parts")
             place = content.find(_COLLECTION)
             while place >= 0:
                 _walk(content, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool
 
-from attractor.checks import check_kinds
+from attractor.checks import check_choice, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin.problem import MarginProblem
@@ -43,8 +43,7 @@ def label_problem(tokens: Tokens, selection: Selection, *, ties: str = "refuse")
     if labels is None or not (np.abs(labels) == 1).all():
         found = "they carry no labels" if labels is None else "some labels are not -1 or +1"
         raise InvalidInputError("tokens", found, "Give every query the label -1 or +1")
-    if ties not in ("refuse", "equal"):
-        raise InvalidInputError("ties", f"{ties!r} is not known", 'Give "refuse" or "equal"')
+    check_choice("ties", ties, ("refuse", "equal"))
     if ties == "refuse":
         check_one_token_a_row(tokens, selection)
         chosen = selection.mask.argmax(-1)[..., None]

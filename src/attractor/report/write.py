@@ -86,6 +86,7 @@ def write_report(
         provenance=(provenance, Provenance | None),
         about=(about, str),
         source=(source, str),
+        why=(why, str),
     )
     directory = check_path("directory", directory)
     if instance_numbers is None:
