@@ -6,11 +6,12 @@ one, and raises ``InvalidInputError`` otherwise.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import os
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Real
 from pathlib import Path
 from types import NoneType
@@ -224,6 +225,21 @@ def check_flags(**given: Any) -> None:
     """Checks that settings are True or False: ``check_flags(progress=progress)``."""
     for argument, value in given.items():
         check_flag(argument, value)
+
+
+@contextlib.contextmanager
+def naming(**names: str) -> Iterator[None]:
+    """Renames the argument of an error: ``naming(lengths="length")`` where one is handed on.
+
+    Raises:
+        InvalidInputError: That of the block, with the name that the caller knows.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.argument not in names:
+            raise
+        raise InvalidInputError(names[error.argument], error.problem, error.remedy) from None
 
 
 def check_items(argument: str, value: Any, kind: Any, least: int = 0) -> list[Any]:

@@ -55,8 +55,8 @@ def double_precision() -> Iterator[None]:
         yield
 
 
-LARGEST = 1e100
-"""Entries beyond it are refused where squares and products of several must not overflow."""
+LARGEST = 1e50
+"""Entries beyond it are refused where products of up to six of them must not overflow."""
 
 _MUCH = 2**30
 """Bytes of an array from which on a copy of it may not fit into memory."""
@@ -191,12 +191,13 @@ def as_arrays(**given: tuple[ArrayLike | Any, str]) -> list[Float[np.ndarray, ".
     e"), V=(V, "v d"))``. An axis of one name has one size; ``*`` allows leading axes.
 
     Raises:
-        InvalidInputError: As ``as_float64``; also if an axis does not fit.
+        InvalidInputError: As ``as_float64``; also if an axis does not fit, or an entry is beyond
+            ``LARGEST``.
     """
     sizes: dict[str, int] = {}
     found = []
     for argument, (value, axes) in given.items():
-        array = as_float64(argument, value)
+        array = as_float64(argument, value, largest=LARGEST)
         names = axes.split()
         leading = ["..."] if names[0].startswith("*") else []
         named = names[len(leading) :]

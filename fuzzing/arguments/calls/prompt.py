@@ -109,10 +109,14 @@ def _finite_length() -> Iterator[Call]:
     matrices = {"covariance": np.eye(2), "score_matrix": KEYS, "value_matrix": KEYS, "length": 10}
     yield Call(finite_length.error_of_output, **matrices, query=POINT)
     yield Call(finite_length.finite_length_error, **matrices, query=POINT)
-    yield Call(finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2))
+    scores = {"covariance": "score_matrix", "query_covariance": "score_matrix"}
+    yield Call(
+        finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2),
+        blames=scores,
+    )  # fmt: skip
     yield Call(
         finite_length.monte_carlo_error, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD,
-        queries=POINT[None], length=40, prompts=4, seed=0,
+        queries=POINT[None], length=40, prompts=4, seed=0, blames={"queries": "length"},
     )  # fmt: skip
 
 
@@ -124,7 +128,8 @@ def _length() -> Iterator[Call]:
     yield Call(length.PromptLength.errors_at, self=ex.PROMPT_LENGTH, lengths=[10.0, 20.0])
     yield Call(length.error_quantiles, found=ex.PROMPT_LENGTH, lengths=[10.0, 20.0])
     yield Call(length.phase_diagram, found=ex.PROMPT_LENGTH, horizons=[0.5], lengths=[10.0, 20.0])
-    yield Call(length.non_gaussian_defect, **head, **queries)
-    yield Call(length.prompt_length, **head, **queries)
+    undefined = {"nan": True}  # relative errors of queries whose scores do not vary
+    yield Call(length.non_gaussian_defect, **head, **queries, **undefined)
+    yield Call(length.prompt_length, **head, **queries, **undefined)
     yield Call(length.replacement_error, **head, **queries, length=5, prompts=3)
     yield Call(length.required_length, score_deviation=1.5, error=0.1)

@@ -61,6 +61,7 @@ def calls() -> Iterator[Call]:
         batch=4,
         held_out=8,
         skip={"settings": "train's own"},
+        takes={"lengths": "sequence array"},
     )
     yield Call(regression.opposite_heads, blocks=ex.BLOCKS)
     yield Call(regression.ridge_risk, **task, length=5, samples=10)
@@ -68,9 +69,12 @@ def calls() -> Iterator[Call]:
     yield Call(regression.small_score_risk, **task, product=TWO, length=10)
     yield Call(regression.softmax_optimum, task=ex.SCALAR_TASK, length=10.0)
     yield Call(regression.softmax_risk, **blocks, length=10.0, queries=64)
-    yield Call(regression.train_at_lengths, **task, lengths=[5.0], steps=1)
+    yield Call(
+        regression.train_at_lengths, **task, lengths=[5.0], steps=1,
+        takes={"lengths": "sequence array"},
+    )  # fmt: skip
     yield Call(
         regression.train_in_context, **task, length=5.0, steps=1, batch=4, held_out=8,
-        takes={"record": "array sequence none"},
+        takes={"record": "array sequence none"}, nan=True,  # of a run that diverged
     )  # fmt: skip
     yield Call(regression.trained_limit, **task)

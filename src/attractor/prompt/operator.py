@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
+from attractor.precision import check_broadcast
 from attractor.prompt.head import Head, checked_factors
 from attractor.prompt.measures.arrays import checked, numpy_in_double
 from attractor.prompt.measures.contract import Measure
@@ -134,6 +135,10 @@ def head_gradients(
     if cotangent.shape[-1] != head.value_matrix.shape[0]:
         wanted = f"Give (..., {head.value_matrix.shape[0]}): an entry for every entry of the output"
         raise InvalidInputError("cotangent", f"the shape is {cotangent.shape}", wanted)
+    if cotangent.ndim > query.ndim:
+        wanted = f"Give at most the axes of the query, {query.shape[:-1]}, and one of the output"
+        raise InvalidInputError("cotangent", f"the shape is {cotangent.shape}", wanted)
+    check_broadcast("cotangent", cotangent.shape[:-1], query.shape[:-1])
     return _head_gradients(measure, head, query, cotangent)
 
 

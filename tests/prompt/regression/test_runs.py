@@ -87,7 +87,7 @@ def test_the_published_experiment_has_its_configuration(official):
     ([4, 4], ("softmax",), "lengths"),
     ([4], (), "attentions"),
     ([4], ("relu",), "attention"),
-    ([0.5], ("softmax",), "length"),
+    ([0.5], ("softmax",), "lengths"),
 ])  # fmt: skip
 def test_bad_input(lengths, attentions, argument):
     with pytest.raises(InvalidInputError) as error:

@@ -16,8 +16,9 @@ import scipy.interpolate
 import scipy.special
 from jaxtyping import ArrayLike, Float
 
+from attractor.checks import naming
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
     check_length,
@@ -59,8 +60,12 @@ def averaged_output_error(
         InvalidInputError: If a number is negative, a length below 1, shapes differ, or a singular
             value is so large that score deviations beyond 32 matter.
     """
-    sigma = np.atleast_1d(as_float64("singular_values", singular_values))
-    weights = np.ones_like(sigma) if gains is None else np.atleast_1d(as_float64("gains", gains))
+    sigma = np.atleast_1d(as_float64("singular_values", singular_values, largest=LARGEST))
+    weights = (
+        np.ones_like(sigma)
+        if gains is None
+        else np.atleast_1d(as_float64("gains", gains, largest=LARGEST))
+    )
     L = check_length(length)
     for name, value in (("singular_values", sigma), ("gains", weights)):
         if value.ndim != 1 or not value.size or (value < 0).any():
@@ -121,7 +126,8 @@ def averaged_error_of_output(
     singular = np.zeros(U.shape[0])
     singular[: len(values)] = values
     gains = ((V @ tokens @ left) ** 2).sum(0)
-    return averaged_output_error(singular, length, gains=gains)
+    with naming(singular_values="score_matrix"):
+        return averaged_output_error(singular, length, gains=gains)
 
 
 def _reach(

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 
 
 def error_exponent(horizon: ArrayLike) -> Float[np.ndarray, "..."]:
@@ -30,7 +30,7 @@ def error_exponent(horizon: ArrayLike) -> Float[np.ndarray, "..."]:
     Raises:
         InvalidInputError: If a horizon is negative.
     """
-    H = as_float64("horizon", horizon)
+    H = as_float64("horizon", horizon, largest=LARGEST)
     if (H < 0).any():
         raise InvalidInputError(
             "horizon", f"{H.min():.6g} is negative", "Give an operator norm, at least 0"

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.laplace import Transforms
 
 LARGEST_DEVIATION = 32.0
@@ -132,7 +132,7 @@ def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
     Raises:
         InvalidInputError: If one is not.
     """
-    s = as_float64("score_deviation", score_deviation)
+    s = as_float64("score_deviation", score_deviation, largest=LARGEST)
     if (s < 0).any():
         raise InvalidInputError(
             "score_deviation",

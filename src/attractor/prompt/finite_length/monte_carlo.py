@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.checks import check_kinds
+from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, double_precision
+from attractor.memory import require_memory_for
+from attractor.precision import LARGEST, as_float64, double_precision
 from attractor.prompt.finite_length.squared_errors import FiniteLengthError
 from attractor.prompt.head import Head
 from attractor.prompt.measures.contract import Measure
@@ -70,17 +71,14 @@ def monte_carlo_error(
         InvalidInputError: If shapes do not fit, a count is too small, or a query is refused.
     """
     check_kinds(measure=(measure, Measure), head=(head, Head))
-    z = as_float64("queries", queries)
-    U = as_float64("head", head.score_matrix)
-    V = as_float64("head", head.value_matrix)
+    z = as_float64("queries", queries, largest=LARGEST)
+    U = as_float64("head", head.score_matrix, largest=LARGEST)
+    V = as_float64("head", head.value_matrix, largest=LARGEST)
     if z.ndim != 2 or not len(z) or z.shape[1] != U.shape[1]:
         raise InvalidInputError(
             "queries", f"the shape is {z.shape}", f"Give (query, {U.shape[1]}), one query at least"
         )
-    for name, count, fewest in (("length", length, 1), ("prompts", prompts, 2)):
-        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if not whole or count < fewest:
-            raise InvalidInputError(name, f"it is {count!r}", f"Give an integer >= {fewest}")
+    length, prompts = check_prompts(length, prompts, each=40.0 * len(z))
     directions = z @ U.T
     limit = _limit(measure, directions, length)
     # A seed of its own for each prompt, so that more prompts begin with the same ones.
@@ -101,6 +99,22 @@ def monte_carlo_error(
         FiniteLengthError(*(errors.std(0, ddof=1) / np.sqrt(prompts))),
         sizes.mean(0),
     )
+
+
+def check_prompts(length: Any, prompts: Any, *, each: float) -> tuple[int, int]:
+    """Checks how many prompts of how many tokens are to be sampled.
+
+    Args:
+        length: Tokens of a prompt.
+        prompts: How many.
+        each: Bytes kept of each prompt.
+
+    Raises:
+        InvalidInputError: If they are no counts, or more than fit into memory.
+    """
+    length, prompts = check_count("length", length), check_count("prompts", prompts, 2)
+    require_memory_for("prompts", prompts, "prompts", each=each, otherwise="Give fewer queries")
+    return length, prompts
 
 
 def _limit(
@@ -126,7 +140,7 @@ def _limit(
     log_fraction = 2 * once - twice
     worst = int(log_fraction.argmin())
     if np.log(length) + log_fraction[worst] < np.log(_FEWEST):
-        enough = _FEWEST * np.exp(-log_fraction[worst])
+        enough = _FEWEST * np.exp(min(-log_fraction[worst], 700.0))
         raise InvalidInputError(
             "length",
             f"for query {worst} the {length} tokens of a prompt count as "

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_shaped
+from attractor.precision import LARGEST, as_float64, as_shaped
 from attractor.prompt.finite_length.covariance_moments import covariance_moments
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
@@ -141,7 +141,7 @@ def _parts(
     """Checks the input, and splits the covariance along the scores of each query."""
     head = Head(score_matrix, value_matrix)
     U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
-    z = as_float64("query", query)
+    z = as_float64("query", query, largest=LARGEST)
     if z.ndim < 1 or z.shape[-1] != U.shape[1]:
         raise InvalidInputError(
             "query", f"the shape is {z.shape}", f"Give (..., {U.shape[1]}): U has that many columns"
@@ -192,5 +192,5 @@ def covariance_factor(
     Raises:
         InvalidInputError: If the covariance is not that, or not of this dimension.
     """
-    covariance = as_shaped(argument, covariance, (dimension, dimension))
+    covariance = as_shaped(argument, covariance, (dimension, dimension), largest=LARGEST)
     return square_root(np.asarray(Gaussian(np.zeros(dimension), covariance).covariance))

@@ -9,7 +9,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_shaped
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.length.curves import ErrorCurves
 from attractor.prompt.length.result import PromptLength
 from attractor.prompt.length.words import QUANTILES, quantiles
@@ -78,15 +78,14 @@ def phase_diagram(
     """
     lengths = np.atleast_1d(as_float64("lengths", lengths))
     check_kinds(found=(found, PromptLength))
-    horizons = as_shaped("horizons", horizons, ("horizon",))
     import xarray as xr
 
-    wanted = as_float64("horizons", horizons)
+    wanted = as_float64("horizons", horizons, largest=LARGEST)
     if not found.horizon > 0:
         raise InvalidInputError(
             "found", "its horizon is zero, so that no scaling changes it", "Give another head"
         )
-    if wanted.ndim != 1 or not (wanted > 0).all():
+    if wanted.ndim != 1 or not wanted.size or not (wanted > 1 / LARGEST).all():
         raise InvalidInputError("horizons", "they are not one row above 0", "Give such a row")
     ordered = np.sort(found.score_deviation)
     places = np.linspace(0, len(ordered) - 1, min(len(ordered), _QUERIES)).round().astype(int)

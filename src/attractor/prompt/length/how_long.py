@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.functions import LARGEST_DEVIATION, check_length
 from attractor.prompt.head import Head
 from attractor.prompt.length.curves import LARGEST_LENGTH, ErrorCurves
@@ -95,7 +95,7 @@ def prompt_length(
 def _law(argument: str, given: Any) -> Measure:
     if isinstance(given, Measure):
         return given
-    points = as_float64(argument, given)
+    points = as_float64(argument, given, largest=LARGEST)
     if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
         raise InvalidInputError(
             argument, f"the shape is {points.shape}", "Give a Measure, or two samples at least"

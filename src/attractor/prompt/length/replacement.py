@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
 
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
+from attractor.checks import check_kinds, naming
 from attractor.prompt.finite_length import error_of_output
+from attractor.prompt.finite_length.monte_carlo import check_prompts
 from attractor.prompt.head import Head
 from attractor.prompt.length.affine import AffineLimit
 from attractor.prompt.length.defect import FEWEST_EFFECTIVE
@@ -72,16 +72,14 @@ def replacement_error(
             standard deviation beyond 32, or attention over infinitely many tokens does not exist.
     """
     check_kinds(head=(head, Head), tokens=(tokens, Measure))
-    for name, count, fewest in (("length", length, 1), ("prompts", prompts, 2)):
-        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if not whole or count < fewest:
-            raise InvalidInputError(name, f"it is {count!r}", f"Give an integer >= {fewest}")
     z = check_queries(head, queries)
+    length, prompts = check_prompts(length, prompts, each=24.0 * len(z))
     limit = AffineLimit(head, tokens)(z)
     infinite = np.asarray(output(tokens, head, z))
     U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
     covariance = np.asarray(tokens.covariance)
-    exact = error_of_output(covariance, U, V, z, length)
+    with naming(query="queries"):
+        exact = error_of_output(covariance, U, V, z, length)
     variance = (((z @ U.T) @ covariance) * (z @ U.T)).sum(-1)
 
     seeds = generator(seed, purpose="prompts that meet the affine limit").integers(

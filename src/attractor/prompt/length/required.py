@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.functions import check_deviation
 from attractor.prompt.length.curves import ErrorCurves
 
@@ -54,7 +54,7 @@ def check_errors(error: ArrayLike, argument: str = "error") -> Float[np.ndarray,
     Raises:
         InvalidInputError: If one is not.
     """
-    wanted = as_float64(argument, error)
+    wanted = as_float64(argument, error, largest=LARGEST)
     if not (wanted > 0).all():
         raise InvalidInputError(
             argument, f"{wanted.min():.6g} is not above 0", "Give relative errors, such as 0.1"

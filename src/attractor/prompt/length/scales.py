@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.squared_errors import covariance_factor
 from attractor.prompt.head import Head
 from attractor.prompt.length.affine import AffineLimit
@@ -68,7 +68,7 @@ def check_queries(head: Head, queries: ArrayLike) -> Float[np.ndarray, "query e"
     Raises:
         InvalidInputError: If they are not that, or there is none.
     """
-    z = as_float64("queries", queries)
+    z = as_float64("queries", queries, largest=LARGEST)
     e = head.query_dimension
     if z.ndim != 2 or not len(z) or z.shape[1] != e:
         raise InvalidInputError(

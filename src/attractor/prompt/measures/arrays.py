@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, double_precision
+from attractor.precision import LARGEST, as_float64, double_precision
 
 MOST_COORDINATES = 2**20
 """Coordinates beyond which not even a few vectors are of use."""
@@ -34,12 +34,12 @@ def checked(argument: str, value: Any, axes: tuple[str, ...], *, batched: bool =
             entry that is known already is not a finite number.
     """
     if not isinstance(value, jax.Array):
-        array = as_float64(argument, value)
+        array = as_float64(argument, value, largest=LARGEST)
     else:
         floating = jnp.issubdtype(value.dtype, jnp.floating)
         array = value if floating else value.astype(float)
         if not traced(array):
-            as_float64(argument, array)
+            as_float64(argument, array, largest=LARGEST)
     fits = array.ndim >= len(axes) if batched else array.ndim == len(axes)
     if not fits or 0 in array.shape[array.ndim - len(axes) :]:
         named = ", ".join(("...", *axes) if batched else axes)

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.memory import require_memory_for
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.measures.arrays import checked, numpy_in_double, traced
 from attractor.randomness import generator
 
@@ -107,9 +109,11 @@ class Measure(eqx.Module):
             InvalidInputError: If the count is not an integer >= 0, or the seed not one in
                 [0, 2^63).
         """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise InvalidInputError("count", f"it is {count!r}", "Give an integer >= 0")
-        return self._draw(int(count), generator(seed, purpose="tokens of a measure"))
+        count = check_count("count", count, 0)
+        require_memory_for(
+            "count", count, "tokens", each=16.0 * self.dimension, otherwise="Draw none"
+        )
+        return self._draw(count, generator(seed, purpose="tokens of a measure"))
 
     def with_noise(self, variance: Float[Any, ""] | Any) -> Measure:
         """The law of ``X + N(0, t^2 I)`` for noise of variance ``t^2`` in every coordinate.
@@ -180,7 +184,7 @@ class Measure(eqx.Module):
 
 def as_numpy(leaf: Any) -> Float[np.ndarray, "..."]:
     """A leaf of a measure as NumPy float64, for drawing."""
-    return as_float64("measure", leaf)
+    return as_float64("measure", leaf, largest=LARGEST)
 
 
 def _wrong_axis(argument: str, shape: tuple[int, ...], dimension: int) -> InvalidInputError:

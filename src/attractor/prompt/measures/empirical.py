@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from attractor.attention.softmax import softmax_attention, softmax_row
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_plain
+from attractor.precision import as_float64, as_plain, check_broadcast
 from attractor.prompt.measures.arrays import checked, checked_map, checked_weights, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
 
@@ -165,6 +165,10 @@ def _masked(points: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
     if weights is not None and not isinstance(weights, jax.Array):
         weights = as_float64("weights", weights, finite=False)
     shape = np.shape(points)[:-1]
+    if not shape:
+        raise InvalidInputError("points", f"the shape is {np.shape(points)}", "Give (..., T, d)")
+    if weights is not None:
+        check_broadcast("weights", np.shape(weights), shape)
     if np.shape(mask)[-1:] != shape[-1:] or np.ndim(mask) > len(shape):
         raise InvalidInputError("mask", f"the shape is {np.shape(mask)}", f"Give {shape}")
     xp = jnp if any(isinstance(array, jax.Array) for array in (points, weights, mask)) else np

@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 
 
 class Blocks(NamedTuple):
@@ -48,8 +48,8 @@ class Blocks(NamedTuple):
         Raises:
             InvalidInputError: If the shapes do not fit one another.
         """
-        score = as_float64("score_matrix", score_matrix)
-        value = as_float64("value_matrix", value_matrix)
+        score = as_float64("score_matrix", score_matrix, largest=LARGEST)
+        value = as_float64("value_matrix", value_matrix, largest=LARGEST)
         if score.ndim < 2 or score.shape[-1] != score.shape[-2] or score.shape[-1] < 2:
             raise InvalidInputError(
                 "score_matrix",

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from attractor.checks import check_number
 from attractor.prompt.finite_length import ErrorTable, error_table
+from attractor.prompt.finite_length.functions import LARGEST_LENGTH
 from attractor.prompt.regression.quadratics import Law
 from attractor.prompt.regression.task import RegressionTask
 
@@ -104,7 +105,7 @@ class FiniteSoftmax(NamedTuple):
         Raises:
             InvalidInputError: If the length is below 1.
         """
-        length = check_number("length", length, least=1.0, example=100)
+        length = check_number("length", length, least=1.0, most=LARGEST_LENGTH, example=100)
         # Few sizes of tables: what uses one is compiled for its size.
         steps = max(1.0, np.ceil(_ROOM * deviation / _TABLE_STEP))
         table = _table(float(length), float(min(_TABLE_STEP * steps, LARGEST_TABLE)))

@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from attractor.checks import check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, double_precision
+from attractor.precision import LARGEST, as_float64, double_precision
 
 _SMALLEST_PARAMETER = 1e-3  # below it errors are absolute
 _NEARLY_AT_REST = 1e-10
@@ -131,7 +131,7 @@ def follow_risk(
     Raises:
         InvalidInputError: If times do not increase, or the solver gives up.
     """
-    clock = as_float64("times", times)
+    clock = as_float64("times", times, largest=LARGEST)
     if clock.ndim != 1 or not clock.size or clock[0] < 0 or (np.diff(clock) <= 0).any():
         raise InvalidInputError(
             "times", "they are not increasing from 0 on", "Give a list of increasing times >= 0"
@@ -151,6 +151,8 @@ def _solve(
     compiled: CompiledRisk, start: Float[np.ndarray, "parameter"], end: float, tolerance: float
 ) -> Callable[[float], np.ndarray]:
     """The flow as a function of time, until the end or until it is at rest."""
+    if end == 0:
+        return lambda time: start
     solver = scipy.integrate.LSODA(
         lambda _, point: -np.asarray(compiled.gradient(point)),
         0.0,

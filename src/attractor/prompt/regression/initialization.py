@@ -7,7 +7,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_shaped
+from attractor.precision import LARGEST, as_float64, as_shaped
 from attractor.prompt.regression.blocks import Blocks
 
 
@@ -35,7 +35,7 @@ def balanced_initialization(
         In-Context" (JMLR 25, 2024): their initializations.
     """
     scale = check_number("scale", scale, above=0.0, example=0.1)
-    d = len(as_shaped("covariance", covariance, ("d", "d")))
+    d = len(as_shaped("covariance", covariance, ("d", "d"), largest=LARGEST))
     root = np.eye(d) if theta is None else as_float64("theta", theta)
     if root.ndim != 2 or len(root) != d or not root.any():
         raise InvalidInputError(

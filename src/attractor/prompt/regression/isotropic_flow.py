@@ -12,7 +12,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, ArrayLike, Float
 
-from attractor.checks import check_count, check_number
+from attractor.checks import check_count, check_number, naming
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
@@ -142,7 +142,8 @@ def isotropic_optimum(
             options={"gtol": 1e-11},
         )
     a, b = found.x[0] / math.sqrt(dimension), found.x[1]
-    _check_table(softmax, np.array([[a]]))
+    with naming(initial="label_noise"):
+        _check_table(softmax, np.array([[a]]), "Give less noise")
     return IsotropicOptimum(float(a), float(b), float(found.fun))
 
 
@@ -170,14 +171,18 @@ def _isotropic(dimension: int, length: float, label_noise: float, scale: float) 
     )
 
 
-def _check_table(softmax: FiniteSoftmax, key_queries: Float[np.ndarray, "*batch 1 1"]) -> None:
+def _check_table(
+    softmax: FiniteSoftmax,
+    key_queries: Float[np.ndarray, "*batch 1 1"],
+    remedy: str = "Give a smaller start",
+) -> None:
     deviation = softmax.largest_deviation(key_queries)
     if deviation > softmax.table.largest_deviation:
         raise InvalidInputError(
             "initial",
             f"scores along the flow reach standard deviation {deviation:.3g}, beyond the "
             f"{softmax.table.largest_deviation:.3g} foreseen",
-            "Give a smaller start",
+            remedy,
         )
 
 

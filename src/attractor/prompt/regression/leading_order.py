@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.measures.square_root import square_root
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.infinite_risk import infinite_risk
@@ -132,11 +132,14 @@ def leading_order_without_labels(
         InvalidInputError: If the shapes do not fit one another.
     """
     s, queries = (
-        as_float64("covariance", covariance),
-        as_float64("query_covariance", query_covariance),
+        as_float64("covariance", covariance, largest=LARGEST),
+        as_float64("query_covariance", query_covariance, largest=LARGEST),
     )
-    u, v = as_float64("score_matrix", score_matrix), as_float64("value_matrix", value_matrix)
-    wanted = as_float64("target", target)
+    u, v = (
+        as_float64("score_matrix", score_matrix, largest=LARGEST),
+        as_float64("value_matrix", value_matrix, largest=LARGEST),
+    )
+    wanted = as_float64("target", target, largest=LARGEST)
     for name, matrix, shape in (
         ("covariance", s, s.shape[:1] * 2),
         ("query_covariance", queries, queries.shape[:1] * 2),

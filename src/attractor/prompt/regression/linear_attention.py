@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import as_number, check_kinds, check_number
+from attractor.checks import as_number, check_kinds, check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_arrays
+from attractor.prompt.finite_length.functions import LARGEST_LENGTH
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.infinite_risk import limit_residual
 from attractor.prompt.regression.quadratics import Law, TokenForms
-from attractor.prompt.regression.task import RegressionTask
+from attractor.prompt.regression.task import RegressionTask, check_covariance
 
 
 def linear_attention_risk(task: RegressionTask, blocks: Blocks, length: float) -> Float[Any, ""]:
@@ -140,6 +142,11 @@ def linear_attention_test_error(
     )
     check_length(trained_length, "trained_length")
     check_length(length)
+    s = check_covariance("covariance", s)
+    if not np.linalg.eigvalsh(s)[0] > len(s) * np.finfo(np.float64).eps * np.abs(s).max():
+        raise InvalidInputError(
+            "covariance", "it is not positive definite", "Leave out inputs that others determine"
+        )
     spread = s + np.trace(s) * np.eye(len(s))
     inverse = np.linalg.inv(s + spread / trained_length)
     a = np.linalg.solve(s, label_moment)
@@ -149,8 +156,11 @@ def linear_attention_test_error(
 
 
 def check_length(length: float, argument: str = "length") -> None:
-    """Refuses a length that is not a positive number or infinity."""
-    if not as_number(length) > 0:
+    """Refuses a length that is neither a number of tokens, up to 1e60, nor infinity."""
+    number = as_number(length)
+    if not (1 <= number <= LARGEST_LENGTH or number == math.inf):
         raise InvalidInputError(
-            argument, f"it is {length!r}", "Give the number of tokens of a prompt, or math.inf"
+            argument,
+            f"it is {shown(length)}",
+            f"Give the number of tokens of a prompt, from 1 to {LARGEST_LENGTH:g}, or math.inf",
         )

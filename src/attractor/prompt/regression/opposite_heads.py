@@ -7,7 +7,8 @@ from jaxtyping import Float
 
 from attractor.checks import as_number, check_kinds, check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import as_shaped
+from attractor.precision import LARGEST, as_shaped
+from attractor.prompt.finite_length.functions import LARGEST_LENGTH
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import (
     LinearOptimum,
@@ -65,7 +66,7 @@ def small_score_risk(task: RegressionTask, product: Float[np.ndarray, "d d"], le
             than the task.
     """
     check_kinds(task=(task, RegressionTask))
-    product = as_shaped("product", product, (task.dimension, task.dimension))
+    product = as_shaped("product", product, (task.dimension, task.dimension), largest=LARGEST)
     _check_pair(length)
     zeros = np.zeros(task.dimension)
     scaled = np.asarray(product, dtype=np.float64) * (1 - 1 / length)
@@ -97,4 +98,4 @@ def _check_pair(length: int) -> None:
         raise InvalidInputError(
             "length", f"it is {length!r}", "Give at least two tokens; one is its own mean"
         )
-    check_number("length", length)
+    check_number("length", length, most=LARGEST_LENGTH)

@@ -24,6 +24,7 @@ from attractor.checks import (
     shown,
 )
 from attractor.errors import InvalidInputError
+from attractor.precision import as_shaped
 from attractor.progress import progress_bar
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
 from attractor.prompt.regression.ridge import ridge_risk
@@ -184,7 +185,7 @@ def train_at_lengths(
         )
     for attention in attentions:
         check_choice("attention", attention, ("softmax", "linear"))
-    checked = [check_length(length, task.dimension) for length in lengths]
+    checked = [check_length(length, task.dimension, "lengths") for length in lengths]
     steps = check_steps("steps", steps)
     seeds = check_count("seeds", seeds)
     cases = [(attention, length) for attention in attentions for length in checked]
@@ -249,6 +250,8 @@ def official_experiment(
 
 def _lengths(lengths: Any) -> list[float]:
     """Lengths of prompts, each a positive number or infinite."""
+    if isinstance(lengths, np.ndarray):
+        lengths = as_shaped("lengths", lengths, ("length",), finite=False).tolist()
     listed = check_items("lengths", lengths, int | float | np.integer | np.floating, 1)
     for length in listed:
         if not as_number(length) > 0:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attractor.checks import check_kinds
+from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.regression.blocks import Blocks
@@ -105,8 +105,8 @@ def label_head(task: RegressionTask, blocks: Blocks) -> tuple[np.ndarray, np.nda
 
 
 def _check_queries(queries: int, dimension: int) -> None:
-    whole = isinstance(queries, (int, np.integer))
-    if not whole or queries <= dimension or queries & (queries - 1):
+    check_count("queries", queries, most=2**30)
+    if queries <= dimension or queries & (queries - 1):
         raise InvalidInputError(
             "queries",
             f"it is {queries!r}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import as_number, check_flags
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.measures.square_root import square_root
 from attractor.prompt.regression.covariances import kac_murdock_szego
 
@@ -55,7 +54,7 @@ class RegressionTask:
 
     def __post_init__(self) -> None:
         """Casts and validates."""
-        covariance = _covariance("covariance", self.covariance)
+        covariance = check_covariance("covariance", self.covariance)
         if np.linalg.eigvalsh(covariance)[0] <= _rounding(covariance):
             raise InvalidInputError(
                 "covariance",
@@ -64,7 +63,7 @@ class RegressionTask:
             )
         queries = covariance
         if self.query_covariance is not None:
-            queries = _covariance("query_covariance", self.query_covariance)
+            queries = check_covariance("query_covariance", self.query_covariance)
         if queries.shape != covariance.shape:
             raise InvalidInputError(
                 "query_covariance",
@@ -139,7 +138,7 @@ class RegressionTask:
         Raises:
             InvalidInputError: If there are not as many weights as inputs.
         """
-        w = as_float64("weights", weights)
+        w = as_float64("weights", weights, largest=LARGEST)
         if w.ndim < 1 or w.shape[-1] != self.dimension:
             raise InvalidInputError(
                 "weights",
@@ -161,7 +160,7 @@ class RegressionTask:
             risk: One or more risks.
         """
         if not isinstance(risk, xr.DataArray | jax.Array):
-            risk = as_float64("risk", risk)
+            risk = as_float64("risk", risk, largest=LARGEST)
             risk = risk if risk.ndim else float(risk)
         return 2 * risk + self.query_noise
 
@@ -171,8 +170,9 @@ class RegressionTask:
         return self.weight_variance * float(np.trace(self.query_covariance)) / 2
 
 
-def _covariance(argument: str, value: ArrayLike) -> np.ndarray:
-    matrix = as_float64(argument, value)
+def check_covariance(argument: str, value: ArrayLike) -> np.ndarray:
+    """A covariance that is square and symmetric, of entries whose powers floats hold."""
+    matrix = as_float64(argument, value, largest=LARGEST)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InvalidInputError(
             argument, f"its shape is {matrix.shape}", "Give a square matrix, inputs by inputs"
@@ -200,6 +200,8 @@ def _rounding(matrix: np.ndarray) -> float:
 
 def _variance(argument: str, value: Any) -> float:
     variance = as_number(value)
-    if not 0 <= variance < math.inf:
-        raise InvalidInputError(argument, f"it is {value!r}", "Give a variance, finite and >= 0")
+    if not 0 <= variance <= LARGEST:
+        raise InvalidInputError(
+            argument, f"it is {value!r}", f"Give a variance from 0 to {LARGEST:g}"
+        )
     return variance

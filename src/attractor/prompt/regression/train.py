@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from attractor.checks import check_choice, check_count, check_flags, check_steps
+from attractor.checks import check_choice, check_count, check_flags, check_steps, shown
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.progress import progress_bar
@@ -200,7 +200,7 @@ def _check_size(d: int, length: float, heads: int, batch: int, held_out: int, dr
     )  # fmt: skip
 
 
-def check_length(length: Any, dimension: int) -> float:
+def check_length(length: Any, dimension: int, argument: str = "length") -> float:
     """Checks that a length is a number of tokens that can be drawn, or infinite.
 
     Raises:
@@ -211,11 +211,13 @@ def check_length(length: Any, dimension: int) -> float:
         return math.inf
     if not number or length != length or length < 1 or length != int(length):
         raise InvalidInputError(
-            "length", f"it is {length!r}", "Give the number of tokens of a prompt, or math.inf"
+            argument,
+            f"it is {shown(length)}",
+            "Give the number of tokens of a prompt, or math.inf",
         )
     if int(length) * (dimension + 1) > _LONGEST:
         raise InvalidInputError(
-            "length", f"{int(length)} tokens have too many entries", "Give math.inf"
+            argument, f"{float(length):g} tokens have too many entries", "Give math.inf"
         )
     return int(length)
 

@@ -11,7 +11,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.infinite_risk import limit_horizon
 from attractor.prompt.regression.linear_attention import check_length, linear_attention_optimum
@@ -60,7 +60,7 @@ def trained_limit(
         Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25, 2024).
     """
     check_kinds(task=(task, RegressionTask))
-    imbalance = check_number("imbalance", imbalance)
+    imbalance = check_number("imbalance", imbalance, least=-LARGEST, most=LARGEST)
     product, risk = linear_attention_optimum(task, length)
     square = float(np.sum(product**2))
     # ||product||^2 / b^2 - b^2 = imbalance, solved for b^2 without cancellation.
@@ -146,7 +146,7 @@ def initial_scale_bounds(
         (arXiv 2512.11784); Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models
         In-Context" (JMLR 25, 2024): their assumptions on the initialization.
     """
-    s = as_float64("covariance", covariance)
+    s = as_float64("covariance", covariance, largest=LARGEST)
     if s.ndim != 2 or s.shape[0] != s.shape[1] or not s.any():
         raise InvalidInputError(
             "covariance", f"its shape is {s.shape}", "Give a square matrix that is not zero"
