@@ -17,13 +17,15 @@ KEY = Lazy(lambda: jax.random.key(0))
 def calls() -> Iterator[Call]:
     """One call of each."""
     inputs, labels = np.array([[1, 2], [2, 3]], dtype=np.int32), np.array([0, 1])
-    yield Call(models.Examples, inputs=inputs, labels=labels, takes={"inputs": "array"})
+    classes = {"inputs": "array", "labels": "array mask"}
+    yield Call(models.Examples, inputs=inputs, labels=labels, takes=classes)
     yield Call(
         models.Examples.of_lengths,
         inputs=inputs,
         labels=labels,
         lengths=np.array([1, 2]),
         blames={"inputs": "lengths"},
+        takes=classes,
     )
     yield Call(models.ClassificationData, train=given.EXAMPLES)
     yield Call(models.ClassifierTrajectory.model, self=given.CLASSIFIER, seed=0)

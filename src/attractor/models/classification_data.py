@@ -35,7 +35,7 @@ class Examples:
 
     def __post_init__(self) -> None:
         """Checks the arrays and makes them read-only."""
-        inputs, labels = _plain("inputs", self.inputs), _plain("labels", self.labels)
+        inputs, labels = _plain("inputs", self.inputs), _plain("labels", self.labels, kinds="fiub")
         if inputs.ndim < 2 or not inputs.size:
             raise InvalidInputError(
                 "inputs", f"their shape is {inputs.shape}", "Give one row for each example"
@@ -46,7 +46,7 @@ class Examples:
             raise InvalidInputError(
                 "labels", f"their shape is {labels.shape}", f"Give {len(inputs)}, one an example"
             )
-        whole = labels.dtype.kind in "iu" or (labels == np.floor(labels)).all()
+        whole = labels.dtype.kind in "iub" or (labels == np.floor(labels)).all()
         if not whole or labels.min() < 0 or labels.max() >= 2**31:
             raise InvalidInputError(
                 "labels", "some are no numbers of classes", "Give integers from 0"
@@ -157,13 +157,13 @@ class ClassificationData:
         }
 
 
-def _plain(argument: str, value: Any) -> np.ndarray:
+def _plain(argument: str, value: Any, kinds: str = "fiu") -> np.ndarray:
     seen = as_plain(value)
     if seen.dtype.kind == "O":
         raise InvalidInputError(
             argument, "they form no rectangular array", "Pad rows to one length"
         )
-    if seen.dtype.kind not in "fiu" or seen.dtype == np.float16:
+    if seen.dtype.kind not in kinds or seen.dtype == np.float16:
         raise InvalidInputError(
             argument, f"they are {seen.dtype}", "Give integers, float32 or float64"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -100,8 +101,8 @@ def _swap(temporary: Path, destination: Path, old: Path) -> None:
         try:
             os.replace(temporary, destination)
             return
-        except OSError:
-            if not destination.is_dir():
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) and not destination.is_dir():
                 raise
         shutil.rmtree(old, ignore_errors=True)
         old.mkdir()

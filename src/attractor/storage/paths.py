@@ -15,8 +15,8 @@ from attractor.errors import InvalidInputError
 
 _FILE, _FOLDER = "Give the name of a file", "Give the name of a folder"
 _APART = "Give another name"
-_LOOKS = 3
-"""How often a folder is looked for."""
+_LOOKS = 20
+"""How often a folder is looked for before it counts as one that cannot be written in."""
 
 
 class Input(NamedTuple):
@@ -178,16 +178,13 @@ def _look(argument: str, path: str | os.PathLike[str], remedy: str) -> tuple[Pat
         raise InvalidInputError(argument, f"{path!r} is not a path", remedy)
     try:
         given = Path.cwd() / path
-        for place in (given, *given.parents):
-            if os.path.lexists(place):
-                if not os.path.exists(place):
-                    raise InvalidInputError(
-                        argument, f"{place} is a symbolic link that leads nowhere", remedy
-                    )
-                break
+        # What is no link may be gone again, as another writer is replacing it.
+        place = next((place for place in (given, *given.parents) if os.path.lexists(place)), given)
+        leads_nowhere = os.path.islink(place) and not os.path.exists(place)
         target, mode = Path(os.path.realpath(given)), None
-        with contextlib.suppress(FileNotFoundError):
-            mode = os.stat(target).st_mode
+        if not leads_nowhere:
+            with contextlib.suppress(FileNotFoundError):
+                mode = os.stat(target).st_mode
     except NotADirectoryError:
         raise InvalidInputError(
             argument, f"nothing can be written in {Path(path).parent}", remedy
@@ -195,6 +192,8 @@ def _look(argument: str, path: str | os.PathLike[str], remedy: str) -> tuple[Pat
     except (OSError, ValueError) as error:  # a name too long, a loop of links, a null byte
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInputError(argument, f"{path!s} cannot be used ({reason})", remedy) from None
+    if leads_nowhere:
+        raise InvalidInputError(argument, f"{place} is a symbolic link that leads nowhere", remedy)
     if _is_stream(given):
         raise InvalidInputError(argument, f"{path} is an open stream, not a file", remedy)
     kind = None if mode is None else _special(mode)
@@ -224,11 +223,11 @@ def _is_stream(path: Path) -> bool:
 
 def _check_place(argument: str, folder: Path, remedy: str) -> None:
     """Checks that something can be written in a folder, or it be made."""
-    while not folder.exists():
-        folder = folder.parent
-    # Another writer may be replacing the folder, which is gone for a moment then.
-    if not any(os.access(folder / ".", os.W_OK | os.X_OK) for _ in range(_LOOKS)):
-        raise InvalidInputError(argument, f"nothing can be written in {folder}", remedy)
+    for _ in range(_LOOKS):  # another writer may be replacing it: it is gone for moments then
+        there = next(place for place in (folder, *folder.parents) if place.exists())
+        if os.access(there / ".", os.W_OK | os.X_OK):
+            return
+    raise InvalidInputError(argument, f"nothing can be written in {there}", remedy)
 
 
 def _keep_apart(
