@@ -19,11 +19,11 @@ from fuzzing.arguments.exempt import (
 )
 
 LEFT_OUT = (
-    "attractor.cli", "attractor.torch", "attractor.papers.", "attractor.plots",
-    "attractor.storage", "attractor.containers",
+    "attractor.cli", "attractor.torch", "attractor.papers.", "attractor.storage",
+    "attractor.containers",
 )  # fmt: skip
 """The command line is fuzzed as a program, and containers with damaged files; PyTorch is not always
-there; papers and pictures read data that the library labeled; storage has tables of its own."""
+there; papers read data that the library labeled; storage has tables of its own."""
 
 
 @functools.cache

@@ -139,11 +139,14 @@ def kinds_of(annotation: Any) -> set[str]:
 def bound(call: Call, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Arguments as they are passed: by name, but what can only be passed by place."""
     placed, named = [], dict(arguments)
-    for name, parameter in inspect.signature(call.function).parameters.items():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            placed.extend(named.pop(name, ()))
-        elif parameter.kind is parameter.POSITIONAL_ONLY:
-            placed.append(named.pop(name))
+    parameters = inspect.signature(call.function).parameters.values()
+    several = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    for one in parameters:
+        if one.kind is one.VAR_POSITIONAL:
+            placed.extend(named.pop(one.name, ()))
+            several = False
+        elif several or one.kind is one.POSITIONAL_ONLY:
+            placed.append(named.pop(one.name))
     return placed, named
 
 

@@ -79,7 +79,7 @@ def as_float64(
         argument: The name to use in an error.
         value: Anything NumPy can read as an array of real numbers.
         finite: Whether to refuse NaN and infinity.
-        largest: The largest magnitude of an entry allowed, such as ``LARGEST``.
+        largest: The largest magnitude of a finite entry allowed, such as ``LARGEST``.
 
     Raises:
         InvalidInputError: If the values are not real numbers, are stored in half precision, are
@@ -113,7 +113,7 @@ def as_float64(
             f"the entry at {place} is {result[place]}",
             "Every entry must be a finite number; use mask for padding",
         )
-    if largest < math.inf and (large := np.abs(result) > largest).any():
+    if largest < math.inf and (large := np.isfinite(result) & (np.abs(result) > largest)).any():
         place = tuple(int(i) for i in np.argwhere(large)[0])
         raise InvalidInputError(
             argument,

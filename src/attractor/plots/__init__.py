@@ -3,6 +3,7 @@
 Importing this module loads matplotlib; ``import attractor`` does not.
 """
 
+from attractor.plots.arguments import check_arguments
 from attractor.plots.attention import attention_map
 from attractor.plots.bands import band, end_labels
 from attractor.plots.basins import (
@@ -158,3 +159,5 @@ __all__ = [
     "unselected_probability",
     "wilson",
 ]
+
+check_arguments(globals())

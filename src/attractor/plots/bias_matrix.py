@@ -12,6 +12,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from attractor.checks import check_choice
 from attractor.plots.geometries import geometry_label
 from attractor.plots.style import COLORS
 
@@ -82,7 +83,11 @@ def ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:
         axes: Where to draw.
         matrix: What ``attractor.analysis.bias_matrix`` returns.
         method: The row.
+
+    Raises:
+        InvalidInputError: If there is no row of that name.
     """
+    check_choice("method", method, matrix.methods)
     curves = matrix.data["margin_ratio_curve"].sel(optimizer=method)
     steps = matrix.data["step"].sel(optimizer=method).values
     known = np.isfinite(steps)

@@ -11,11 +11,18 @@ import xarray as xr
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
+from attractor.errors import InvalidInputError
 from attractor.plots import curves
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
-from attractor.plots.patches import image_with_patches, patch_frequency, patch_legend
+from attractor.plots.patches import (
+    check_patches,
+    image_with_patches,
+    patch_frequency,
+    patch_legend,
+)
 from attractor.plots.sizes import fraction_bars
 from attractor.plots.style import PREDICTED, REACHED, SERIES
+from attractor.precision import check_shape
 
 _BAND_NOTE = "line: median over trials; band: 10th to 90th percentile"
 
@@ -90,7 +97,11 @@ def patches_figure(
         reached: Patch numbers reached, likewise.
         grid: Patches along one side.
         row_names: Name of each row.
+
+    Raises:
+        InvalidInputError: If rows are not as many as their names.
     """
+    check_shape("row_names", (len(row_names),), (len(images),))
     columns = max(len(row) for row in images)
     figure = Figure(figsize=(7.2, 0.45 + 6.4 / columns * len(images)))
     axes = figure.subplots(len(images), columns, squeeze=False)
@@ -122,7 +133,18 @@ def frequency_figure(
         predicted: Patch numbers predicted, by kind of image.
         reached: Patch numbers reached, by kind of image.
         grid: Patches along one side.
+
+    Raises:
+        InvalidInputError: If nothing is predicted, kinds differ, or there are no such patches.
     """
+    if not predicted:
+        raise InvalidInputError("predicted", "it is empty", "Give patch numbers by kind of image")
+    if set(reached) != set(predicted):
+        kinds = ", ".join(predicted)
+        raise InvalidInputError("reached", f"it has {', '.join(reached)}", f"Give {kinds}")
+    for argument, by_kind in (("predicted", predicted), ("reached", reached)):
+        for numbers in by_kind.values():
+            check_patches(argument, numbers.values, grid)
     figure = Figure(figsize=(7.2, 2.3))
     panels = [
         (name, what, values[name])

@@ -7,7 +7,9 @@ import string
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.container import Container
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 
@@ -64,7 +66,7 @@ def shared_legend(
     *,
     where: Literal["lower", "upper"] = "lower",
     columns: int | None = None,
-    handles: Iterable[Any] = (),
+    handles: Iterable[Artist | Container] = (),
 ) -> Legend:
     """One legend of all that panels show, each entry once, outside of them.
 

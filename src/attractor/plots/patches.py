@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -9,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch, Rectangle
 
+from attractor.errors import InvalidInputError
 from attractor.plots.style import PREDICTED, REACHED
 
 _PREDICTED_LOOK = {"edgecolor": PREDICTED, "linestyle": (0, (2, 1.2)), "linewidth": 1.8}
@@ -31,9 +34,14 @@ def image_with_patches(
         predicted: Number of the predicted patch, row by row.
         reached: Number of the kept patch; the same as ``predicted`` where theory was right.
         grid: Patches along one side.
+
+    Raises:
+        InvalidInputError: If there are no patches of these numbers.
     """
-    axes.imshow(1 - image, cmap="gray", vmin=-0.15, vmax=1.07)
-    side = image.shape[0] / grid
+    for argument, number in (("predicted", predicted), ("reached", reached)):
+        check_patches(argument, number, grid)
+    axes.imshow(1 - np.asarray(image), cmap="gray", vmin=-0.15, vmax=1.07)
+    side = len(image) / grid
     # The dashed outline is drawn inside the solid one, so that both show where they agree.
     for number, inset, look in ((reached, 0.0, _REACHED_LOOK), (predicted, 0.22, _PREDICTED_LOOK)):
         row, column = divmod(number, grid)
@@ -58,6 +66,20 @@ def patch_legend() -> list[Patch]:
     ]
 
 
+def check_patches(argument: str, numbers: Any, grid: int) -> None:
+    """Checks numbers of patches against how many there are.
+
+    Raises:
+        InvalidInputError: If one is no whole number from 0 to ``grid**2 - 1``, or there is none.
+    """
+    numbers = np.asarray(numbers)
+    whole = numbers.dtype.kind in "iu" and numbers.size > 0
+    if not whole or numbers.min() < 0 or numbers.max() >= grid**2:
+        raise InvalidInputError(
+            argument, "they are no numbers of patches", f"Give integers from 0 to {grid**2 - 1}"
+        )
+
+
 def patch_frequency(axes: Axes, chosen: xr.DataArray, grid: int, *, most: float) -> AxesImage:
     """Draws how often each patch is chosen, as a map of the image.
 
@@ -66,7 +88,11 @@ def patch_frequency(axes: Axes, chosen: xr.DataArray, grid: int, *, most: float)
         chosen: Patch numbers, of any dimensions.
         grid: Patches along one side.
         most: Fraction that takes the darkest color.
+
+    Raises:
+        InvalidInputError: If there are no patches of these numbers.
     """
+    check_patches("chosen", chosen.values, grid)
     counts = np.bincount(chosen.values.ravel(), minlength=grid**2).reshape(grid, grid)
     fractions = counts / counts.sum()
     image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=most)

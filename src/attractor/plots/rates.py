@@ -59,7 +59,7 @@ def rates_figure(rates: Sequence[Rate]) -> Figure:
     """A panel for every rate. Make and save it inside ``style()``.
 
     Args:
-        rates: The rates, such as those of ``fit_rates``.
+        rates: The rates, such as those of ``fit_rates``; at least one.
     """
     rates = list(rates)
     columns = min(_COLUMNS, len(rates))

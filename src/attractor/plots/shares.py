@@ -45,8 +45,9 @@ def stacked_shares(
         label: Whether the classes get an entry in the legend.
 
     Raises:
-        InvalidInputError: If counts are negative or not whole.
+        InvalidInputError: If counts are negative or not whole, or vary along something else.
     """
+    _check_dimension(counts, along)
     values = counts.transpose("outcome", along).values
     if (values < 0).any() or (values != np.round(values)).any():
         raise InvalidInputError("counts", "some are no counts", "Give whole numbers from 0")
@@ -105,8 +106,9 @@ def fraction_curve(
         categorical: Whether values of the parameter are spaced evenly, rather than at their place.
 
     Raises:
-        InvalidInputError: If counts do not fit each other.
+        InvalidInputError: If counts do not fit each other, or vary along something else.
     """
+    _check_dimension(successes, along)
     of = np.broadcast_to(np.asarray(trials), successes.shape)
     fraction, low, high = wilson(successes.values, of, confidence)
     places = np.arange(len(of)) if categorical else successes[along].values
@@ -136,7 +138,7 @@ def wilson(
     Raises:
         InvalidInputError: If there are more successes than trials, or counts are not whole.
     """
-    successes, trials = np.asarray(successes), np.asarray(trials)
+    successes, trials = (np.asarray(counts, dtype=np.float64) for counts in (successes, trials))
     whole = (successes == np.round(successes)) & (trials == np.round(trials))
     if not (whole & (successes >= 0) & (successes <= trials)).all():
         raise InvalidInputError(
@@ -152,6 +154,12 @@ def wilson(
         rows.append((hits / of, interval.low, interval.high))
     fraction, low, high = np.array(rows).reshape(-1, 3).T
     return fraction, low, high
+
+
+def _check_dimension(counts: xr.DataArray, along: str) -> None:
+    if along not in counts.coords or along not in counts.dims:
+        named = ", ".join(str(name) for name in counts.dims if name in counts.coords)
+        raise InvalidInputError("along", f"nothing is named {along!r}", f"Give one of {named}")
 
 
 def _write_count(

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.plots.plane.tokens import HALO, in_plane
 from attractor.plots.roles import look, role_of, shade, tint
@@ -94,8 +95,12 @@ def mid_margin_point(
         keys: The tokens of one sequence, two at least.
         direction: Tokens are compared by their inner product with it.
         selected: The token to be separated from the rest.
+
+    Raises:
+        InvalidInputError: If the direction is zero or not finite, or there is no such token.
     """
     keys = in_plane(keys, "keys")
+    check_count("selected", selected, least=0, most=len(keys) - 1)
     scores = keys @ _direction(direction, "direction")
     scores[selected] = -np.inf
     return (keys[selected] + keys[int(scores.argmax())]) / 2

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from attractor.errors import InvalidInputError
 from attractor.plots.roles import SEQUENCES
 from attractor.plots.style import COLORS
+from attractor.precision import check_shape
 
 HALO = [patheffects.withStroke(linewidth=2.2, foreground="white")]
 """Keeps text readable where it lies over lines."""
@@ -88,9 +89,18 @@ def plane_tokens(
         mask: False where a token is padding.
         labels: What the legend calls each sequence.
         names: What is written beside each token, on the side away from the origin.
+
+    Raises:
+        InvalidInputError: If labels or names are not as many as sequences and tokens.
     """
     keys = in_plane(keys, "keys")
     shape = keys.shape[:2]
+    if labels is not None:
+        check_shape("labels", (len(labels),), shape[:1])
+    if names is not None:
+        check_shape("names", (len(names),), shape[:1])
+        for row in names:
+            check_shape("names", (len(row),), shape[1:])
     shown = np.ones(shape, bool) if mask is None else np.asarray(mask, bool)
     stars, rings = (_chosen(which, shape) & shown for which in (optimal, selected))
     for i, points in enumerate(keys):

@@ -1,0 +1,200 @@
+"""Calls of ``attractor.plots``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import attractor as at
+from attractor import analysis, next_token, plots
+from attractor.analysis import rates
+from attractor.prompt.length import error_quantiles, phase_diagram
+from fuzzing.arguments import example_files as given
+from fuzzing.arguments import examples as ex
+from fuzzing.arguments.table import Call, Fresh, Lazy
+
+FIGURE = Fresh(lambda: Figure(figsize=(2, 2)))
+AXES = Fresh(lambda: Figure(figsize=(2, 2)).subplots())
+PANELS = Fresh(lambda: list(Figure(figsize=(2, 2)).subplots(1, 2)))
+LABELED = Fresh(lambda: _labeled())
+CURVES = Lazy(lambda: ex.VERDICT.value.data)
+RUNS = Lazy(lambda: {"run": ex.VERDICT.value.data})
+ROLE = "globally_optimal"
+KEYS = np.array([[[0.0, 1.0], [1.0, 0.0], [-1.0, 0.5]]])
+POINT = np.array([1.0, 2.0])
+STEPS = np.arange(1, 101)
+WEIGHTS = Lazy(lambda: xr.DataArray(np.eye(2, 3), dims=("sequence", "token")))
+CHOSEN = Lazy(lambda: xr.DataArray([0, 1], dims="sequence"))
+PATCHES = Lazy(lambda: xr.DataArray([0, 3], dims="image"))
+FRACTIONS = Lazy(lambda: xr.DataArray([1.0, 0.5], dims="n", coords={"n": [6, 12]}))
+COUNTS = Lazy(
+    lambda: xr.DataArray(
+        [[5, 6], [1, 0]], dims=("outcome", "d"),
+        coords={"outcome": ["globally_optimal", "not_settled"], "d": [2, 4]},
+    )
+)  # fmt: skip
+RATE = Lazy(lambda: rates.fit_rate(STEPS, 1.0 / STEPS[None] ** np.ones((3, 1))))
+CHECKS = Lazy(lambda: ex.STRUCTURE.value.assumptions)
+COMPARED = Lazy(lambda: analysis.compare_geometries(ex.PROBLEM_OF_ONE.value, [at.Frobenius()]))
+SENSITIVE = Lazy(lambda: ex.SOLUTION_OF_ONE.value.sensitivity().to_xarray())
+LENGTHS = np.geomspace(1, 1e4, 9)
+BY_LENGTH = Lazy(lambda: error_quantiles(ex.PROMPT_LENGTH.value, LENGTHS))
+PHASES = Lazy(lambda: phase_diagram(ex.PROMPT_LENGTH.value, [0.5, 1.0], LENGTHS))
+STAGES = Lazy(lambda: next_token.measure_two_stages(ex.TWO_STAGES.value))
+MEASURED = Lazy(lambda: next_token.mechanics.measure_limits(ex.MASS_RUN.value, ex.LIMITS.value))
+
+
+def _labeled() -> object:
+    axes = Figure(figsize=(2, 2)).subplots()
+    axes.plot([0, 1], label="one")
+    return axes
+
+
+def _in_context() -> xr.Dataset:
+    steps, risk = np.array([0, 1, 10]), np.ones((2, 1, 3))
+    heads = {
+        name: (("run", "seed", "step", "head"), risk[..., None])
+        for name in ("value_label", "key_query_norm", "balance")
+    }
+    return xr.Dataset(
+        {"risk": (("run", "seed", "step"), risk), **heads},
+        {
+            "step": steps,
+            "attention": ("run", ["softmax", "linear"]),
+            "length": ("run", [64.0, np.inf]),
+            "verdict": ("run", ["settled", "settled"]),
+        },
+    )
+
+
+IN_CONTEXT = Lazy(_in_context)
+REFERENCES = Lazy(
+    lambda: xr.Dataset({"linear": ("length", [0.5]), "ridge": ("length", [0.1])}, {"length": [64]})
+)
+
+
+def calls() -> Iterator[Call]:
+    """One call of each."""
+    yield from _of_runs()
+    yield from _of_data_sets()
+    yield from _of_corpora()
+    yield from _of_prompts()
+    yield from _of_planes()
+    yield from _parts()
+
+
+def _of_runs() -> Iterator[Call]:
+    for function in (
+        plots.correlation, plots.correlation_shortfall, plots.loss, plots.margin_ratio,
+        plots.margin_ratio_shortfall, plots.norm_growth, plots.selected_probability,
+        plots.unselected_probability,
+    ):  # fmt: skip
+        yield Call(function, axes=AXES, data=CURVES)
+    loss = Lazy(lambda: CURVES.value["loss"])
+    yield Call(plots.band, axes=AXES, values=loss, along="step", takes={"look": "settings"})
+    yield Call(plots.band_curve, axes=AXES, values=loss, takes={"look": "settings"})
+    yield Call(plots.direction_figure, runs=RUNS)
+    yield Call(plots.training_figure, runs=RUNS)
+    yield Call(plots.head_curves, axes=AXES, data=Lazy(lambda: HEADS.value["norm"]))
+    yield Call(plots.heads_figure, data=HEADS)
+    yield Call(plots.plot_rate, axes=AXES, rate=RATE)
+    yield Call(plots.rates_figure, rates=Lazy(lambda: [RATE.value]))
+    yield Call(plots.basin_map_axes, axes=AXES, data=PLANE)
+    yield Call(plots.basin_map_figure, data=PLANE)
+    yield Call(plots.basin_shares_axes, axes=AXES, data=SHARES)
+    yield Call(plots.basin_shares_figure, data=SHARES)
+    yield Call(plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
+    yield Call(plots.bias_map, axes=AXES, matrix=ex.BIAS)
+    yield Call(plots.bias_matrix_figure, matrix=ex.BIAS)
+    yield Call(plots.ratio_curves, axes=AXES, matrix=ex.BIAS, method="descent")
+    yield Call(plots.ratio_curves_figure, matrix=ex.BIAS)
+
+
+def _of_data_sets() -> Iterator[Call]:
+    yield Call(plots.attention_figure, before=WEIGHTS, after=WEIGHTS, predicted=CHOSEN)
+    yield Call(plots.attention_map, axes=AXES, weights=WEIGHTS, predicted=CHOSEN)
+    yield Call(plots.sensitivity_figure, data=SENSITIVE)
+    yield Call(plots.sensitivity_map, axes=AXES, data=SENSITIVE)
+    yield Call(plots.geometries_figure, data=COMPARED)
+    ratios, matrix = Lazy(lambda: COMPARED.value["margin_ratio"]), Lazy(lambda: COMPARED.value["W"])
+    yield Call(plots.margin_ratio_matrix, axes=AXES, ratios=ratios)
+    yield Call(plots.solution_map, axes=AXES, W=Lazy(lambda: matrix.value[0]))
+    yield Call(plots.geometry_label, name="frobenius")
+    one = {"predicted": 0, "reached": 3, "grid": 2}
+    yield Call(plots.image_with_patches, axes=AXES, image=np.zeros((4, 4)), **one)
+    yield Call(plots.patch_frequency, axes=AXES, chosen=PATCHES, grid=2, most=1.0)
+    by_name = Lazy(lambda: {"n = 2": PATCHES.value})
+    yield Call(plots.frequency_figure, predicted=by_name, reached=by_name, grid=2)
+    yield Call(
+        plots.patches_figure, images=[np.zeros((2, 4, 4))], predicted=[np.array([0, 1])],
+        reached=[np.array([0, 3])], grid=2, row_names=["n = 2"],
+    )  # fmt: skip
+    fractions = {"feasible": FRACTIONS, "kept": FRACTIONS, "whole": FRACTIONS}
+    yield Call(plots.sizes_figure, **fractions, chance=0.1)
+    yield Call(plots.fraction_bars, axes=AXES, fractions=FRACTIONS, color="blue")
+
+
+def _of_corpora() -> Iterator[Call]:
+    yield Call(plots.assumption_bars, axes=AXES, checks=CHECKS)
+    yield Call(plots.assumptions_figure, checks=CHECKS)
+    yield Call(plots.class_map, axes=AXES, orders=ex.ORDERS)
+    yield Call(plots.class_map_figure, orders=ex.ORDERS)
+    yield Call(plots.collocation_figure, collocation=ex.COLLOCATION)
+    yield Call(plots.orders_figure, orders=ex.ORDERS)
+    yield Call(plots.priority_figure, graphs=ex.GRAPHS)
+    yield Call(plots.two_stage_figure, data=STAGES)
+    yield Call(plots.limits_figure, data=MEASURED)
+
+
+def _of_prompts() -> Iterator[Call]:
+    yield Call(plots.error_by_length_figure, data=BY_LENGTH, error=0.1)
+    yield Call(
+        plots.prompt_phase_figure, data=PHASES, horizon=0.7, error=0.1, lengths=[100.0],
+        takes={"lengths": "sequence array objects"},
+    )  # fmt: skip
+    yield Call(plots.score_deviation_figure, score_deviation=np.array([0.5, 1.0, 2.0]))
+    yield Call(plots.lengths_figure, data=IN_CONTEXT, time_of_step=0.1)
+    yield Call(plots.experiment_figure, data=IN_CONTEXT, references=REFERENCES, query_noise=0.1)
+
+
+def _of_planes() -> Iterator[Call]:
+    yield Call(plots.frame, axes=AXES, points=Lazy(lambda: [KEYS]))
+    yield Call(plots.log_radius, path=KEYS[0], unit=1.0)
+    yield Call(plots.mid_margin_point, keys=KEYS[0], direction=POINT, selected=0)
+    yield Call(plots.plane_tokens, axes=AXES, keys=KEYS, takes={"names": "nested none"})
+    yield Call(plots.ray, axes=AXES, direction=POINT, role=ROLE)
+    yield Call(plots.separating_line, axes=AXES, normal=POINT, through=POINT, role=ROLE)
+    yield Call(
+        plots.trajectory, axes=AXES, path=KEYS, role=ROLE, takes={"arrows": "count sequence none"}
+    )
+
+
+def _parts() -> Iterator[Call]:
+    draw = Lazy(lambda: lambda axes: axes.plot([0, 1], label="curve"))
+    yield Call(plots.beside, figure=FIGURE, exact=draw, as_published=draw)
+    yield Call(plots.panel_letters, panels=PANELS)
+    panels = Lazy(lambda: [LABELED.value])
+    yield Call(plots.shared_legend, figure=FIGURE, panels=panels)
+    yield Call(plots.end_labels, axes=LABELED)
+    yield Call(plots.look, name=ROLE, blames={"name": "role"})
+    yield Call(plots.ordered_looks, count=3)
+    yield Call(plots.role_of, name=ROLE, blames={"name": "role"})
+    yield Call(plots.stacked_shares, axes=AXES, counts=COUNTS, along="d")
+    yield Call(plots.wilson, successes=np.array([0, 7]), trials=np.array([20, 20]))
+    yield Call(
+        plots.fraction_curve, axes=AXES, successes=Lazy(lambda: COUNTS.value[0]), trials=20,
+        along="d", look={"color": "blue"}, takes={"look": "settings"},
+        blames={"trials": "successes"},
+    )  # fmt: skip
+    yield Call(
+        plots.save_figure, figure=FIGURE, directory=Lazy(lambda: given.PICTURE_FOLDER.value),
+        name="picture",
+    )  # fmt: skip
+
+
+HEADS = Lazy(lambda: ex.MONITORED.value.to_xarray())
+PLANE = Lazy(lambda: ex.BASIN_MAP.value.data)
+SHARES = Lazy(lambda: ex.BASIN_SHARES.value.data)
