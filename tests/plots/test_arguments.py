@@ -38,7 +38,7 @@ def test_a_generator_is_read_once(axes):
     axes.plot([0, 1], label="curve")
     legend = plots.shared_legend(axes.figure, (panel for panel in [axes]))
     assert [text.get_text() for text in legend.get_texts()] == ["curve"]
-    with pytest.raises(InvalidInputError, match="^panels: "):
+    with pytest.raises(InvalidInputError, match=r"^panels: "):
         plots.panel_letters(panel for panel in ["no panel"])
 
 
@@ -59,7 +59,7 @@ def test_what_is_of_no_kind_is_named_with_what_would_be(axes, argument, value, r
 
 @pytest.mark.parametrize("look", [{}, {"color": "red", "hue": 3}, {"linewidth": 2}])
 def test_a_look_is_properties_of_a_line(axes, look):
-    with pytest.raises(InvalidInputError, match="^look: .* color"):
+    with pytest.raises(InvalidInputError, match=r"^look: .* color"):
         plots.band_curve(axes, _rate().data["values"], look=look)
 
 
