@@ -20,10 +20,11 @@ from fuzzing.arguments.exempt import (
 
 LEFT_OUT = (
     "attractor.cli", "attractor.torch", "attractor.papers.", "attractor.storage",
-    "attractor.containers",
+    "attractor.containers", "attractor.records",
 )  # fmt: skip
 """The command line is fuzzed as a program, and containers with damaged files; PyTorch is not always
-there; papers read data that the library labeled; storage has tables of its own."""
+there; papers read data that the library labeled; storage has tables of its own, and records
+are made and read by the runs that they belong to."""
 
 
 @functools.cache

@@ -20,6 +20,7 @@ FIGURE = Fresh(lambda: Figure(figsize=(2, 2)))
 AXES = Fresh(lambda: Figure(figsize=(2, 2)).subplots())
 PANELS = Fresh(lambda: list(Figure(figsize=(2, 2)).subplots(1, 2)))
 LABELED = Fresh(lambda: _labeled())
+PATH = {"path": "array nan infinities"}
 CURVES = Lazy(lambda: ex.VERDICT.value.data)
 RUNS = Lazy(lambda: {"run": ex.VERDICT.value.data})
 ROLE = "globally_optimal"
@@ -162,13 +163,17 @@ def _of_prompts() -> Iterator[Call]:
 
 def _of_planes() -> Iterator[Call]:
     yield Call(plots.frame, axes=AXES, points=Lazy(lambda: [KEYS]))
-    yield Call(plots.log_radius, path=KEYS[0], unit=1.0)
+    yield Call(plots.log_radius, path=KEYS[0], unit=1.0, nan=True, takes=PATH)
     yield Call(plots.mid_margin_point, keys=KEYS[0], direction=POINT, selected=0)
     yield Call(plots.plane_tokens, axes=AXES, keys=KEYS, takes={"names": "nested none"})
     yield Call(plots.ray, axes=AXES, direction=POINT, role=ROLE)
     yield Call(plots.separating_line, axes=AXES, normal=POINT, through=POINT, role=ROLE)
     yield Call(
-        plots.trajectory, axes=AXES, path=KEYS, role=ROLE, takes={"arrows": "count sequence none"}
+        plots.trajectory,
+        axes=AXES,
+        path=KEYS,
+        role=ROLE,
+        takes={"arrows": "count sequence none", **PATH},
     )
 
 

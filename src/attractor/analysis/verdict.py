@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.comparison import COMPARED
-from attractor.analysis.printed import Printed
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.analysis.trial_statistics import (
     above_one,
@@ -29,6 +28,7 @@ from attractor.analysis.trial_statistics import (
 from attractor.checks import check_kinds
 from attractor.errors import TrialStatus
 from attractor.margin import Solution
+from attractor.records import Printed
 from attractor.storage import write_file
 from attractor.training import Trajectory
 

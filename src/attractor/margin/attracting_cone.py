@@ -15,8 +15,8 @@ from attractor.geometry.lengths import in_ordinary_units
 from attractor.margin.label import check_one_token_a_row
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.solution import Solution
-from attractor.margin.tables import Rows, html_table, text_table
 from attractor.precision import as_real, check_broadcast
+from attractor.records import Rows, Summary
 from attractor.selection import Selection, score_rounding, token_scores
 from attractor.tokens import Tokens
 
@@ -27,7 +27,7 @@ _FROBENIUS = Frobenius()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AttractingCone:
+class AttractingCone(Summary):
     """A cone around ``W*`` in which the selection stays on top and support tokens lead the rest.
 
         <W, W*> >= (1 - mu) ||W|| ||W*||   and   ||W|| >= R        (Frobenius norms)
@@ -104,13 +104,7 @@ class AttractingCone:
         data["reason"] = (lead, self.reason.astype(str) if lead else self.reason)
         return xr.Dataset(data)
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         if self.opening.ndim:
             found = int(np.isfinite(self.opening).sum())
             return "Attracting cones", [("instances", f"{self.opening.size}, {found} with a cone")]

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
 from attractor.geometry import Geometry
-from attractor.margin.tables import Rows, html_table, text_table
+from attractor.records import Rows, Summary
 from attractor.selection import Selection
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _LISTED = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SelectionCensus:
+class SelectionCensus(Summary):
     """Which selections of a data set are locally optimal, and the evidence.
 
     Attributes:
@@ -69,13 +69,7 @@ class SelectionCensus:
         coordinates = {"position": ["sequence", "query", "token"]}
         return xr.Dataset(data, coords=coordinates, attrs={"geometry": self.geometry.name})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         settled = (Status.OPTIMAL, Status.INFEASIBLE)
         undecided = sum(status not in settled for status in self.statuses)
         rows = [

@@ -12,8 +12,8 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.geometry.lengths import cosines, ordinary_factor
 from attractor.margin.solution import Solution
-from attractor.margin.tables import Rows, html_table, text_table
 from attractor.precision import as_float64
+from attractor.records import Rows, Summary
 from attractor.selection import Selection
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition:
+class Decomposition(Summary):
     """The finite part and the directional part of attention that keeps several tokens a row.
 
     With O_i the tokens that keep their weight in row i, training is predicted to follow
@@ -159,12 +159,6 @@ class Decomposition:
             data[f"{name}_status"] = (lead, np.vectorize(str, otypes=[str])(status)[()])
         return xr.Dataset(data, attrs={"geometry": self.directional.geometry.name})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
     def _matrices(self, W: Any) -> Float[np.ndarray, "*batch d e"]:
         """W as an array of matrices of the right shape; those not finite are NaN."""
         array, shape = as_float64("W", W, finite=False), self.directional.problem.shape
@@ -184,7 +178,7 @@ class Decomposition:
     def _lead(self) -> tuple[str, ...]:
         return () if self.directional.problem.instances is None else ("instance",)
 
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         kept = self.selection.mask.sum(-1)
         rows = [
             ("geometry", self.directional.geometry.name),

@@ -15,8 +15,8 @@ from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solution import Solution
 from attractor.margin.solve import solve
-from attractor.margin.tables import Rows, html_table, text_table
 from attractor.margin.tie_classes import is_of_classes, solve_tie_classes, tie_classes
+from attractor.records import Rows, Summary
 from attractor.selection import Selection, token_scores
 from attractor.tokens import Tokens
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalOptimality:
+class LocalOptimality(Summary):
     """Whether selections are locally optimal, and the evidence.
 
     A selection is locally optimal if its margin problem is feasible and every support token of
@@ -75,13 +75,7 @@ class LocalOptimality:
             }
         )
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         if self.holds.ndim:
             feasible = int(sum(s is not Status.INFEASIBLE for s in self.solution.status))
             rows = [

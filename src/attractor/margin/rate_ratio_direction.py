@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from attractor.margin.problem import MarginProblem
 from attractor.margin.relaxed import at_rows
 from attractor.margin.solution import Solution
-from attractor.margin.tables import Rows, html_table, text_table
+from attractor.records import Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,7 +21,7 @@ _SUPPORT_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RateRatioDirection:
+class RateRatioDirection(Summary):
     """Where attention points when its head grows at a fixed ratio of rates.
 
     With ``m_j`` the label margin of a row under the unit head, ``D`` is the maximizer of
@@ -112,13 +112,7 @@ class RateRatioDirection:
         data["status"] = (lead, statuses if lead else str(self.status))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         title = "Direction of attention beside a growing head"
         rows = [("geometry", self.geometry.name)]
         if self.problem.instances is not None:

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError
-from attractor.margin.tables import Rows, html_table, text_table
 from attractor.precision import as_plain
+from attractor.records import Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,7 +23,7 @@ _LISTED = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivity:
+class Sensitivity(Summary):
     """Derivatives of the smallest norm ``v = ||W*||`` in the data of its margin problem.
 
     With multipliers scaled to dual norm one, by the envelope theorem,
@@ -124,13 +124,7 @@ class Sensitivity:
             data["selected"] = ((*lead, "sequence", "query", "token"), selection.mask)
         return xr.Dataset(data, attrs={"geometry": self.solution.geometry.name})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         title = "Sensitivity of the smallest norm"
         rows = [("geometry", self.solution.geometry.name)]
         if self.solution.problem.instances is not None:

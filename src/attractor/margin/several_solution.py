@@ -9,7 +9,7 @@ import numpy as np
 
 from attractor.errors import Status
 from attractor.margin.solution import Solution
-from attractor.margin.tables import Rows, html_table, text_table
+from attractor.records import Rows, Summary
 from attractor.selection import Selection
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SeveralSolution:
+class SeveralSolution(Summary):
     """The smallest of the solutions of many margin problems, one for each choice of tokens.
 
     Attributes:
@@ -74,13 +74,7 @@ class SeveralSolution:
         data["selected"] = (("sequence", "query", "token"), self.selection.mask)
         return xr.Dataset(data, attrs={"geometry": self.solution.geometry.name})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
-    def _table(self) -> tuple[str, Rows]:
+    def _summary(self) -> tuple[str, Rows]:
         rows = [
             ("status", str(self.status)),
             ("geometry", self.solution.geometry.name),

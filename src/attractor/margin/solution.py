@@ -16,8 +16,9 @@ from attractor.geometry import Geometry, Schatten, has_norm_of
 from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem
 from attractor.margin.rank import RankEvidence, certified_rank
-from attractor.margin.tables import html_table, solution_rows, text_table
+from attractor.margin.tables import solution_rows
 from attractor.margin.uniqueness import Uniqueness, uniqueness_of
+from attractor.records import Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution:
+class Solution(Summary):
     """A matrix for a margin problem, multipliers, and the proof that they carry.
 
     Numbers below come from the certificate, which is computed from W, the multipliers and the
@@ -266,11 +267,8 @@ class Solution:
             data["uniqueness"] = ((), str(self.uniqueness))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
 
-    def __repr__(self) -> str:
-        return text_table(*solution_rows(self))
-
-    def _repr_html_(self) -> str:
-        return html_table(*solution_rows(self))
+    def _summary(self) -> tuple[str, Rows]:
+        return solution_rows(self)
 
     @cached_property
     def _uniqueness(self) -> list[tuple[Uniqueness, np.ndarray | None]]:

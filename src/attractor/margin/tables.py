@@ -1,33 +1,16 @@
-"""Short tables of results, as text and as HTML."""
+"""What a solution says of itself, in rows."""
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attractor.records import Rows
+
 if TYPE_CHECKING:
     from attractor.margin.solution import Solution
-
-Rows = list[tuple[str, str]]
-
-
-def text_table(title: str, rows: Rows) -> str:
-    """A title over aligned rows."""
-    width = max((len(name) for name, _ in rows), default=0)
-    return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
-
-
-def html_table(title: str, rows: Rows) -> str:
-    """The same as an HTML table."""
-    body = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td>{html.escape(value)}</td></tr>"
-        for name, value in rows
-    )
-    return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
 
 
 def solution_rows(solution: Solution) -> tuple[str, Rows]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +13,27 @@ import xarray as xr
 from jaxtyping import Int
 
 from attractor.checks import check_choice, check_count
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.margin.tables import html_table, text_table
-from attractor.models.building import Config, Model, model_shapes
+from attractor.containers import parse_json
+from attractor.errors import InvalidInputError
+from attractor.models.building import CONFIGS, Config, Model, model_shapes
 from attractor.models.classifier_training import BEST, LAST
 from attractor.models.model_file import named_weights
 from attractor.precision import double_precision
+from attractor.records import (
+    RecordedRun,
+    Rows,
+    StoredRun,
+    check_records,
+    reading_run,
+    save_run,
+)
 from attractor.training.loop import Records
+
+_KIND = "classifier trajectory"
+_CURVES = {
+    f"{split}_{name}" for split in ("train", "validation", "test") for name in ("loss", "accuracy")
+}
+_ALWAYS = {"train_loss", "train_accuracy", "best_epoch", "epochs_taken", "status"}
 
 _DESCRIPTIONS = {
     "train_loss": "mean cross-entropy over an epoch, each batch before its step, with dropout",
@@ -40,7 +55,7 @@ _DESCRIPTIONS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassifierTrajectory:
+class ClassifierTrajectory(RecordedRun):
     """What training a classifier did, seed by seed.
 
     Attributes:
@@ -88,28 +103,50 @@ class ClassifierTrajectory:
             ]
         return jax.tree.structure(shapes).unflatten(leaves)
 
-    def to_xarray(self) -> xr.Dataset:
-        """The labeled arrays."""
-        return self.data
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything to one NetCDF file, which appears whole or not at all."""
+        texts = {"optimizer": self.optimizer_name, "config": self.config.to_json()}
+        run = StoredRun(self.data, texts, self.settings, {"weights": self._weights})
+        save_run(path, _KIND, run)
 
-    def __repr__(self) -> str:
-        return text_table("Trained classifiers", self._summary())
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ClassifierTrajectory:
+        """Reads a file that ``save`` wrote.
 
-    __str__ = __repr__
+        Raises:
+            FileFormatError: If the file holds no trained classifiers.
+        """
+        with reading_run(path, _KIND, ("weights",)) as stored:
+            text, data, weights = stored.texts["config"], stored.data, stored.arrays["weights"]
+            config = CONFIGS[parse_json(text)["model"]].from_json(text)
+            optional = {name for name in _DESCRIPTIONS if name in data}
+            check_records(
+                data,
+                numbered=("seed", "epoch"),
+                arrays={
+                    name: ("seed", "epoch") if name in _CURVES else ("seed",)
+                    for name in optional | _ALWAYS
+                },
+                sizes={},
+            )
+            if 2 * config.blocks > len(weights):
+                raise ValueError(f"it has too few weights for {config.blocks} blocks")
+            for name, leaf in named_weights(model_shapes(config)).items():
+                for prefix in (BEST, LAST):
+                    if weights[prefix + name].shape != (data.sizes["seed"], *leaf.shape):
+                        raise ValueError(f"{name} is of another model")
+            for setting in ("batch", "reduction"):
+                if setting not in stored.settings:
+                    raise ValueError(f"its setting {setting} is missing")
+        return cls(data, config, stored.texts["optimizer"], stored.settings, dict(weights))
 
-    def _repr_html_(self) -> str:
-        return html_table("Trained classifiers", self._summary())
-
-    def _summary(self) -> list[tuple[str, str]]:
+    def _summary(self) -> tuple[str, Rows]:
         data, settings = self.data, self.settings
-        status = data["status"].to_numpy()
-        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
-        hyper = ", ".join(f"{k}={v}" for k, v in settings.get("optimizer", {}).items())
         sizes = f"{self.config.blocks} blocks of {self.config.heads} heads"
         rows = [
-            ("seeds", f"{status.size}: {', '.join(counts)}"),
+            ("seeds", f"{data['status'].size}: {self._statuses()}"),
             ("model", f"{self.config.kind}, {sizes}, width {self.config.width}"),
-            ("optimizer", f"{self.optimizer_name} ({hyper})" if hyper else self.optimizer_name),
+            ("optimizer", self._optimizer(self.optimizer_name)),
             ("batch", f"{settings['batch']}, losses combined by {settings['reduction']}"),
             ("epochs", _spread(data["epochs_taken"], "{:.0f}")),
             ("best epoch", _spread(data["best_epoch"], "{:.0f}")),
@@ -127,7 +164,7 @@ class ClassifierTrajectory:
         rows += [
             (words, _spread(data[name], "{:.2%}")) for name, words in named.items() if name in data
         ]
-        return rows
+        return "Trained classifiers", rows
 
 
 def classifier_data(

@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 
-from attractor.analysis.printed import Printed
 from attractor.checks import check_count, check_function, check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
@@ -26,6 +25,7 @@ from attractor.monitor.record import HeadRecord, RecordStatus
 from attractor.monitor.stored import save_records
 from attractor.monitor.table import latest_record, latest_table
 from attractor.monitor.watch import Watch
+from attractor.records import Printed
 
 
 class HeadMonitor(Printed):

@@ -6,8 +6,8 @@ import os
 
 import xarray as xr
 
-from attractor.analysis.stored import load_data, save_data
 from attractor.checks import check_path
+from attractor.records import load_data, save_data
 
 _KIND = "records of attention heads"
 

@@ -21,13 +21,14 @@ from attractor.next_token.problems import (
 from attractor.next_token.realizable_part import RealizablePart, realizable_part
 from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
 from attractor.next_token.structure import CorpusStructure, corpus_structure
-from attractor.next_token.two_stage import TwoStageTrajectory, train_jointly, train_two_stages
+from attractor.next_token.two_stage import train_jointly, train_two_stages
 from attractor.next_token.two_stage_measures import (
     attention_solutions,
     direction_distance,
     feed_forward_solutions,
     measure_two_stages,
 )
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.next_token.unseen import Unseen, UnseenKind, draw_unseen, log_predictions
 
 __all__ = [

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attractor.analysis.printed import Printed
 from attractor.checks import check_choice, check_count, check_kinds
 from attractor.next_token.assumptions import REALIZABILITY, AssumptionCheck, check_assumptions
 from attractor.next_token.collocation import Collocation, collocation
@@ -24,6 +23,7 @@ from attractor.next_token.orders import (
     partial_orders,
     token_priority_graphs,
 )
+from attractor.records import Printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax
@@ -15,13 +13,13 @@ from jaxtyping import Float
 from attractor.attention import VocabularyHead
 from attractor.checks import check_kinds, check_path, check_steps, one_or_several, shown
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import Collocation, collocation
+from attractor.next_token.collocation import collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.train import train_linear
-from attractor.next_token.linear.trajectory import LinearTrajectory
-from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
+from attractor.next_token.samples import attention_tokens, distinct_samples
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory, shared_vocabulary_size
 from attractor.precision import as_float64, as_plain, double_precision
 from attractor.randomness import check_seed, keys
 from attractor.storage import OutputFolder, check_paths
@@ -32,36 +30,6 @@ _RATES = (0.2, 0.05)
 """The published step sizes of the two stages, to be divided by the root of the dimension."""
 _FEED_FORWARD = "feed-forward weights"
 _ATTENTION = "attention weights"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TwoStageTrajectory:
-    """What two-stage training did, corpus by corpus.
-
-    Attributes:
-        corpora: The corpora; the axis ``instance`` of both trajectories counts them.
-        embeddings: The vector of every token, ``(V, d)``, or ``(instances, V, d)``.
-        feed_forward: The first stage.
-        attention: The second stage.
-    """
-
-    corpora: tuple[Corpus, ...]
-    embeddings: Float[np.ndarray, "*instances V d"]
-    feed_forward: LinearTrajectory
-    attention: Trajectory
-
-    @cached_property
-    def samples(self) -> tuple[Samples, ...]:
-        """The distinct samples of each corpus, in the order of the rows of ``attention.tokens``."""
-        return tuple(distinct_samples(corpus) for corpus in self.corpora)
-
-    @cached_property
-    def collocations(self) -> tuple[Collocation, ...]:
-        """The collocation of each corpus."""
-        return tuple(collocation(corpus) for corpus in self.corpora)
-
-    def __repr__(self) -> str:
-        return f"{self.feed_forward}\n{self.attention}"
 
 
 def train_two_stages(
@@ -104,7 +72,7 @@ def train_two_stages(
             collocation; of a single corpus such tokens are left out of the first stage.
     """
     listed = tuple(one_or_several("corpora", corpora, Corpus)[0])
-    size = _vocabulary_size(listed)
+    size = shared_vocabulary_size(listed)
     initial_scales = _pair("initial_scales", initial_scales, "scales")
     table = check_embeddings(embeddings, size, instances=len(listed))
     seed = check_seed("seed", seed)
@@ -177,7 +145,7 @@ def train_jointly(
         InvalidInputError: If an argument cannot be used.
     """
     listed = tuple(one_or_several("corpora", corpora, Corpus)[0])
-    size = _vocabulary_size(listed)
+    size = shared_vocabulary_size(listed)
     initial_scales = _pair("initial_scales", initial_scales, "scales")
     table = check_embeddings(embeddings, size, instances=len(listed))
     d, seed = table.shape[-1], check_seed("seed", seed)
@@ -201,15 +169,6 @@ def _pair(argument: str, value: Any, what: str) -> tuple[Any, Any]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidInputError(argument, f"{shown(value)} is no pair", f"Give two {what}")
     return value[0], value[1]
-
-
-def _vocabulary_size(corpora: tuple[Corpus, ...]) -> int:
-    sizes = {corpus.vocabulary_size for corpus in corpora}
-    if len(sizes) > 1:
-        raise InvalidInputError(
-            "corpora", f"their vocabularies have {sorted(sizes)} tokens", "Give one size to all"
-        )
-    return sizes.pop()
 
 
 def _one_token_contexts(

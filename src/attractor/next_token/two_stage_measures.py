@@ -17,7 +17,7 @@ from attractor.next_token.collocation import Collocation
 from attractor.next_token.orders import partial_orders
 from attractor.next_token.problems import attention_problem, feed_forward_problem
 from attractor.next_token.samples import Samples
-from attractor.next_token.two_stage import TwoStageTrajectory
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.precision import as_shaped, check_broadcast
 
 

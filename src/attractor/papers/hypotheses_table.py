@@ -9,7 +9,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.printed import Printed
 from attractor.papers.case import Case
 from attractor.papers.classifier_case import ClassifierCase
 from attractor.papers.corpus_case import CorpusCase
@@ -21,6 +20,7 @@ from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
 from attractor.papers.regression_case import RegressionCase
+from attractor.records import Printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)

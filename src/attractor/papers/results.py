@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attractor.analysis.printed import Printed
 from attractor.papers.check import ClaimResult
 from attractor.papers.claim import Measurement, Outcome
 from attractor.papers.examine import Finding
+from attractor.records import Printed
 
 STYLES = {
     Outcome.HOLDS: "green",

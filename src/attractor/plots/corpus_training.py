@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from attractor.plots.roles import look
 from attractor.plots.style import PAGE
+from attractor.records import axis_of
 
 _SHOWN = 1e-17
 """Smaller distances are rounding, and have no place on the axis."""
@@ -51,7 +52,7 @@ def limits_figure(data: xr.Dataset) -> Figure:
         data: What ``measure_limits`` returns; its first trial is drawn.
     """
     one = data.isel(instance=0, seed=0)
-    along = next(name for name in ("step", "radius") if name in one.dims)
+    along = axis_of(one)
     steps = one[along].values
     figure = Figure(figsize=(PAGE, 2.3))
     distance, finite, loss = figure.subplots(1, 3)

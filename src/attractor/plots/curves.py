@@ -11,14 +11,16 @@ from matplotlib.axes import Axes
 
 from attractor.plots.bands import band
 from attractor.plots.style import COLORS, SERIES
+from attractor.records import axis_of
 
-AXES = {
+AXIS_LABELS = {
     "step": "iteration",
     "radius": "radius",
     "time": "time",
     "logarithmic_time": "natural logarithm of the time",
+    "epoch": "epoch",
 }
-"""What curves may run along, and what their axis is called."""
+"""What each axis of records is called."""
 
 
 def band_curve(
@@ -34,14 +36,14 @@ def band_curve(
 
     Args:
         axes: Where to draw.
-        values: Dimensions ``instance, seed`` and one of ``AXES``.
+        values: Dimensions ``instance, seed`` and an axis of records.
         label: Name in the legend.
         look: Line properties.
     """
     axis = axis_of(values)
     if axis != "logarithmic_time":
         axes.set_xscale("log")
-    axes.set_xlabel(AXES[axis])
+    axes.set_xlabel(AXIS_LABELS[axis])
     band(axes, values, axis, label=label, look=look)
 
 
@@ -97,11 +99,6 @@ def loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
     """Training loss."""
     band_curve(axes, data.loss, **options)
     axes.set_ylabel("training loss")
-
-
-def axis_of(values: xr.DataArray | xr.Dataset) -> str:
-    """What curves run along."""
-    return next(axis for axis in AXES if axis in values.dims)
 
 
 def _limit_line(axes: Axes) -> None:

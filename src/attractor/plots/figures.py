@@ -23,6 +23,7 @@ from attractor.plots.patches import (
 from attractor.plots.sizes import fraction_bars
 from attractor.plots.style import PREDICTED, REACHED, SERIES
 from attractor.precision import check_shape
+from attractor.records import axis_of
 
 _BAND_NOTE = "line: median over trials; band: 10th to 90th percentile"
 
@@ -208,5 +209,5 @@ def _note(runs: Mapping[str, xr.Dataset]) -> str:
 
 
 def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:
-    known: Any = np.isfinite(data.margin_ratio).any(curves.axis_of(data))
+    known: Any = np.isfinite(data.margin_ratio).any(axis_of(data))
     return int(known.sum()), int(known.size)

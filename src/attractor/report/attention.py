@@ -29,11 +29,11 @@ def attention_weights(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> xr.DataArr
 def first_trial(
     verdict: Verdict,
 ) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray | None]:
-    """Weights of the first trial at the first and the last step, and its predicted tokens."""
+    """Weights of the first trial at the first and the last record, and its predicted tokens."""
     trajectory = verdict.trajectory
     tokens = trajectory.tokens if trajectory.tokens.instances is None else trajectory.tokens[0]
     first, last = (
-        attention_weights(tokens, trajectory.W(int(step))[0, 0])
+        attention_weights(tokens, trajectory.W(step)[0, 0])
         for step in (trajectory.steps[0], trajectory.steps[-1])
     )
     predicted = None

@@ -145,10 +145,15 @@ def training_sentences(verdict: Verdict) -> list[str]:
     summary = verdict.summary()
     ended = ", ".join(f"{count} {status}" for status, count in summary["status"].items())  # type: ignore[attr-defined]
     details = ", ".join(f"{name} {value}" for name, value in settings.get("optimizer", {}).items())
+    name = trajectory.optimizer_name.replace("_", " ") + (f" ({details})" if details else "")
+    if verdict.axis == "step":
+        trained = f"took up to {summary['steps']:,} steps of {name}"
+    else:
+        reached = summary[f"last_{verdict.axis}"]
+        trained = f"followed the {name} to {verdict.axis.replace('_', ' ')} {reached:g}"
     return [
-        f"{summary['trials']} trials took up to {summary['steps']:,} steps of "
-        f"{trajectory.optimizer_name.replace('_', ' ')} ({details}) on the {settings['loss']} "
-        f"loss. How they ended: {ended}."
+        f"{summary['trials']} trials {trained} on the {settings['loss']} loss. "
+        f"How they ended: {ended}."
     ]
 
 

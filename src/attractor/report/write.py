@@ -191,12 +191,14 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
     ):
         if name not in verdict.data:
             continue
-        values = verdict.data[name].isel(step=-1).values
+        values = verdict.data[name].isel({verdict.axis: -1}).values
         values = values[np.isfinite(values)]
         if len(values):
             numbers = (values.mean(), np.median(values), values.std(), values.min(), values.max())
             rows.append((words, *(_number(number) for number in numbers)))
-    table = Table(("at the last step", "mean", "median", "std", "smallest", "largest"), rows)
+    table = Table(
+        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"), rows
+    )
     error = "; ".join(verdict.errors) or None
     summary = verdict.summary()
     counts = [f"Feasible margin problems: {summary['feasible']} of {summary['trials']} trials."]

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import html
-import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int, Real
-from rich.console import Console
-from rich.table import Table
 
 from attractor.attention import Head
-from attractor.checks import check_number, check_path
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.attention.heads import as_head, head_from_arrays
+from attractor.attention.heads.names import is_known
+from attractor.errors import InvalidInputError
+from attractor.records import AXES, RecordedRun, Rows, StoredRun, reading_run, save_run
 from attractor.tokens import Tokens
 from attractor.training.loop import Records
+from attractor.training.trajectory_check import check_trajectory
 
 _TRIAL = ("instance", "seed")
-AXES = ("step", "radius", "time", "logarithmic_time")
-"""What records may run along."""
+_KIND = "trajectory"
+_TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
+_READ_AGAIN = ("loss", "parameterization")
+"""The settings that are read again, where they are there."""
 _DIMENSIONS = {
     "loss": (),
     "norm": (),
@@ -56,7 +57,7 @@ RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory:
+class Trajectory(RecordedRun):
     """What training did, trial by trial.
 
     A trial is an (instance, seed) pair; both axes are always there, of length one if need be.
@@ -85,55 +86,25 @@ class Trajectory:
     settings: dict[str, Any]
 
     @property
-    def axis(self) -> str:
-        """What the records run along: ``"step"``, or ``"radius"`` or ``"time"`` of a path."""
-        return next(axis for axis in AXES if axis in self.data.dims)
-
-    @property
-    def steps(self) -> Real[np.ndarray, "records"]:
-        """The recorded steps, or radii or times."""
-        return self.data[self.axis].to_numpy()
-
-    @property
     def weights_kept(self) -> str:
         """``"all"`` if the matrices of every recorded step are here, ``"last"`` if not."""
         return "all" if self.axis in self.data["W"].dims else "last"
 
-    def W(self, step: float = -1) -> Float[np.ndarray, "instance seed d e"]:
+    def W(self, step: float | None = None) -> Float[np.ndarray, "instance seed d e"]:
         """The attention matrices at a recorded step.
 
         Args:
-            step: The step; -1 for the last.
+            step: The step, radius or time; None for the last.
 
         Raises:
             InvalidInputError: If the step was not recorded, or its matrices were not kept.
         """
-        step = check_number("step", step)
-        matrices = self.data["W"]
-        if step in (-1, self.steps[-1]):
-            kept = matrices.isel({self.axis: -1}, missing_dims="ignore")
-            return kept.to_numpy()
-        if step not in self.steps:
-            nearest = self.steps[np.abs(self.steps - step).argmin()]
-            raise InvalidInputError(
-                "step",
-                f"{self.axis} {step} was not recorded",
-                f"The nearest one recorded is {nearest}",
-            )
-        if self.weights_kept == "last":
-            raise InvalidInputError(
-                "step",
-                f"the matrices of {self.axis} {step} were not kept, to save memory",
-                'Train by train(..., weights="all"), or with fewer recorded steps',
-            )
-        return matrices.sel({self.axis: step}).to_numpy()
+        remedy = 'Train by train(..., weights="all"), or with fewer recorded steps'
+        return self._at("W", step, "matrices", remedy)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""
-        path = check_path("path", path)
-        from attractor.training.trajectory_file import save  # which imports this module
-
-        save(self, path)
+        save_run(path, _KIND, self.stored())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], head: Any = None) -> Trajectory:
@@ -149,46 +120,61 @@ class Trajectory:
             FileFormatError: If the file is not a whole trajectory.
             InvalidInputError: If the head is not the one in the file.
         """
-        path = check_path("path", path)
-        from attractor.training.trajectory_file import load  # which imports this module
+        with reading_run(path, _KIND, ("tokens", "head")) as stored:
+            found = cls.of(stored)
+        if head is None:
+            return found
+        given = as_head(head, found.tokens.value_dimension)
+        return replace(found, head=_same_head(given, stored.texts["head"], stored.arrays["head"]))
 
-        return load(path, head)
+    def stored(self) -> StoredRun:
+        """What a file keeps of it."""
+        tokens, head = self.tokens, self.head
+        own_values = tokens.values is not tokens.keys
+        arrays = {
+            name: getattr(tokens, name) for name in _TOKEN_ARRAYS if name != "values" or own_values
+        }
+        if tokens.weights is not None:
+            arrays["weights"] = tokens.weights
+        arrays["mask"] = arrays["mask"].astype(np.int8)
+        arrays["instance_numbers"] = tokens.instance_numbers
+        texts = {
+            "optimizer": self.optimizer_name,
+            "geometry": self.geometry,
+            "head": "" if head is None else head.name,
+        }
+        groups = {"tokens": arrays, "head": {} if head is None else head.arrays()}
+        return StoredRun(self.data, texts, self.settings, groups)
 
-    def to_xarray(self) -> xr.Dataset:
-        """The labeled arrays."""
-        return self.data
+    @classmethod
+    def of(cls, stored: StoredRun) -> Trajectory:
+        """What a file keeps, checked.
 
-    def __str__(self) -> str:
-        table = Table(title="Trajectory", show_header=False)
-        for label, value in self._summary():
-            table.add_row(label, value)
-        text = io.StringIO()
-        Console(file=text, width=100).print(table)
-        return text.getvalue().rstrip()
+        Raises:
+            InvalidInputError: If an array cannot be used.
+            ValueError: If anything does not fit.
+        """
+        tokens, texts = Tokens(**stored.arrays["tokens"]), stored.texts
+        name = texts["head"]
+        known = head_from_arrays(name, stored.arrays["head"]) if is_known(name) else None
+        check_trajectory(stored.data, tokens, known)
+        for setting in _READ_AGAIN:
+            if not isinstance(stored.settings.get(setting, ""), str):
+                raise ValueError(f"its setting {setting} is no text")
+        optimizer, geometry = texts["optimizer"], texts["geometry"]
+        return cls(stored.data, tokens, known, optimizer, geometry, stored.settings)
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th>{html.escape(label)}</th><td>{html.escape(value)}</td></tr>"
-            for label, value in self._summary()
-        )
-        return f"<table><caption>Trajectory</caption>{cells}</table>"
-
-    def _summary(self) -> list[tuple[str, str]]:
+    def _summary(self) -> tuple[str, Rows]:
         data = self.data
         first, last = data.isel({self.axis: 0}), data.isel({self.axis: -1})
-        hyper = ", ".join(f"{k}={v}" for k, v in self.settings.get("optimizer", {}).items())
-        status = data["status"].to_numpy()
-        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
         sizes = data.sizes
         kept = "at the last step only; those of earlier steps cannot be had"
         if self.weights_kept == "all":
             kept = "at every recorded step"
         trials = f"{sizes['instance']} instances x {sizes['seed']} seeds"
-        return [
-            ("trials", f"{status.size} ({trials}): {', '.join(counts)}"),
-            ("optimizer", f"{self.optimizer_name} ({hyper})" if hyper else self.optimizer_name),
+        return "Trajectory", [
+            ("trials", f"{data['status'].size} ({trials}): {self._statuses()}"),
+            ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
             (f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"),
             ("matrices kept", kept),
@@ -231,3 +217,22 @@ def trajectory_data(
         if name in data:
             data[name].attrs["description"] = description
     return data
+
+
+def _same_head(head: Head, name: str, stored: dict[str, np.ndarray]) -> Head:
+    """Returns the head, if it is the one that was saved."""
+    arrays = head.arrays()
+    differ = [
+        key
+        for key in sorted({*arrays, *stored})
+        if key not in arrays or key not in stored or not np.array_equal(arrays[key], stored[key])
+    ]
+    if head.name == name and not differ:
+        return head
+    raise InvalidInputError(
+        "head",
+        f"its arrays {differ} are not those in the file"
+        if head.name == name
+        else f"it is {head.name!r}, but the file was saved with {name or 'none'!r}",
+        "Give the head that the run was trained with",
+    )

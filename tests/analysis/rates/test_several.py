@@ -120,7 +120,7 @@ def test_names_that_are_not_there_are_refused(curves, options, words):
 
 def test_data_without_an_axis_is_refused():
     with pytest.raises(InvalidInputError, match="curves"):
-        fit_rates(xr.Dataset({"loss": ("epoch", np.ones(4))}))
+        fit_rates(xr.Dataset({"loss": ("place", np.ones(4))}))
 
 
 def test_the_excess_loss_takes_the_place_of_the_loss(curves):

@@ -12,11 +12,11 @@ from rich.console import Console
 from attractor.analysis.basins.attractors import Attractors, Judgement
 from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import selection_name
-from attractor.analysis.printed import Printed
 from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_kinds, check_number, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.records import Printed
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 

@@ -19,13 +19,12 @@ from attractor.analysis.basins.follow import check_horizon, follow
 from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
 from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
-from attractor.analysis.printed import Printed
-from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_count, check_kinds, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_float64
+from attractor.records import Printed, load_data, save_data
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 

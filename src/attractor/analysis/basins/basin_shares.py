@@ -27,8 +27,6 @@ from attractor.analysis.basins.tables import (
     selection_table,
     words_about,
 )
-from attractor.analysis.printed import Printed
-from attractor.analysis.stored import load_data, save_data
 from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import (
     check_count,
@@ -42,6 +40,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_integers
 from attractor.randomness import check_seed, generator
+from attractor.records import Printed, load_data, save_data
 from attractor.storage import write_file
 from attractor.tokens import Tokens
 from attractor.training import Optimizer

@@ -17,10 +17,10 @@ from rich.table import Table
 
 from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
-from attractor.analysis.printed import Printed
 from attractor.checks import check_choice, check_kinds, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
+from attractor.records import Printed
 from attractor.storage import save_netcdf, write_file
 
 _LINES = ("margin_ratio", "margin_ratio_halfway", "gap")

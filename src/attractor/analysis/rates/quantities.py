@@ -7,14 +7,21 @@ from dataclasses import dataclass
 _ERROR = {
     "step": "power",
     "time": "power of the logarithm",
+    "logarithmic_time": "power of the logarithm",
     "log_time": "power of the logarithm",
     "norm": "power",
     "radius": "power",
 }
-_NORM = {"step": "power", "time": "logarithm", "log_time": "logarithm"}
+_NORM = {
+    "step": "power",
+    "time": "logarithm",
+    "logarithmic_time": "logarithm",
+    "log_time": "logarithm",
+}
 _LOSS = {
     "step": "power",
     "time": "power",
+    "logarithmic_time": "power",
     "log_time": "power",
     "norm": "exponential",
     "radius": "exponential",
@@ -58,5 +65,14 @@ QUANTITIES = (
 )
 """Direction errors, norm, and what falls with the loss, in the order of a table."""
 
-ABSCISSA_WORDS = {"step": "step", "time": "t", "log_time": "k", "norm": "norm", "radius": "R"}
+ABSCISSA_WORDS = {
+    "step": "step",
+    "time": "t",
+    "logarithmic_time": "t",
+    "log_time": "k",
+    "norm": "norm",
+    "radius": "R",
+}
 """Names in formulas: ``log_time`` is the logarithm of k, an equivalent number of raw steps."""
+LOGARITHMS = ("logarithmic_time", "log_time")
+"""The abscissas that are logarithms already."""

@@ -12,12 +12,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.printed import Printed
 from attractor.analysis.rates.fit import fit_rate
-from attractor.analysis.rates.quantities import ABSCISSA_WORDS, QUANTITIES, Quantity
+from attractor.analysis.rates.quantities import ABSCISSA_WORDS, LOGARITHMS, QUANTITIES, Quantity
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
 from attractor.checks import check_items, check_kinds, check_share
 from attractor.errors import InvalidInputError, TrialStatus
+from attractor.records import Printed, axis_of
 
 if TYPE_CHECKING:
     from attractor.analysis.verdict import Verdict
@@ -125,7 +125,7 @@ def fit_rates(
     left out, as their curves are flat from there on.
 
     Args:
-        curves: A verdict, or its data: curves over instance, seed and step (or radius or time).
+        curves: A verdict, or its data: curves over instance, seed and an axis of records.
         against: What to hold them against, one or several: the axis of the curves, ``"norm"``, or
             ``"log_time"``. Default: all that the curves have.
         quantities: Names of variables. Default: all that the curves have, the loss above that of
@@ -151,7 +151,7 @@ def fit_rates(
         against = check_items("against", against, str, 1)
     data = curves if isinstance(curves, xr.Dataset) else curves.data
     data = data.expand_dims([axis for axis in _TRIAL if axis not in data.dims])
-    axis = _axis(data)
+    axis = axis_of(data, "curves")
     chosen = _chosen_quantities(data, quantities)
     excluded = {}
     if "status" in data:
@@ -170,7 +170,7 @@ def fit_rates(
                 decades=decades,
                 fraction=fraction,
                 confidence=confidence,
-                abscissa_is_log=abscissa == "log_time",
+                abscissa_is_log=abscissa in LOGARITHMS,
                 values_are_logs=quantity.is_log,
                 quantity=words,
                 abscissa=ABSCISSA_WORDS[abscissa],
@@ -181,15 +181,6 @@ def fit_rates(
             "quantities", "none of them has a law against these abscissas", "Ask for others"
         )
     return Rates(rates)
-
-
-def _axis(data: xr.Dataset) -> str:
-    axes = [axis for axis in ("step", "radius", "time") if axis in data.dims]
-    if len(axes) != 1:
-        raise InvalidInputError(
-            "curves", f"their dimensions are {tuple(data.dims)}", "Give curves over a step"
-        )
-    return axes[0]
 
 
 def _chosen_quantities(data: xr.Dataset, names: Sequence[str] | None) -> list[Quantity]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from attractor.tokens.validation import check_instance_numbers
 
 _SUM_TOLERANCE = 1e-6
 """How far the probabilities of a context may be from one in sum: float32 data pass."""
+_ROUNDING = 1e-12
+"""How far they may be once divided by their sum."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -118,6 +120,25 @@ class Contexts:
         )
         hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
         return cls(embeddings, hot, frequencies)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Contexts:
+        """Contexts of the arrays that others have, bit for bit: nothing is divided again.
+
+        Raises:
+            InvalidInputError: If an array is none of contexts.
+            ValueError: If rows of probabilities, or frequencies, do not add up to one.
+        """
+        checked = cls(**arrays)
+        restored = object.__new__(cls)
+        for field in fields(cls):
+            array = np.array(arrays[field.name], dtype=getattr(checked, field.name).dtype)
+            sums = array.sum(-1)
+            if field.name in ("probabilities", "frequencies") and (abs(sums - 1) > _ROUNDING).any():
+                raise ValueError(f"{field.name} do not add up to 1")
+            array.setflags(write=False)
+            object.__setattr__(restored, field.name, array)
+        return restored
 
     @property
     def support(self) -> Bool[np.ndarray, "*instances m V"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,23 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int, Real
 
-from attractor.checks import check_number
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.margin.tables import html_table, text_table
 from attractor.next_token.linear.contexts import Contexts
+from attractor.records import (
+    RecordedRun,
+    Rows,
+    StoredRun,
+    axis_of,
+    check_records,
+    reading_run,
+    save_run,
+)
 from attractor.training.loop import Records
 from attractor.training.trajectory import trajectory_data
+from attractor.training.trajectory_check import TRIAL
+
+_KIND = "linear trajectory"
+_CONTEXT_ARRAYS = ("embeddings", "probabilities", "frequencies", "instance_numbers")
+_BY_RECORD = ("loss", "excess_loss", "log_excess_loss", "norm")
 
 _DESCRIPTIONS = {
     "loss": "cross-entropy",
@@ -25,7 +37,7 @@ _DESCRIPTIONS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearTrajectory:
+class LinearTrajectory(RecordedRun):
     """What training did to a linear decoder, trial by trial.
 
     A trial is an (instance, seed) pair; both axes are always there, of length one if need be.
@@ -51,75 +63,81 @@ class LinearTrajectory:
     settings: dict[str, Any]
 
     @property
-    def axis(self) -> str:
-        """What the records run along: ``"step"``, or ``"radius"`` of a path."""
-        return "radius" if "radius" in self.data.dims else "step"
-
-    @property
-    def steps(self) -> Real[np.ndarray, "records"]:
-        """The recorded steps, or radii."""
-        return self.data[self.axis].to_numpy()
-
-    @property
     def weights_kept(self) -> str:
         """``"all"`` if the decoders of every recorded step are here, ``"last"`` if not."""
         return "all" if self.axis in self.data["W"].dims else "last"
 
-    def W(self, step: float = -1) -> Float[np.ndarray, "instance seed V d"]:
+    def W(self, step: float | None = None) -> Float[np.ndarray, "instance seed V d"]:
         """The decoders at a recorded step.
 
         Args:
-            step: The step, or radius; -1 for the last.
+            step: The step, or radius; None for the last.
 
         Raises:
             InvalidInputError: If the step was not recorded, or its decoders were not kept.
         """
-        step = check_number("step", step)
-        decoders = self.data["W"]
-        if step in (-1, self.steps[-1]):
-            return decoders.isel({self.axis: -1}, missing_dims="ignore").to_numpy()
-        if step not in self.steps:
-            nearest = self.steps[np.abs(self.steps - step).argmin()]
-            raise InvalidInputError(
-                "step",
-                f"{self.axis} {step} was not recorded",
-                f"The nearest one recorded is {nearest}",
-            )
-        if self.weights_kept == "last":
-            raise InvalidInputError(
-                "step",
-                f"the decoders of {self.axis} {step} were not kept, to save memory",
-                'Train by train_linear(..., weights="all"), or with fewer recorded steps',
-            )
-        return decoders.sel({self.axis: step}).to_numpy()
+        remedy = 'Train by train_linear(..., weights="all"), or with fewer recorded steps'
+        return self._at("W", step, "decoders", remedy)
 
-    def to_xarray(self) -> xr.Dataset:
-        """The labeled arrays."""
-        return self.data
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything to one NetCDF file, which appears whole or not at all."""
+        save_run(path, _KIND, self.stored())
 
-    def __repr__(self) -> str:
-        return text_table("Linear trajectory", self._summary())
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LinearTrajectory:
+        """Reads a file that ``save`` wrote.
 
-    __str__ = __repr__
+        Raises:
+            FileFormatError: If the file is not a whole trajectory of a linear decoder.
+        """
+        with reading_run(path, _KIND, ("contexts",)) as stored:
+            return cls.of(stored)
 
-    def _repr_html_(self) -> str:
-        return html_table("Linear trajectory", self._summary())
+    def stored(self) -> StoredRun:
+        """What a file keeps of it."""
+        texts = {"optimizer": self.optimizer_name, "geometry": self.geometry}
+        arrays = {name: getattr(self.contexts, name) for name in _CONTEXT_ARRAYS}
+        return StoredRun(self.data, texts, self.settings, {"contexts": arrays})
 
-    def _summary(self) -> list[tuple[str, str]]:
+    @classmethod
+    def of(cls, stored: StoredRun) -> LinearTrajectory:
+        """What a file keeps, checked.
+
+        Raises:
+            InvalidInputError: If an array cannot be used.
+            ValueError: If anything does not fit.
+        """
+        contexts = Contexts.from_arrays(stored.arrays["contexts"])
+        record, decoder = (*TRIAL, axis_of(stored.data)), ("row", "column")
+        check_records(
+            stored.data,
+            numbered=record,
+            arrays={
+                **dict.fromkeys(_BY_RECORD, record),
+                **dict.fromkeys(("status", "steps_taken"), TRIAL),
+                "W": [(*TRIAL, *decoder), (*record, *decoder)],
+            },
+            sizes={
+                "instance": len(contexts.instance_numbers),
+                "row": contexts.classes,
+                "column": contexts.dimension,
+            },
+        )
+        texts = stored.texts
+        return cls(stored.data, contexts, texts["optimizer"], texts["geometry"], stored.settings)
+
+    def _summary(self) -> tuple[str, Rows]:
         data = self.data
         first, last = data.isel({self.axis: 0}), data.isel({self.axis: -1})
-        hyper = ", ".join(f"{k}={v}" for k, v in self.settings.get("optimizer", {}).items())
-        status = data["status"].to_numpy()
-        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
         kept = "at the last step only; those of earlier steps cannot be had"
         if self.weights_kept == "all":
             kept = f"at every recorded {self.axis}"
         sizes = data.sizes
         trials = f"{sizes['instance']} instances x {sizes['seed']} seeds"
-        return [
-            ("trials", f"{status.size} ({trials}): {', '.join(counts)}"),
+        return "Linear trajectory", [
+            ("trials", f"{data['status'].size} ({trials}): {self._statuses()}"),
             ("contexts", repr(self.contexts)),
-            ("optimizer", f"{self.optimizer_name} ({hyper})" if hyper else self.optimizer_name),
+            ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
             (f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"),
             ("decoders kept", kept),

@@ -11,8 +11,9 @@ from jaxtyping import Int
 
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.generators import order_first_corpus
-from attractor.next_token.two_stage import TwoStageTrajectory, train_two_stages
+from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.figure import Request
 
 STARTS = ("zero", "Gaussian")

@@ -71,4 +71,5 @@ def log_radius(path: Float[Any, "... 2"], unit: float) -> Float[np.ndarray, "...
     if not 0 < unit < np.inf:
         raise InvalidInputError("unit", f"it is {unit}", "Give a positive length")
     ratio = np.hypot(path[..., :1], path[..., 1:]) / unit
-    return path * np.divide(np.log1p(ratio), ratio, out=np.ones_like(ratio), where=ratio > 0)
+    known = (ratio > 0) & (ratio < np.inf)
+    return path * np.divide(np.log1p(ratio), ratio, out=np.ones_like(ratio), where=known)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.margin.tables import html_table, text_table
 from attractor.prompt.finite_length import error_exponent
 from attractor.prompt.finite_length.functions import LARGEST_DEVIATION
 from attractor.prompt.head import Head
@@ -19,6 +17,7 @@ from attractor.prompt.length.defect import NonGaussianDefect
 from attractor.prompt.length.scales import Scales
 from attractor.prompt.length.words import rows, tokens_in_words
 from attractor.prompt.measures.contract import Measure
+from attractor.records import Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +26,7 @@ _TITLE = "How long a prompt must be"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class PromptLength:
+class PromptLength(Summary):
     """How long a prompt must be for a head to act as its affine limit.
 
     Errors are relative root-mean-square errors over prompts of independent Gaussian tokens with
@@ -163,9 +162,5 @@ class PromptLength:
         coordinates = {"wanted": self.errors, "length": self.lengths}
         return xr.Dataset(data, coordinates, attrs={"tokens": tokens_in_words(self)})
 
-    def __repr__(self) -> str:
-        return text_table(_TITLE, rows(self))
-
-    def _repr_html_(self) -> str:
-        cells = [(name.strip(), re.sub(" {2,}", "; ", value)) for name, value in rows(self)]
-        return html_table(_TITLE, cells)
+    def _summary(self) -> tuple[str, Rows]:
+        return _TITLE, rows(self)

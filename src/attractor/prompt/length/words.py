@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.tables import Rows
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
+from attractor.records import Rows
 
 if TYPE_CHECKING:
     from attractor.prompt.length.result import PromptLength

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from attractor.checks import check_count
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.margin.tables import html_table, text_table
+from attractor.errors import TrialStatus
 from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.linear_attention import check_length
 from attractor.prompt.regression.task import RegressionTask
+from attractor.records import (
+    RecordedRun,
+    Rows,
+    StoredRun,
+    check_records,
+    reading_run,
+    save_run,
+)
 from attractor.training.loop import Records
 
+_KIND = "in-context trajectory"
+_BY_RECORD = ("risk", "risk_error", "infinite_risk", "gap", "product_distance")
+_SETTINGS = {
+    "attention": str, "heads": int, "parameterization": str, "initialization": str,
+    "optimizer": dict, "batch": int, "learning_rate": float, "half": bool,
+}  # fmt: skip
+"""The settings that are read again."""
 _PER_HEAD = {
     "key_query": ("row", "column"),
     "label_row": ("column",),
@@ -46,7 +61,7 @@ _SETTLED = 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InContextTrajectory:
+class InContextTrajectory(RecordedRun):
     """What training on in-context regression did, seed by seed.
 
     Attributes:
@@ -64,11 +79,6 @@ class InContextTrajectory:
     task: RegressionTask
     length: float
     settings: dict[str, Any]
-
-    @property
-    def steps(self) -> Int[np.ndarray, "records"]:
-        """The recorded steps."""
-        return self.data["step"].to_numpy()
 
     @property
     def mean_squared_error(self) -> xr.DataArray:
@@ -111,39 +121,64 @@ class InContextTrajectory:
         """Time of gradient flow on the risk that a step of gradient descent stands for."""
         return self.settings["learning_rate"] * (1 if self.settings["half"] else 2)
 
-    def blocks(self, step: int = -1) -> Blocks:
+    def blocks(self, step: float | None = None) -> Blocks:
         """The blocks at a recorded step, with axes of seeds and heads.
 
         Args:
-            step: A recorded step; -1 for the last.
+            step: A recorded step; None for the last.
+
+        Raises:
+            InvalidInputError: If the step was not recorded.
         """
-        step = check_count("step", step, -1)
-        if step not in (-1, *self.steps):
-            raise InvalidInputError("step", f"{step} was not recorded", "Give one of its steps")
-        place = {"step": -1} if step == -1 else {"step": int(np.flatnonzero(self.steps == step)[0])}
-        return Blocks(*(self.data[name].isel(place).to_numpy() for name in Blocks._fields))
+        number = self.record_number(step)
+        found = self.data.isel(step=number)
+        return Blocks(*(found[name].to_numpy() for name in Blocks._fields))
 
-    def to_xarray(self) -> xr.Dataset:
-        """The labeled arrays."""
-        return self.data
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything to one NetCDF file, which appears whole or not at all."""
+        task = {
+            field.name: np.asarray(getattr(self.task, field.name)) for field in fields(self.task)
+        }
+        arrays = {"task": {**task, "length": np.float64(self.length)}}
+        save_run(path, _KIND, StoredRun(self.data, {}, self.settings, arrays))
 
-    def __repr__(self) -> str:
-        return text_table("In-context training", self._summary())
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> InContextTrajectory:
+        """Reads a file that ``save`` wrote.
 
-    __str__ = __repr__
+        Raises:
+            FileFormatError: If the file holds no training on in-context regression.
+        """
+        with reading_run(path, _KIND, ("task",)) as stored:
+            arrays = dict(stored.arrays["task"])
+            length = float(arrays.pop("length"))
+            check_length(length)
+            task = RegressionTask(**{name: array[()] for name, array in arrays.items()})
+            record, data = ("seed", "step"), stored.data
+            check_records(
+                data,
+                numbered=record,
+                arrays={
+                    **dict.fromkeys(_BY_RECORD, record),
+                    **{name: (*record, "head", *own) for name, own in _PER_HEAD.items()},
+                    **dict.fromkeys(("status", "steps_taken"), ("seed",)),
+                },
+                sizes={"row": task.dimension, "column": task.dimension},
+            )
+            for name, kind in _SETTINGS.items():
+                if not isinstance(stored.settings[name], kind):
+                    raise ValueError(f"its setting {name} is no {kind.__name__}")
+            if not isinstance(stored.settings["optimizer"].get("name"), str):
+                raise ValueError("its optimizer has no name")
+        return cls(data, task, length if math.isinf(length) else int(length), stored.settings)
 
-    def _repr_html_(self) -> str:
-        return html_table("In-context training", self._summary())
-
-    def _summary(self) -> list[tuple[str, str]]:
+    def _summary(self) -> tuple[str, Rows]:
         first, last = self.data.isel(step=0), self.data.isel(step=-1)
-        status = self.data["status"].to_numpy()
-        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
         settings, error = self.settings, float(last["risk_error"].median())
         tokens = "infinitely many" if math.isinf(self.length) else f"{self.length:.0f}"
         risk = f"{float(first['risk'].median()):.4g} -> {float(last['risk'].median()):.4g}"
-        return [
-            ("seeds", f"{status.size}: {', '.join(counts)}"),
+        return "In-context training", [
+            ("seeds", f"{self.data['status'].size}: {self._statuses()}"),
             ("prompts", f"{tokens} tokens of {self.task.dimension} inputs and a label"),
             ("attention", f"{settings['attention']}, {settings['heads']} head(s), trained as "
              f"{settings['parameterization']} from the {settings['initialization']} start"),

@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.orders import partial_orders
 from attractor.next_token.problems import complete_orders_solution
-from attractor.next_token.two_stage import TwoStageTrajectory, train_two_stages
+from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import (
     attention_solutions,
     direction_distance,
     measure_two_stages,
 )
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import log_spaced
 from attractor.papers.paper import NEXT_TOKEN

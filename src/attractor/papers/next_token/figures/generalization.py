@@ -7,7 +7,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.next_token.orders import partial_orders
-from attractor.next_token.two_stage import TwoStageTrajectory, train_two_stages
+from attractor.next_token.two_stage import train_two_stages
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.next_token.unseen import UnseenKind, draw_unseen, log_predictions
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora, log_spaced

@@ -1,0 +1,23 @@
+"""What a computation leaves behind: recorded runs, results that print, and the files of both."""
+
+from attractor.records.axis import AXES, axis_of
+from attractor.records.consistency import check_records
+from attractor.records.labeled_file import load_data, save_data
+from attractor.records.printed import Printed, Rows, Summary
+from attractor.records.recorded_run import RecordedRun
+from attractor.records.run_file import StoredRun, reading_run, save_run
+
+__all__ = [
+    "AXES",
+    "Printed",
+    "RecordedRun",
+    "Rows",
+    "StoredRun",
+    "Summary",
+    "axis_of",
+    "check_records",
+    "load_data",
+    "reading_run",
+    "save_data",
+    "save_run",
+]

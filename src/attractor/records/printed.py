@@ -1,0 +1,72 @@
+"""Results that show themselves: the same as text, on a console and in a notebook."""
+
+from __future__ import annotations
+
+import abc
+import html
+import io
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Rows = list[tuple[str, str]]
+"""Names with their values, both in words."""
+
+
+class Printed(abc.ABC):
+    """A result that shows itself the same way everywhere.
+
+    Attributes:
+        width: Columns of text.
+    """
+
+    width: ClassVar[int] = 100
+
+    @abc.abstractmethod
+    def print_to(self, console: Console) -> None:
+        """Prints it to a console."""
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        stream = io.StringIO()
+        self.print_to(Console(file=stream, width=self.width))
+        return stream.getvalue().rstrip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), record=True, width=self.width)
+        self.print_to(console)
+        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+class Summary(Printed):
+    """A result that shows itself as a title over rows, as long as they are."""
+
+    @abc.abstractmethod
+    def _summary(self) -> tuple[str, Rows]:
+        """The title, and names with their values."""
+
+    def print_to(self, console: Console) -> None:
+        """Prints it to a console."""
+        console.print(str(self), highlight=False, markup=False, soft_wrap=True)
+
+    def __str__(self) -> str:
+        title, rows = self._summary()
+        width = max((len(name) for name, _ in rows), default=0)
+        return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        title, rows = self._summary()
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name.strip())}</th>"
+            f"<td>{html.escape(re.sub(' {2,}', '; ', value))}</td></tr>"
+            for name, value in rows  # whose runs of spaces align columns of text
+        )
+        return f"<table><caption>{html.escape(title)}</caption>{body}</table>"

@@ -1,0 +1,116 @@
+"""``RecordedRun``: what a run recorded, along whatever axis."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from jaxtyping import Real
+
+from attractor.checks import as_number, shown
+from attractor.errors import InvalidInputError, TrialStatus
+from attractor.records.axis import axis_of
+from attractor.records.printed import Summary
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class RecordedRun(Summary):
+    """What a run recorded, trial by trial.
+
+    Attributes:
+        data: Labeled arrays over the axes of trials and that of the records; ``status`` says how
+            each trial ended.
+        settings: What it was run with.
+    """
+
+    data: xr.Dataset
+    settings: dict[str, Any]
+
+    @property
+    def axis(self) -> str:
+        """What the records run along: one of ``attractor.records.AXES``."""
+        return axis_of(self.data)
+
+    @property
+    def steps(self) -> Real[np.ndarray, "records"]:
+        """The recorded steps, or radii, times, logarithms of times, epochs."""
+        return self.data[self.axis].to_numpy()
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything to one NetCDF file, which appears whole or not at all.
+
+        Raises:
+            InvalidInputError: If the path cannot be written.
+        """
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a file that ``save`` wrote; nothing in it is run.
+
+        Raises:
+            FileFormatError: If it is none, or not whole.
+        """
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data
+
+    def record_number(self, step: float | None) -> int:
+        """The place of a recorded step among the records.
+
+        Args:
+            step: The step, radius, time, ...; None for the last.
+
+        Raises:
+            InvalidInputError: If it was not recorded.
+        """
+        steps = self.steps
+        if step is None:
+            return len(steps) - 1
+        number = as_number(step)  # which may be the logarithm of zero
+        if math.isnan(number):
+            raise InvalidInputError("step", f"{shown(step)} is not a number", "Give one recorded")
+        found = np.flatnonzero(steps == number)
+        if found.size:
+            return int(found[0])
+        if number == -1 and self.axis != "logarithmic_time":  # of which it may be a value
+            warnings.warn(
+                "step=-1 for the last record is now step=None", DeprecationWarning, stacklevel=3
+            )
+            return len(steps) - 1
+        nearest = steps[np.abs(steps - number).argmin()]
+        raise InvalidInputError(
+            "step",
+            f"{self.axis} {step} was not recorded",
+            f"The nearest one recorded is {nearest}",
+        )
+
+    def _at(self, name: str, step: float | None, what: str, remedy: str) -> Real[np.ndarray, "..."]:
+        """An array at a recorded step, of which only the last may have been kept."""
+        number, array = self.record_number(step), self.data[name]
+        if self.axis in array.dims:
+            return array.isel({self.axis: number}).to_numpy()
+        if number == len(self.steps) - 1:
+            return array.to_numpy()
+        raise InvalidInputError(
+            "step", f"the {what} of {self.axis} {step} were not kept, to save memory", remedy
+        )
+
+    def _statuses(self) -> str:
+        """How many trials ended in which way, in words."""
+        status = self.data["status"].to_numpy()
+        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
+        return ", ".join(counts)
+
+    def _optimizer(self, name: str) -> str:
+        """An optimizer with its settings, in words."""
+        settings = ", ".join(f"{k}={v}" for k, v in self.settings.get("optimizer", {}).items())
+        return f"{name} ({settings})" if settings else name

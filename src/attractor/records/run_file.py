@@ -1,0 +1,141 @@
+"""Recorded runs on disk: one NetCDF file with the records, and what they are records of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attractor.checks import check_path
+from attractor.containers import parse_json, parsing, read_netcdf
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.storage import save_netcdf
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_VERSION = 1
+_RECORDS = "records"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What a file holds.
+
+    Attributes:
+        data: The records; None of a run that is all in its parts.
+        texts: Further texts by name.
+        settings: What the run was run with.
+        arrays: Other arrays, by group and name.
+        parts: Runs that it is made of, by name.
+    """
+
+    data: xr.Dataset | None
+    texts: Mapping[str, str]
+    settings: dict[str, Any]
+    arrays: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    parts: Mapping[str, StoredRun] = field(default_factory=dict)
+
+
+def save_run(path: str | os.PathLike[str], kind: str, run: StoredRun) -> None:
+    """Writes a run; the file appears whole or not at all.
+
+    Args:
+        path: The file.
+        kind: What it is, by which ``reading_run`` knows it.
+        run: Its contents; what JSON does not know in its settings becomes a text.
+
+    Raises:
+        InvalidInputError: If the path cannot be written.
+    """
+    save_netcdf(_groups(run, kind, ""), check_path("path", path))
+
+
+@contextlib.contextmanager
+def reading_run(
+    path: str | os.PathLike[str],
+    kind: str,
+    groups: tuple[str, ...] = (),
+    parts: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> Iterator[StoredRun]:
+    """Reads a run that ``save_run`` wrote, in a block that makes of it what it was.
+
+    Args:
+        path: The file.
+        kind: What it has to be.
+        groups: Names of the groups of other arrays.
+        parts: Names of the parts, each with its own groups.
+
+    Yields:
+        The contents.
+
+    Raises:
+        FileFormatError: If the file is of no such run, or the block cannot make one of it.
+    """
+    path = check_path("path", path)
+    if not os.path.isfile(path):
+        raise FileFormatError(f"{path}: there is no such file.")
+    attributes = read_netcdf(path, _RECORDS).attrs
+    if (attributes.get("format"), attributes.get("version")) != (f"attractor {kind}", _VERSION):
+        raise FileFormatError(f"{path}: not a {kind} of version {_VERSION}.")
+    try:
+        with parsing(path, kind):
+            found = {name: _read(path, f"{name}/", own) for name, own in parts.items()}
+            yield replace(_read(path, "", groups), parts=found)
+    except InvalidInputError as error:
+        raise FileFormatError(f"{path}: not a {kind} that Attractor saved: {error}") from error
+
+
+def _groups(run: StoredRun, kind: str, within: str) -> dict[str, xr.Dataset]:
+    """The groups of a run, and of its parts, by their places in the file."""
+    import xarray as xr
+
+    attributes = {
+        "format": f"attractor {kind}",
+        "version": _VERSION,
+        **run.texts,
+        "settings": json.dumps(run.settings, default=str),
+    }
+    data = xr.Dataset() if run.data is None else run.data
+    groups = {within + _RECORDS: data.assign_attrs(attributes)}
+    groups |= {within + group: _unlabeled(arrays) for group, arrays in run.arrays.items()}
+    for name, part in run.parts.items():
+        groups |= _groups(part, f"part of a {kind}", f"{within}{name}/")
+    return groups
+
+
+def _read(path: os.PathLike[str], within: str, groups: tuple[str, ...]) -> StoredRun:
+    """A run, or a part of one, in a file."""
+    data = read_netcdf(path, within + _RECORDS)
+    attributes, data.attrs = data.attrs, {}
+    for name, text in attributes.items():
+        if name != "version" and not isinstance(text, str):
+            raise ValueError(f"{name} is no text")
+    settings = parse_json(attributes["settings"])
+    if not isinstance(settings, dict):
+        raise ValueError("its settings are no object of JSON")
+    if not isinstance(settings.get("optimizer", {}), dict):
+        raise ValueError("its setting optimizer is no object of JSON")
+    arrays = {
+        group: {str(k): v.to_numpy() for k, v in read_netcdf(path, within + group).items()}
+        for group in groups
+    }
+    return StoredRun(data, attributes, settings, arrays)
+
+
+def _unlabeled(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """A dataset whose dimensions carry no meaning but their size."""
+    import xarray as xr
+
+    return xr.Dataset(
+        {
+            name: ([f"{name}_{axis}" for axis in range(np.ndim(array))], np.asarray(array))
+            for name, array in arrays.items()
+        }
+    )

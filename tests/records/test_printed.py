@@ -1,0 +1,44 @@
+import io
+
+from rich.console import Console
+
+from attractor.records import Printed, Summary
+
+
+class Wide(Summary):
+    def _summary(self):
+        return "Title <1>", [("name", "[bold]" + 200 * "x"), ("  longer", "one   two  three")]
+
+
+class Drawn(Printed):
+    width = 30
+
+    def print_to(self, console):
+        console.print("words " * 9)
+
+
+def test_rows_are_aligned_and_as_long_as_they_are():
+    lines = str(Wide()).splitlines()
+    assert lines == [
+        "Title <1>",
+        "  name      [bold]" + 200 * "x",
+        "    longer  one   two  three",
+    ]
+    assert repr(Wide()) == str(Wide())
+
+
+def test_a_console_prints_what_text_shows():
+    stream = io.StringIO()
+    Wide().print_to(Console(file=stream, width=40))
+    assert stream.getvalue().rstrip() == str(Wide())
+
+
+def test_html_is_escaped_and_has_no_columns_of_spaces():
+    page = Wide()._repr_html_()
+    assert "<caption>Title &lt;1&gt;</caption>" in page
+    assert ">longer</th><td>one; two; three</td>" in page
+
+
+def test_what_prints_itself_keeps_its_width():
+    assert max(map(len, str(Drawn()).splitlines())) <= 30
+    assert Drawn()._repr_html_().startswith("<pre>")

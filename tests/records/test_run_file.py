@@ -1,0 +1,151 @@
+"""Every kind of run comes back from its file as it was, and only from a file of its own kind."""
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import attractor as at
+from attractor.errors import FileFormatError, InvalidInputError
+from attractor.storage import save_netcdf
+
+KINDS = ["linear trajectory", "linear path", "two stages", "classifiers", "in context"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def saved(request, stored_runs, tmp_path_factory):
+    run = stored_runs[request.param]
+    path = tmp_path_factory.mktemp("runs") / "run.nc"
+    run.save(path)
+    return run, path
+
+
+def groups_of(path):
+    import h5py
+
+    found = set()
+    with h5py.File(path) as file:
+        file.visititems(lambda name, one: found.add(name) if isinstance(one, h5py.Group) else None)
+    leaves = [one for one in found if not any(other.startswith(f"{one}/") for other in found)]
+    return {name: xr.load_dataset(path, group=name, engine="h5netcdf") for name in sorted(leaves)}
+
+
+def test_a_run_comes_back_as_it_was(saved):
+    run, path = saved
+    again = type(run).load(path)
+    assert str(again) == str(run)
+    assert again._repr_html_() == run._repr_html_()
+    again.save(path.with_name("again.nc"))
+    before, after = groups_of(path), groups_of(path.with_name("again.nc"))
+    assert before.keys() == after.keys()
+    assert all(before[name].identical(after[name]) for name in before)
+
+
+def test_arrays_come_back_to_the_last_bit(stored_runs, tmp_path):
+    linear, two = stored_runs["linear trajectory"], stored_runs["two stages"]
+    linear.save(tmp_path / "linear.nc")
+    again = type(linear).load(tmp_path / "linear.nc")
+    assert again.data.identical(linear.data)
+    for name in ("embeddings", "probabilities", "frequencies", "instance_numbers"):
+        found, given = getattr(again.contexts, name), getattr(linear.contexts, name)
+        assert found.dtype == given.dtype
+        np.testing.assert_array_equal(found, given)
+    two.save(tmp_path / "two.nc")
+    both = type(two).load(tmp_path / "two.nc")
+    np.testing.assert_array_equal(both.attention.W(), two.attention.W())
+    for found, given in zip(both.corpora, two.corpora, strict=True):
+        assert found.vocabulary == given.vocabulary
+        assert found.context_length == given.context_length
+        for name in ("tokens", "starts", "counts"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(given, name))
+
+
+def test_a_classifier_comes_back_with_its_weights(stored_runs, tmp_path):
+    run = stored_runs["classifiers"]
+    run.save(tmp_path / "run.nc")
+    again = type(run).load(tmp_path / "run.nc")
+    assert again.config == run.config
+    for epoch in ("best", "last"):
+        for found, given in zip(
+            jax.tree.leaves(again.model(1, epoch)),
+            jax.tree.leaves(run.model(1, epoch)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(found, given)
+
+
+def test_a_task_comes_back(stored_runs, tmp_path):
+    run = stored_runs["in context"]
+    run.save(tmp_path / "run.nc")
+    again = type(run).load(tmp_path / "run.nc")
+    assert again.length == run.length
+    assert again.verdict == run.verdict
+    assert again.time_of_step == run.time_of_step
+    np.testing.assert_array_equal(again.task.covariance, run.task.covariance)
+    np.testing.assert_array_equal(again.mean_squared_error, run.mean_squared_error)
+
+
+def test_a_file_of_another_kind_is_refused(saved, tokens, head, tmp_path):
+    run, path = saved
+    other = at.train(tokens, head, at.gradient_descent(0.5), steps=2)
+    other.save(tmp_path / "run.nc")
+    with pytest.raises(FileFormatError, match=r"not a .* trajectory of version 1"):
+        type(run).load(tmp_path / "run.nc")
+    with pytest.raises(FileFormatError, match="not a trajectory of version 1"):
+        at.Trajectory.load(path)
+    with pytest.raises(FileFormatError, match="no such file"):
+        type(run).load(tmp_path / "nowhere.nc")
+    with pytest.raises(InvalidInputError, match=r"^path: "):
+        type(run).load(None)
+    with pytest.raises(InvalidInputError, match=r"^path: "):
+        run.save(3)
+
+
+NEEDED = (
+    "status",
+    "loss",
+    "W",
+    "risk",
+    "key_query",
+    "train_loss",
+    "tokens",
+    "embeddings",
+    "length",
+)
+
+
+def without_arrays(run, path, chosen, less):
+    """Reads files without one array each, and says which are read all the same."""
+    groups, read = groups_of(path), set()
+    for group, data in groups.items():
+        for name in filter(chosen, data.variables):
+            save_netcdf({**groups, group: data.drop_vars(name)}, less)
+            try:
+                again = type(run).load(less)
+            except FileFormatError as error:
+                assert less.name in str(error)
+            else:
+                assert str(again)
+                read.add(f"{group} {name}")
+    return read
+
+
+def test_a_file_without_what_it_needs_is_refused(saved, tmp_path):
+    run, path = saved
+    assert without_arrays(run, path, lambda name: name in NEEDED, tmp_path / "less.nc") == set()
+
+
+@pytest.mark.slow
+def test_a_file_without_any_one_array_is_read_whole_or_refused(saved, tmp_path):
+    run, path = saved
+    without_arrays(run, path, lambda name: True, tmp_path / "less.nc")
+
+
+def test_arrays_of_another_size_are_refused(saved, tmp_path):
+    run, path = saved
+    groups = groups_of(path)
+    group = next(name for name in groups if name.endswith("records") and groups[name].dims)
+    axis = next(name for name in ("instance", "seed") if name in groups[group].dims)
+    save_netcdf({**groups, group: groups[group].isel({axis: slice(0, 0)})}, tmp_path / "less.nc")
+    with pytest.raises(FileFormatError):
+        type(run).load(tmp_path / "less.nc")
