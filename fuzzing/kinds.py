@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import runpy
 import shutil
@@ -99,6 +100,16 @@ def _model(file: Path) -> None:
     load_model(file)
 
 
+def _reader_of(module: str, kind: str) -> Callable[[Path], None]:
+    """Loads a run and prints it, as a user does who wants to see what it is."""
+
+    def read(file: Path) -> None:
+        run = getattr(importlib.import_module(module), kind).load(file)
+        str(run), run._repr_html_()
+
+    return read
+
+
 def _images(file: Path) -> None:
     from attractor.datasets.images import load_images
 
@@ -134,6 +145,12 @@ KINDS = {
     "regression.npz": Kind("regression.npz", _CLAIMS, _no_checks),
     "classifiers.nc": Kind("classifiers.nc", _CLAIMS, _no_checks),
     "run.nc": Kind("run.nc", ("verify", "FILE")),
+    "decoder.nc": Kind("decoder.nc", _reader_of("attractor.next_token.linear", "LinearTrajectory")),
+    "stages.nc": Kind("stages.nc", _reader_of("attractor.next_token", "TwoStageTrajectory")),
+    "training.nc": Kind("training.nc", _reader_of("attractor.models", "ClassifierTrajectory")),
+    "context.nc": Kind(
+        "context.nc", _reader_of("attractor.prompt.regression", "InContextTrajectory")
+    ),
     "checkpoint.json": Kind("checkpoint/attractor-checkpoint.json", _TRAIN),
     "checkpoint.state": Kind("checkpoint/state.safetensors", _TRAIN),
     "checkpoint.measurements": Kind("checkpoint/measurements-000000.safetensors", _TRAIN),
@@ -170,6 +187,7 @@ def make_originals(folder: Path, *, trained: bool = True) -> None:
     _run("solve", tokens, "--certificate", folder / "certificate.json")
     if trained:
         _run("train", tokens, *_RUN, folder / "run.nc", "--checkpoint", folder / "checkpoint")
+        _write_runs(folder)
     _write_results(folder)
     _write_data(folder)
     _write_models(folder)
@@ -183,6 +201,32 @@ def _run(*words: Any) -> None:
     done = CliRunner().invoke(app, [str(word) for word in words])
     if done.exit_code:
         raise RuntimeError(f"{words}: {done.output}") from done.exception
+
+
+def _write_runs(folder: Path) -> None:
+    """A run of every other kind."""
+    import optax
+
+    from attractor.models import (
+        ClassificationData,
+        Examples,
+        TextTransformerConfig,
+        train_classifier,
+    )
+    from attractor.next_token import Corpus, train_two_stages
+    from attractor.prompt.regression import RegressionTask, train_in_context
+
+    corpus = Corpus.from_sentences([["a", "b"], ["b", "c"], ["c", "a", "b"]])
+    stages = train_two_stages(corpus, steps=(3, 3))
+    stages.save(folder / "stages.nc")
+    stages.feed_forward.save(folder / "decoder.nc")
+    texts = Examples(np.arange(12).reshape(4, 3) % 5, [0, 1, 0, 1])
+    config = TextTransformerConfig(vocabulary=5, length=3, width=4, blocks=1, heads=2, hidden=4)
+    data = ClassificationData(texts, test=texts)
+    train_classifier(config, data, optax.adam(1e-2), epochs=2, batch=2).save(folder / "training.nc")
+    task = RegressionTask(np.eye(2), label_noise=0.1)
+    context = train_in_context(task, length=8, steps=3, batch=4, held_out=4)
+    context.save(folder / "context.nc")
 
 
 def _write_results(folder: Path) -> None:

@@ -156,6 +156,10 @@ def _digit_results() -> list[SizeResult]:
 
 DIGIT_RESULTS = Lazy(_digit_results)
 RUN_FILE = Lazy(lambda: _saved("run.nc", lambda path: ex.RUN.value.save(path)))
+CLASSIFIER_FILE = Lazy(lambda: _saved("classifier.nc", lambda path: CLASSIFIER.value.save(path)))
+DECODER_FILE = Lazy(lambda: _saved("decoder.nc", lambda path: ex.DECODER.value.save(path)))
+TWO_STAGE_FILE = Lazy(lambda: _saved("stages.nc", lambda path: ex.TWO_STAGES.value.save(path)))
+IN_CONTEXT_FILE = Lazy(lambda: _saved("context.nc", lambda path: ex.IN_CONTEXT.value.save(path)))
 BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)))
 BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
 BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))

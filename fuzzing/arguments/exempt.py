@@ -38,6 +38,9 @@ INSIDE = frozenset(
         "attractor.attention.heads.head_from_arrays",
         "attractor.attention.losses.is_margin_loss",
         "attractor.attention.mean_loss",
+        "attractor.next_token.linear.Contexts.from_arrays",
+        "attractor.next_token.linear.LinearTrajectory.of",
+        "attractor.training.Trajectory.of",
         "attractor.attention.row_cotangent",
         "attractor.attention.scaled_gradient",
         "attractor.attention.softmax_attention",
@@ -157,7 +160,6 @@ it checked. Their methods are in the table."""
 
 SLOW = frozenset(
     {
-        "attractor.analysis.Verdict.print_to",
         "attractor.analysis.Verdict.rate",
         "attractor.analysis.Verdict.to_csv",
         "attractor.analysis.Verdict.to_json",
@@ -165,7 +167,6 @@ SLOW = frozenset(
         "attractor.analysis.basins.basin_shares",
         "attractor.analysis.first_gradient_margin",
         "attractor.analysis.predicted_offsets",
-        "attractor.analysis.rates.Rates.print_to",
         "attractor.analysis.rates.fit_rates",
         "attractor.analysis.verify",
         "attractor.attention.heads.ModuleHead",

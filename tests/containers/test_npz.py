@@ -105,6 +105,15 @@ def test_what_means_nothing_is_refused_before_it_is_unpacked(tmp_path):
         load(file)
 
 
+def test_more_text_than_any_vocabulary_has_is_refused_before_it_is_unpacked(tmp_path):
+    """Such an array of empty texts is small when packed, and takes gigabytes to look through."""
+    file = tmp_path / "tokens.npz"
+    np.savez_compressed(file, names=np.zeros(2**26 + 1, "U1"))
+    assert file.stat().st_size < 10**6
+    with pytest.raises(FileFormatError, match=r"names cannot be read .*bytes of texts"):
+        StoredArrays(file)
+
+
 def test_arrays_of_every_kind_come_back(tmp_path, rng):
     file = tmp_path / "a.npz"
     given = {

@@ -1,7 +1,9 @@
 import io
 
+import pytest
 from rich.console import Console
 
+from attractor.errors import InvalidInputError
 from attractor.records import Printed, Summary
 
 
@@ -13,7 +15,7 @@ class Wide(Summary):
 class Drawn(Printed):
     width = 30
 
-    def print_to(self, console):
+    def _print(self, console):
         console.print("words " * 9)
 
 
@@ -31,6 +33,12 @@ def test_a_console_prints_what_text_shows():
     stream = io.StringIO()
     Wide().print_to(Console(file=stream, width=40))
     assert stream.getvalue().rstrip() == str(Wide())
+
+
+def test_what_is_no_console_is_refused():
+    for result in (Wide(), Drawn()):
+        with pytest.raises(InvalidInputError, match=r"^console: "):
+            result.print_to(3)
 
 
 def test_html_is_escaped_and_has_no_columns_of_spaces():

@@ -29,6 +29,8 @@ def calls() -> Iterator[Call]:
     )
     yield Call(models.ClassificationData, train=given.EXAMPLES)
     yield Call(models.ClassifierTrajectory.model, self=given.CLASSIFIER, seed=0)
+    yield Call(models.ClassifierTrajectory.save, self=given.CLASSIFIER, path="run.nc")
+    yield Call(models.ClassifierTrajectory.load, path=given.CLASSIFIER_FILE)
     typed = {"dtype": "text"}
     yield Call(models.TextTransformer, config=given.TEXT_CONFIG, key=KEY, takes=typed)
     yield Call(models.VisionTransformer, config=given.VISION_CONFIG, key=KEY, takes=typed)

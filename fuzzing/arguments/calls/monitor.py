@@ -27,7 +27,6 @@ def calls() -> Iterator[Call]:
         monitor.HeadMonitor.hook, **watching, state=ex.W, takes=state,
         skip={"state": "read later, when a step is taken"},
     )  # fmt: skip
-    yield Call(monitor.HeadMonitor.print_to, self=ex.MONITORED, console=ex.CONSOLE)
     yield Call(
         monitor.HeadMonitor.record, **watching, step=1, state=ex.W, takes=state,
         blames={"state": "matrix"},

@@ -8,6 +8,7 @@ import numpy as np
 
 from attractor import next_token as nt
 from attractor.next_token import generators
+from fuzzing.arguments import example_files as given
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
@@ -53,7 +54,6 @@ def calls() -> Iterator[Call]:
     yield Call(nt.Corpus.words, self=ex.CORPUS, sample=1)
     yield Call(nt.Collocation.explaining, self=ex.COLLOCATION, corpus=ex.CORPUS)
     yield Call(nt.CorpusStructure.assumption, self=ex.STRUCTURE, name="collocation")
-    yield Call(nt.CorpusStructure.print_to, self=ex.STRUCTURE, console=ex.CONSOLE)
     yield Call(nt.CorpusStructure.summary, self=ex.STRUCTURE)
     yield Call(nt.PartialOrders.classes, self=ex.ORDERS, query=1)
     yield Call(nt.QueryGraphs.of, self=ex.GRAPHS, query=1)
@@ -71,6 +71,8 @@ def calls() -> Iterator[Call]:
     yield Call(nt.collocation, corpus=ex.CORPUS)
     yield Call(nt.complete_orders_solution, orders=ex.ORDERS)
     yield Call(nt.corpus_structure, corpus=ex.CORPUS)
+    yield Call(nt.TwoStageTrajectory.save, self=ex.TWO_STAGES, path="run.nc")
+    yield Call(nt.TwoStageTrajectory.load, path=given.TWO_STAGE_FILE)
     yield Call(nt.direction_distance, W=ex.W, solution=ex.W)
     yield Call(nt.distinct_samples, corpus=ex.CORPUS)
     yield Call(

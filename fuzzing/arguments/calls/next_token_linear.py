@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attractor.next_token import linear
+from fuzzing.arguments import example_files as given
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
@@ -34,6 +35,8 @@ def calls() -> Iterator[Call]:
         blames={"labels": "classes", "classes": "labels", "embeddings": "labels"},
     )  # fmt: skip
     yield Call(linear.LinearTrajectory.W, self=ex.DECODER)
+    yield Call(linear.LinearTrajectory.save, self=ex.DECODER, path="run.nc")
+    yield Call(linear.LinearTrajectory.load, path=given.DECODER_FILE)
     yield Call(linear.SupportSpace.project, self=ex.SUPPORT_SPACE, W=DECODER)
     yield Call(linear.compatibility, **contexts)
     yield Call(linear.decoder_problem, **contexts)

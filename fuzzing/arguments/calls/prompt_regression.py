@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attractor.prompt import regression
+from fuzzing.arguments import example_files as given
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 
@@ -28,6 +29,8 @@ def calls() -> Iterator[Call]:
     yield Call(regression.Blocks.of, score_matrix=np.eye(3), value_matrix=np.eye(3)[2:])
     yield Call(regression.Blocks.flat_heads, self=ex.BLOCKS, dimension=2)
     yield Call(regression.InContextTrajectory.blocks, self=ex.IN_CONTEXT)
+    yield Call(regression.InContextTrajectory.save, self=ex.IN_CONTEXT, path="run.nc")
+    yield Call(regression.InContextTrajectory.load, path=given.IN_CONTEXT_FILE)
     yield Call(regression.LeadingOrder.risk, self=ex.LEADING_ORDER, length=10.0)
     yield Call(regression.BlockFlow.time_to_risk, self=ex.BLOCK_FLOW, level=0.9)
     yield Call(regression.balanced_initialization, covariance=TWO, scale=0.1)

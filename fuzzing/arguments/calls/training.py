@@ -68,6 +68,7 @@ def _optimizers() -> Iterator[Call]:
 def _training() -> Iterator[Call]:
     yield Call(at.Trajectory.W, self=ex.RUN)
     yield Call(at.Trajectory.save, self=ex.RUN, path="run.nc")
+    yield Call(at.Trajectory.print_to, self=ex.RUN, console=ex.CONSOLE)
     yield Call(at.Trajectory.load, path=given.RUN_FILE, takes={"head": "none"})
     yield Call(
         at.train, **DATA, optimizer=ex.STEP, steps=2, takes=TAKES, blames=EITHER,
@@ -88,7 +89,6 @@ def _analysis() -> Iterator[Call]:
     solution = {"solution": ex.SOLUTION}
     yield Call(at.verify, trajectory=ex.RUN, **solution)
     verdict = {"self": ex.VERDICT}
-    yield Call(at.Verdict.print_to, **verdict, console=ex.CONSOLE)
     yield Call(at.Verdict.rate, **verdict, blames={"measure": "quantities"})
     yield Call(at.Verdict.to_csv, **verdict, path="verdict.csv")
     yield Call(at.Verdict.to_json, **verdict, path="verdict.json")
@@ -116,7 +116,6 @@ def _analysis() -> Iterator[Call]:
         rates.fit_rate, steps=steps, values=values, blames={"steps": "values"}, takes=NANS, nan=True
     )
     yield Call(rates.fit_rates, curves=ex.VERDICT, nan=True)
-    yield Call(rates.Rates.print_to, self=ex.RATES, console=ex.CONSOLE)
     curve = {"self": ex.LAW, "nan": True, "takes": {"x": "array nan", "y": "array nan"}}
     yield Call(rates.Law.abscissa, **curve, x=np.array([1.0, 2.0]), is_log=False)
     yield Call(rates.Law.ordinate, **curve, y=np.array([1.0, 2.0]), are_logs=False)
@@ -145,7 +144,6 @@ def _bias() -> Iterator[Call]:
     ):  # fmt: skip
         yield Call(method, **found, method="descent")
     yield Call(bias.BiasMatrix.ratio, **found, method="descent", norm="frobenius")
-    yield Call(bias.BiasMatrix.print_to, **found, console=ex.CONSOLE)
     yield Call(bias.BiasMatrix.save, **found, path="bias.nc")
     yield Call(bias.BiasMatrix.load, path=given.BIAS_FILE)
     several = {"tokens": ex.SEVERAL_TOKENS, "head": ex.SEVERAL_HEADS, "blames": EITHER}
@@ -169,14 +167,11 @@ def _basins() -> Iterator[Call]:
         basins.basin_boundary, **{**one, "steps": 200}, **settings, start=ex.W, end=-ex.W,
         tolerance=0.5,
     )  # fmt: skip
-    yield Call(basins.BasinMap.print_to, self=ex.BASIN_MAP, console=ex.CONSOLE)
     yield Call(basins.BasinMap.save, self=ex.BASIN_MAP, path="map.nc")
     yield Call(basins.BasinMap.load, path=given.BASIN_MAP_FILE)
-    yield Call(basins.BasinShares.print_to, self=ex.BASIN_SHARES, console=ex.CONSOLE)
     yield Call(basins.BasinShares.save, self=ex.BASIN_SHARES, path="shares.nc")
     yield Call(basins.BasinShares.load, path=given.BASIN_SHARES_FILE)
     yield Call(
         basins.BasinShares.share, self=ex.BASIN_SHARES, selection=np.zeros((2, 1), int),
         takes={"selection": "array text"}, nan=True,
     )  # fmt: skip
-    yield Call(basins.BasinBoundary.print_to, self=ex.BASIN_BOUNDARY, console=ex.CONSOLE)

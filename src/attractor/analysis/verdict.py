@@ -244,9 +244,7 @@ class Verdict(Printed):
         flat = last[[name for name in last if set(last[name].dims) == {"instance", "seed"}]]
         write_file(path, flat.to_dataframe(dim_order=["instance", "seed"]).to_csv())
 
-    def print_to(self, console: Console) -> None:
-        """Prints the table."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         console.print(self.table())
 
     def _explained(self, summary: dict[str, Any]) -> str:

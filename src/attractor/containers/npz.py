@@ -24,6 +24,8 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+_MOST_TEXT = 2**28
+"""The most bytes of texts in an array: a million names of 64 letters."""
 _LAST_CODE_POINT = 0x10FFFF
 _HALVES = (0xD800, 0xDFFF)
 
@@ -133,6 +135,8 @@ def _header(stream: IO[bytes], name: str, size: int) -> tuple[tuple[int, ...], b
     stored = size - stream.tell()
     if check_shape(shape, dtype.itemsize) != stored:
         raise ValueError(f"it has {stored:,} bytes for the shape {shape} of {dtype}")
+    if dtype.kind in "SU" and stored > _MOST_TEXT:
+        raise ValueError(f"it holds {stored:,} bytes of texts, more than {_MOST_TEXT:,}")
     return shape, fortran, dtype
 
 

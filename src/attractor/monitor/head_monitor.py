@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 
-from attractor.checks import check_count, check_function, check_kinds, check_path
+from attractor.checks import check_count, check_function, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin.methods import methods_for
@@ -166,9 +166,7 @@ class HeadMonitor(Printed):
         path = check_path("path", path)
         save_records(self.to_xarray(), path)
 
-    def print_to(self, console: Console) -> None:
-        """Prints the latest record of every head, and what their statuses mean."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         latest = {name: latest_record(records) for name, records in self.records.items()}
         console.print(latest_table(latest, self.geometry))
         statuses = {record.status for record in latest.values() if record is not None}

@@ -58,9 +58,7 @@ class CorpusStructure(Printed):
         """The token-priority graphs, which need no collocation."""
         return token_priority_graphs(self.corpus)
 
-    def print_to(self, console: Console) -> None:
-        """Prints what the corpus is, and whether each assumption is met."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         corpus, orders = self.corpus, self.orders
         console.print(
             f"{corpus.sentences:,} sentences, {len(corpus.positions):,} samples, "

@@ -54,10 +54,9 @@ class TwoStageTrajectory(Printed):
         """The collocation of each corpus."""
         return tuple(collocation(corpus) for corpus in self.corpora)
 
-    def print_to(self, console: Console) -> None:
-        """Prints both stages."""
-        self.feed_forward.print_to(console)
-        self.attention.print_to(console)
+    def _print(self, console: Console) -> None:
+        self.feed_forward._print(console)
+        self.attention._print(console)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""

@@ -45,8 +45,7 @@ class HypothesesTable(Printed):
             table.add_row(name, "yes" if met else "no", found)
         return table
 
-    def print_to(self, console: Console) -> None:
-        """Prints the table."""
+    def _print(self, console: Console) -> None:
         console.print(self.table())
 
     def summary(self) -> dict[str, Any]:

@@ -71,8 +71,7 @@ class ClaimResults(Printed):
             if result.outcome is not Outcome.HOLDS
         ]
 
-    def print_to(self, console: Console) -> None:
-        """Prints the table, and why claims did not come out as holding."""
+    def _print(self, console: Console) -> None:
         console.print(self.table())
         for sentence in self.explanations():
             console.print(f"* {sentence}", markup=False, highlight=False)

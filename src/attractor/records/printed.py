@@ -8,6 +8,8 @@ import io
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+from attractor.checks import check_kinds
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,15 +26,26 @@ class Printed(abc.ABC):
 
     width: ClassVar[int] = 100
 
-    @abc.abstractmethod
     def print_to(self, console: Console) -> None:
-        """Prints it to a console."""
+        """Prints it to a console of rich.
+
+        Raises:
+            InvalidInputError: If it is none.
+        """
+        from rich.console import Console
+
+        check_kinds(console=(console, Console))
+        self._print(console)
+
+    @abc.abstractmethod
+    def _print(self, console: Console) -> None:
+        """Prints it."""
 
     def __str__(self) -> str:
         from rich.console import Console
 
         stream = io.StringIO()
-        self.print_to(Console(file=stream, width=self.width))
+        self._print(Console(file=stream, width=self.width))
         return stream.getvalue().rstrip()
 
     def __repr__(self) -> str:
@@ -42,7 +55,7 @@ class Printed(abc.ABC):
         from rich.console import Console
 
         console = Console(file=io.StringIO(), record=True, width=self.width)
-        self.print_to(console)
+        self._print(console)
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
@@ -53,8 +66,7 @@ class Summary(Printed):
     def _summary(self) -> tuple[str, Rows]:
         """The title, and names with their values."""
 
-    def print_to(self, console: Console) -> None:
-        """Prints it to a console."""
+    def _print(self, console: Console) -> None:
         console.print(str(self), highlight=False, markup=False, soft_wrap=True)
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ class RecordedRun(Summary):
         """The labeled arrays."""
         return self.data
 
-    def record_number(self, step: float | None) -> int:
+    def _record_number(self, step: float | None) -> int:
         """The place of a recorded step among the records.
 
         Args:
@@ -95,7 +95,7 @@ class RecordedRun(Summary):
 
     def _at(self, name: str, step: float | None, what: str, remedy: str) -> Real[np.ndarray, "..."]:
         """An array at a recorded step, of which only the last may have been kept."""
-        number, array = self.record_number(step), self.data[name]
+        number, array = self._record_number(step), self.data[name]
         if self.axis in array.dims:
             return array.isel({self.axis: number}).to_numpy()
         if number == len(self.steps) - 1:

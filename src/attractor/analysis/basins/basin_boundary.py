@@ -13,7 +13,7 @@ from attractor.analysis.basins.attractors import Attractors, Judgement
 from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import selection_name
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_kinds, check_number, check_steps
+from attractor.checks import check_number, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.records import Printed
@@ -57,9 +57,7 @@ class BasinBoundary(Printed):
         """The start in the middle of the bracket."""
         return (self.before + self.after) / 2
 
-    def print_to(self, console: Console) -> None:
-        """Prints where the boundary is and what lies on both sides."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         entries = ", ".join(f"{value:.8g}" for value in self.middle.ravel()[:6])
         more = ", ..." if self.middle.size > 6 else ""
         doubt = "" if self.settled else "; the runs beside it have not settled, so it may move"

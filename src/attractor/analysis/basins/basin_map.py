@@ -20,7 +20,7 @@ from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
 from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_count, check_kinds, check_path
+from attractor.checks import check_count, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_float64
@@ -103,9 +103,7 @@ class BasinMap(Printed):
         path = check_path("path", path)
         return cls(load_data(path, _KIND))
 
-    def print_to(self, console: Console) -> None:
-        """Prints the table, and what is to be said of it."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         console.print(self.table())
         for sentence in words_about(self.data):
             console.print(sentence, highlight=False, markup=False)

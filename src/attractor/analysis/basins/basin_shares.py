@@ -31,7 +31,6 @@ from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import (
     check_count,
     check_function,
-    check_kinds,
     check_number,
     check_path,
     check_share,
@@ -145,9 +144,7 @@ class BasinShares(Printed):
         path = check_path("path", path)
         return cls(load_data(path, _KIND))
 
-    def print_to(self, console: Console) -> None:
-        """Prints the table, and what is to be said of it."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         console.print(self.table())
         for sentence in words_about(self.data):
             console.print(sentence, highlight=False, markup=False)

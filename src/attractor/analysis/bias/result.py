@@ -17,7 +17,7 @@ from rich.table import Table
 
 from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
 from attractor.analysis.bias.intervals import MedianInterval, median_interval
-from attractor.checks import check_choice, check_kinds, check_path
+from attractor.checks import check_choice, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.records import Printed
@@ -181,9 +181,7 @@ class BiasMatrix(Printed):
             raise FileFormatError(f"{os.fspath(path)} holds no bias matrix.")
         return cls(data)
 
-    def print_to(self, console: Console) -> None:
-        """Prints the tables, and what is to be said of them."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         console.print(self.table())
         console.print(self.answers_table())
         for method in self.methods:

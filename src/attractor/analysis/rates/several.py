@@ -100,9 +100,7 @@ class Rates(Printed):
         }
         return xr.Dataset(variables, coordinates)
 
-    def print_to(self, console: Console) -> None:
-        """Prints the tables, and what is to be said of them."""
-        check_kinds(console=(console, Console))
+    def _print(self, console: Console) -> None:
         console.print(self.table())
         for note in self.notes():
             console.print(note, highlight=False, markup=False)

@@ -130,7 +130,7 @@ class InContextTrajectory(RecordedRun):
         Raises:
             InvalidInputError: If the step was not recorded.
         """
-        number = self.record_number(step)
+        number = self._record_number(step)
         found = self.data.isel(step=number)
         return Blocks(*(found[name].to_numpy() for name in Blocks._fields))
 
