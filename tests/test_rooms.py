@@ -9,7 +9,7 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "errors", "checks", "memory", "blas", "precision", "randomness", "storage", "containers",
+    "errors", "checks", "loaded", "memory", "blas", "precision", "randomness", "storage", "containers",
     "progress", "threads", "geometry", "tokens",
     "attention", "selection", "margin", "training", "torch", "analysis", "monitor",
     "next_token", "prompt", "datasets", "models", "files", "provenance", "plots", "papers",
