@@ -6,11 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 from rich.console import Console
 
 from attractor.analysis.printed import Printed
@@ -26,6 +25,9 @@ from attractor.monitor.record import HeadRecord, RecordStatus
 from attractor.monitor.stored import save_records
 from attractor.monitor.table import latest_record, latest_table
 from attractor.monitor.watch import Watch
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class HeadMonitor(Printed):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from attractor.analysis.stored import load_data, save_data
 from attractor.checks import check_path
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _KIND = "records of attention heads"
 

@@ -6,10 +6,9 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 from rich.console import Console
 from rich.table import Table
@@ -28,6 +27,9 @@ from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_float64
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _KIND = "attractor basin map"
 
