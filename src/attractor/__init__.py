@@ -15,6 +15,7 @@ one against the other::
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -53,22 +54,40 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for on its first use.
+    """Imports what is asked for on its first use, and no more than it needs.
 
     ``import attractor`` itself takes no time, so that the command line is in charge of Ctrl-C
-    before anything long begins.
+    before anything long begins, and margin problems are solved without waiting for JAX.
     """
     if name in _SUBMODULES:
         return importlib.import_module(f"attractor.{name}")
-    if name.startswith("__") and name != "__all__":
+    if name == "__all__":
+        return sorted(_module_of())
+    if name.startswith("__") or name not in _module_of():
         raise AttributeError(f"module 'attractor' has no attribute {name!r}")
-    public = importlib.import_module("attractor.public")
-    if name != "__all__" and name not in public.__all__:
-        raise AttributeError(f"module 'attractor' has no attribute {name!r}")
-    globals()[name] = value = getattr(public, name)
+    globals()[name] = value = getattr(importlib.import_module(_module_of()[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
     """All that can be asked for."""
-    return sorted({*globals(), *__getattr__("__all__"), *_SUBMODULES})
+    return sorted({*_module_of(), *_SUBMODULES, "__version__"})
+
+
+@functools.cache
+def _module_of() -> dict[str, str]:
+    """The module that each public name comes from, as the imports of ``public.py`` say it.
+
+    They are read and not run: they are the one list of names, for type checkers as for this.
+    """
+    import ast
+    import pkgutil
+
+    source = pkgutil.get_data("attractor", "public.py")
+    assert source is not None
+    return {
+        alias.name: node.module
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }

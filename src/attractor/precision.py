@@ -5,32 +5,34 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
-from jaxtyping import ArrayLike, Float, Int
+from jaxtyping import Float, Int
 
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.memory import require_memory
 
-try:
-    from jax._src.xla_bridge import backends_are_initialized
-except ImportError:  # it is private, and nothing public says it
-
-    def backends_are_initialized() -> bool:
-        """Not known; forks are not watched then."""
-        return False
-
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike
 
 _forked_with_jax = False
 """Whether this process was forked from one that had used JAX."""
 
 
+def _jax_was_used() -> bool:
+    """Whether JAX has begun its threads, which it does on its first use and not on import."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    # It is private, and nothing public says it; where it is missing, forks are not watched.
+    begun = getattr(bridge, "backends_are_initialized", None)
+    return begun is not None and begun()
+
+
 def _note_fork() -> None:
     global _forked_with_jax
-    _forked_with_jax = _forked_with_jax or backends_are_initialized()
+    _forked_with_jax = _forked_with_jax or _jax_was_used()
 
 
 if hasattr(os, "register_at_fork"):
@@ -51,6 +53,8 @@ def double_precision() -> Iterator[None]:
             'multiprocessing.get_context("spawn") or "forkserver", or give train all seeds in one '
             "call: it uses every processor"
         )
+    import jax
+
     with jax.enable_x64(True):
         yield
 

@@ -1,4 +1,8 @@
-"""The public names of ``attractor``, all in one place; ``import attractor`` loads them late."""
+"""The public names of ``attractor``, all in one place.
+
+Type checkers import this file. ``attractor`` itself reads it, and imports a name from the module
+that is given here when the name is first used.
+"""
 
 from attractor.analysis import Rate, Rates, Verdict, fit_rate, fit_rates, verify
 from attractor.attention import (

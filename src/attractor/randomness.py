@@ -7,15 +7,17 @@ them: trial 37 run alone draws what trial 37 of 100 draws.
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Int
 
 from attractor.checks import shown
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
+
+if TYPE_CHECKING:
+    import jax
 
 
 def key(seed: int, instance: int, purpose: str, step: int = 0) -> jax.Array:
@@ -43,6 +45,9 @@ def keys(
     step: int = 0,
 ) -> jax.Array:
     """Returns the keys of many trials at once, each the one ``key`` gives."""
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
 
     def one(seed: Int[Array, ""], instance: Int[Array, ""]) -> jax.Array:
         result = jax.random.key(seed)
@@ -79,6 +84,9 @@ def check_key(argument: str, key: Any) -> jax.Array:
     Raises:
         InvalidInputError: If it is not.
     """
+    import jax
+    import jax.numpy as jnp
+
     if isinstance(key, jax.Array):
         typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.ndim == 0
         if typed or (key.dtype == jnp.uint32 and key.shape == (2,)):

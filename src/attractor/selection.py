@@ -5,19 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.attention.heads import Head, as_head
 from attractor.checks import check_function, check_kinds
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import lengths
 from attractor.geometry.lengths import in_ordinary_units
+from attractor.loaded import is_of_loaded
 from attractor.precision import as_plain, as_real
 from attractor.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attractor.attention.heads import Head
 
 _TIE_ROUNDINGS = 8
 """Roundings, relative to the product of the norms that make a score, within which two tie."""
@@ -126,14 +128,14 @@ def token_scores(
         raise InvalidInputError(
             "tokens", "they carry no labels, so tokens have no score", "Pass labels to Tokens"
         )
-    head = _as_function(head, tokens)
-    if isinstance(head, Head) and head.classes is not None:
+    own = _own_head(head, tokens)
+    if own is not None and own.classes is not None:
         raise InvalidInputError(
             "head",
-            f"it gives {head.classes} logits for each output, for which tokens have no score",
+            f"it gives {own.classes} logits for each output, for which tokens have no score",
             "Give a head of one prediction, or choose tokens with Selection.from_index",
         )
-    predictions = np.asarray(head(tokens.values), dtype=np.float64)
+    predictions = _predictions(head if own is None else own, tokens)
     if predictions.shape != tokens.values.shape[:-1]:
         raise InvalidInputError(
             "head",
@@ -190,22 +192,27 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
     return Selection(mask, mask.sum(-1) > 1)
 
 
-def _as_function(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | Callable[[Any], Any]:
-    """A head that reads a batch: an Equinox module of the user's reads one vector."""
-    if isinstance(head, eqx.Module):
+def _own_head(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | None:
+    """A head that reads a batch, also for an Equinox module of the user's; None for a function."""
+    if is_of_loaded(head, "equinox", "Module"):  # as heads are
+        from attractor.attention.heads import as_head
+
         return as_head(head, tokens.value_dimension)
-    return check_function("head", head, "Give a head, such as LinearHead(v), or a function")
+    check_function("head", head, "Give a head, such as LinearHead(v), or a function")
+    return None
+
+
+def _predictions(head: Callable[[Any], Any], tokens: Tokens) -> Float[np.ndarray, "..."]:
+    """What a head says about each token alone."""
+    return np.asarray(head(tokens.values), dtype=np.float64)
 
 
 def score_rounding(
     tokens: Tokens, head: Head | Callable[[Any], Any]
 ) -> Float[np.ndarray, "*instances sequence query"]:
     """Rounding of a token score: a few units of the terms it is summed from."""
-    head = _as_function(head, tokens)
-    if isinstance(head, Head):
-        size = head.reach(tokens.values)
-    else:
-        size = np.abs(np.asarray(head(tokens.values), dtype=np.float64))
+    own = _own_head(head, tokens)
+    size = np.abs(_predictions(head, tokens)) if own is None else own.reach(tokens.values)
     largest = np.where(tokens.mask, size[..., None, :], 0).max(-1)
     assert tokens.labels is not None
     return _TIE_ROUNDINGS * np.finfo(np.float64).eps * np.abs(tokens.labels) * largest

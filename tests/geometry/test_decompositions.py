@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.geometry import singular_value_decomposition, singular_values
-from attractor.geometry.decompositions import one_at_a_time
+from attractor.geometry.jax_decompositions import one_at_a_time
 from attractor.precision import double_precision
 
 

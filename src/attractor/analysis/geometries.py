@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from attractor.checks import check_items, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, solve
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | str]) -> xr.Dataset:
@@ -29,6 +32,8 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | s
         InvalidInputError: If there are several problems, this one has no solution, or there are
             no geometries.
     """
+    import xarray as xr
+
     check_kinds(problem=(problem, MarginProblem))
     geometries = check_items("geometries", geometries, Geometry | str, 1)
     if problem.instances is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from attractor.analysis.comparison import check_some_finite, comparison
@@ -58,6 +57,8 @@ def verify(
         InvalidInputError: If the solution or the selection does not fit the run, the solution is
             one of other data, or the matrices of no trial are finite at the end.
     """
+    import xarray as xr
+
     if isinstance(trajectory, Solution) and isinstance(solution, Trajectory):
         raise InvalidInputError(
             "trajectory", "it is a solution, and the solution is a trajectory", "Swap the two"

@@ -1,25 +1,20 @@
-"""Matrix decompositions for arrays of any library.
-
-On the CPU, JAX cuts a batch of decompositions into tasks for its pool of threads and waits for
-them from inside that very pool. Two programs that do so at once, or two independent decompositions
-in one program, wait for each other for ever. One matrix at a time is decomposed where it stands,
-and that is what JAX arrays get here, however they are batched.
-"""
+"""Matrix decompositions for arrays of any library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Float
+
+from attractor.loaded import is_of_loaded
 
 
 def singular_values(W: Float[Any, "*batch d e"]) -> Float[Any, "*batch k"]:
     """Singular values in descending order, k = min(d, e) of them."""
-    if isinstance(W, jax.Array):
-        return _for_each_matrix(_singular_values, W)
+    if is_of_loaded(W, "jax", "Array"):
+        from attractor.geometry import jax_decompositions
+
+        return jax_decompositions.singular_values(W)
     return W.__array_namespace__().linalg.svdvals(W)
 
 
@@ -27,40 +22,8 @@ def singular_value_decomposition(
     W: Float[Any, "*batch d e"],
 ) -> tuple[Float[Any, "*batch d k"], Float[Any, "*batch k"], Float[Any, "*batch k e"]]:
     """The thin decomposition ``W = U diag(s) V``, k = min(d, e)."""
-    if isinstance(W, jax.Array):
-        return _for_each_matrix(_decomposition, W)
+    if is_of_loaded(W, "jax", "Array"):
+        from attractor.geometry import jax_decompositions
+
+        return jax_decompositions.singular_value_decomposition(W)
     return W.__array_namespace__().linalg.svd(W, full_matrices=False)
-
-
-def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of single matrices that stays one under ``vmap`` where that is the CPU's.
-
-    Args:
-        function: Takes arrays and returns a pytree of arrays; made of decompositions.
-    """
-    single = jax.custom_batching.custom_vmap(function)
-
-    @single.def_vmap
-    def batched(size: int, is_batched: list[bool], *arrays: Any) -> tuple[Any, Any]:
-        whole = [
-            array if flag else jnp.broadcast_to(array, (size, *array.shape))
-            for array, flag in zip(arrays, is_batched, strict=True)
-        ]
-        found = jax.lax.platform_dependent(
-            *whole,
-            cpu=lambda *arrays: jax.lax.map(lambda each: single(*each), arrays),
-            default=jax.vmap(function),
-        )
-        return found, jax.tree.map(lambda _: True, found)
-
-    return single
-
-
-_singular_values = one_at_a_time(lambda W: jnp.linalg.svd(W, compute_uv=False))
-_decomposition = one_at_a_time(lambda W: tuple(jnp.linalg.svd(W, full_matrices=False)))
-
-
-def _for_each_matrix(function: Callable[[Any], Any], W: jax.Array) -> Any:
-    for _ in range(W.ndim - 2):
-        function = jax.vmap(function)
-    return function(W)

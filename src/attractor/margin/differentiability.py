@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.optimize
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
@@ -74,10 +73,12 @@ def multipliers_are_unique(
     held = rows[~free]
     if not len(held):
         return True
+    from scipy.optimize import nnls
+
     held = held - (held @ basis.T) @ basis
     # Do some of the constraints without a multiplier combine to nothing, with positive weights?
     stacked = np.vstack([held.T, np.ones(len(held))])
-    return scipy.optimize.nnls(stacked, np.append(np.zeros(held.shape[1]), 1.0))[1] > tolerance
+    return nnls(stacked, np.append(np.zeros(held.shape[1]), 1.0))[1] > tolerance
 
 
 def possible_difference(

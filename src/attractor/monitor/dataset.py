@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import xarray as xr
 
 from attractor.geometry import Geometry
 from attractor.monitor.record import NUMBERS, HeadRecord
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.Dataset:
@@ -14,6 +18,8 @@ def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.D
 
     A step at which a head has no record has an empty status; its numbers are NaN.
     """
+    import xarray as xr
+
     steps = sorted({record.step for rows in records.values() for record in rows})
     place = {step: i for i, step in enumerate(steps)}
     seen = [r.selected.shape for rows in records.values() for r in rows if r.selected is not None]

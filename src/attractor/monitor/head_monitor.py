@@ -6,11 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 from rich.console import Console
 
 from attractor.checks import check_count, check_function, check_path
@@ -26,6 +25,9 @@ from attractor.monitor.stored import save_records
 from attractor.monitor.table import latest_record, latest_table
 from attractor.monitor.watch import Watch
 from attractor.records import Printed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class HeadMonitor(Printed):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from attractor.checks import check_path
 from attractor.records import load_data, save_data
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _KIND = "records of attention heads"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from attractor.errors import InvalidInputError
 from attractor.next_token.collocation import collocation
@@ -22,6 +21,9 @@ from attractor.next_token.two_stage_measures import (
 )
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.training import normalized_gradient_descent, train
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MOST_WORK = 40_000
 """What a step may take, as ``frequent_samples`` counts it: about 10 ms on one core."""

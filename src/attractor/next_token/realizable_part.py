@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import linear_sum_assignment
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
@@ -89,6 +88,8 @@ def _best_collocation(corpus: Corpus) -> Collocation:
             f"{len(tokens):,} tokens stand alone, with {len(labels):,} labels",
             "Give a smaller vocabulary",
         )
+    from scipy.optimize import linear_sum_assignment
+
     gain = np.zeros((len(tokens), len(labels)))
     gain[row, column] = _explained(corpus, pairs)
     chosen = linear_sum_assignment(gain, maximize=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 from scipy.special import log_softmax, logsumexp
 
@@ -19,6 +18,9 @@ from attractor.next_token.problems import attention_problem, feed_forward_proble
 from attractor.next_token.samples import Samples
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.precision import as_shaped, check_broadcast
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def direction_distance(
@@ -92,6 +94,8 @@ def measure_two_stages(
         ``solution_norm``, ``feed_forward_solution_norm``. Losses are NaN where a label of the
         corpus is not explained.
     """
+    import xarray as xr
+
     check_kinds(run=(run, TwoStageTrajectory))
     feed_forward = _solutions("feed_forward", feed_forward, run) or feed_forward_solutions(run)
     attention = _solutions("attention", attention, run) or attention_solutions(run)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-import jax
 import numpy as np
 
 from attractor.checks import check_items, check_kinds
 from attractor.containers import parse_json
 from attractor.errors import FileFormatError, InvalidInputError
+from attractor.loaded import is_of_loaded
 from attractor.training import fingerprint
 
 KINDS = ("figure", "claim", "report")
@@ -99,6 +99,8 @@ class Provenance:
         Raises:
             InvalidInputError: If the kind is unknown, or a value is none of JSON.
         """
+        import jax
+
         from attractor import __version__
 
         check_kinds(
@@ -221,7 +223,7 @@ def _entries(bibtex: Iterable[str]) -> tuple[str, ...]:
 
 def _plain(place: str, value: Any) -> Any:
     """A value of JSON, where ``place`` is its dotted name."""
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
+    if isinstance(value, np.ndarray | np.generic) or is_of_loaded(value, "jax", "Array"):
         value = np.asarray(value).tolist()
     if value is None or isinstance(value, bool | int | str):
         return value

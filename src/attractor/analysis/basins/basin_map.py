@@ -6,10 +6,9 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +26,9 @@ from attractor.precision import LARGEST, as_float64
 from attractor.records import Printed, load_data, save_data
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _KIND = "attractor basin map"
 

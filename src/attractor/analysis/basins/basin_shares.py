@@ -7,10 +7,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float, Int
 from rich.console import Console
 from rich.table import Table
@@ -44,6 +43,9 @@ from attractor.storage import write_file
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 from attractor.training.trials import initial_parameters
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _KIND = "attractor basin shares"
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Bool, Int
 
 from attractor.analysis.basins.attractors import Attractor
@@ -16,6 +15,9 @@ from attractor.attention.losses import is_margin_loss
 from attractor.errors import TiedTokensWarning
 from attractor.margin.local_optimality import score_advantage, worst_advantage
 from attractor.selection import optimal_tokens, token_scores
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 NOT_SETTLED = "not settled"
 """What starts are called that ended on no selection, or for which it is not decided."""
@@ -63,6 +65,8 @@ def reached(problem: BasinProblem, found: list[Attractor], runs: Followed) -> Re
         found: Every attractor met.
         runs: Where the starts ended.
     """
+    import xarray as xr
+
     judged = runs.judgement
     kept = np.unique(judged.attractor[judged.settled])
     some = [found[number] for number in kept]
@@ -98,6 +102,8 @@ def run_variables(
     runs: Followed, basin: Int[np.ndarray, "start"], dims: tuple[str, ...], shape: tuple[int, ...]
 ) -> xr.Dataset:
     """What is known of every start, with the starts arranged along some dimensions."""
+    import xarray as xr
+
     judged = runs.judgement
     values: dict[str, Any] = {
         "basin": basin,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import xarray as xr
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from attractor.analysis.basins.attractors import SATURATED
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LISTED = 12
 """Selections that a table lists before it adds up the rest."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from attractor.analysis.bias.intervals import MedianInterval, median_interval, smallest_sample
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAXIMIZES, NOT_SETTLED, NONE = "maximizes", "not settled", "none of these"
 

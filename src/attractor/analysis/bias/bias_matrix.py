@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from attractor.analysis.bias.matched_start import MARGIN, matched_start
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
@@ -22,6 +21,9 @@ from attractor.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 from attractor.training.validation import check_head, check_tokens, refuse_weights
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def bias_matrix(
@@ -115,6 +117,8 @@ def _measure(
     progress: bool,
 ) -> xr.Dataset:
     """Everything that is known of the runs, labeled."""
+    import xarray as xr
+
     weights = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
     reached = reached_selections(tokens, np.stack([W[:, -1] for W in weights]))
     solutions, number = solve_reached(tokens, reached, norms, progress=progress)

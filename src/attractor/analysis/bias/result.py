@@ -7,10 +7,9 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import xarray as xr
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +21,9 @@ from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.records import Printed
 from attractor.storage import save_netcdf, write_file
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _LINES = ("margin_ratio", "margin_ratio_halfway", "gap")
 _OF_RUN = ("status", "movement")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Bool, Int, Real
 
 from attractor.analysis.rates.laws import Law, law_named
@@ -82,6 +81,8 @@ def fit_rate(
     Raises:
         InvalidInputError: If the shapes do not agree, or an option cannot be used.
     """
+    import xarray as xr
+
     check_kinds(excluded=(excluded, Mapping | None))
     check_flags(abscissa_is_log=abscissa_is_log, values_are_logs=values_are_logs)
     confidence = check_share("confidence", confidence, 0.95)

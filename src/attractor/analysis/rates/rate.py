@@ -7,12 +7,15 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from attractor.analysis.rates.laws import Law
 from attractor.analysis.rates.slopes import Slope
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SETTLED, NOT_SETTLED, NOT_DEFINED = "settled", "not settled", "not defined"
 PARTS = ("whole window", "first half", "second half")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import xarray as xr
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -20,6 +19,8 @@ from attractor.errors import InvalidInputError, TrialStatus
 from attractor.records import Printed, axis_of
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from attractor.analysis.verdict import Verdict
 
 _TRIAL = ("instance", "seed")
@@ -82,6 +83,8 @@ class Rates(Printed):
 
         ``slope``, ``low`` and ``high`` are NaN unless the slope has settled.
         """
+        import xarray as xr
+
         rates = list(self)
         parts = np.array([[rate.parts[part] for part in PARTS] for rate in rates])
         columns = ("slope", "low", "high", "outcome", "reason", "trials", "units", "unit_name",
@@ -139,6 +142,8 @@ def fit_rates(
     Raises:
         InvalidInputError: If a name is not known or there is no such curve.
     """
+    import xarray as xr
+
     confidence = check_share("confidence", confidence, 0.95)
     from attractor.analysis.verdict import Verdict
 

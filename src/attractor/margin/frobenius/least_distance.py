@@ -9,8 +9,6 @@ otherwise the positive entries of u are the support, on which W is solved for af
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
 from jaxtyping import Float, Int
 
 from attractor.margin.frobenius.active_set import Equalities, improve
@@ -95,12 +93,14 @@ def _non_negative(instance: Instance, equalities: Equalities) -> Float[np.ndarra
     largest = bounds.max(initial=0.0)
     if largest <= 0:
         return u
+    from scipy.optimize import nnls
+
     if rows.shape[1] > rows.shape[0]:
         rows = triangular_factor(rows).T
     system = np.vstack([rows.T, bounds / largest])
     target = np.zeros(len(system))
     target[-1] = 1.0
-    solution, _ = scipy.optimize.nnls(system, target, maxiter=30 * max(system.shape))
+    solution, _ = nnls(system, target, maxiter=30 * max(system.shape))
     u[chosen] = solution / scale
     return u
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 from jaxtyping import Float
 
 from attractor.geometry import Geometry, Lp, Schatten
@@ -106,6 +105,8 @@ def proximal_values(
     scale = z.max(initial=0.0)
     if scale == 0 or scale * ((z / scale) ** q).sum() ** (1 / q) <= tau:
         return zero, zero, zero
+    from scipy.optimize import brentq
+
     # With w = N s and ||s||_p = 1, stationarity is N s + tau s^(p-1) = z; ||s||_p falls with N.
     most = scale * ((z / scale) ** p).sum() ** (1 / p)
 
@@ -113,7 +114,7 @@ def proximal_values(
         return float((_unit_values(z, tau, p, norm) ** p).sum() - 1)
 
     least = most * 1e-12
-    norm = scipy.optimize.brentq(excess, least, most, xtol=1e-15 * most)
+    norm = brentq(excess, least, most, xtol=1e-15 * most)
     assert isinstance(norm, float)
     s = _unit_values(z, tau, p, norm)
     with np.errstate(divide="ignore"):

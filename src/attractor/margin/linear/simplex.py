@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Lp
@@ -79,9 +78,11 @@ def _linprog(
     program: EntrywiseProgram, costs: Any, rows: Any, bounds: Any, limits: Any
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The solution and multipliers of ``rows x >= bounds``, equal on equalities."""
+    from scipy.optimize import linprog
+
     above = program.inequality[0]
     equal = program.present[0] & ~above
-    found = scipy.optimize.linprog(
+    found = linprog(
         costs,
         A_ub=-rows[above],
         b_ub=-bounds[above],

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from attractor.checks import check_kinds
@@ -16,6 +15,9 @@ from attractor.next_token.linear.problem import finite_part
 from attractor.next_token.linear.support_space import support_space
 from attractor.next_token.linear.trajectory import LinearTrajectory
 from attractor.precision import as_float64
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _DESCRIPTIONS = {
     "correlation": "cosine of W and the max-margin solution",
@@ -56,6 +58,8 @@ def measure_linear(
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), gradient descent.
     """
+    import xarray as xr
+
     check_kinds(trajectory=(trajectory, LinearTrajectory))
     contexts = trajectory.contexts
     whole = contexts.batched()

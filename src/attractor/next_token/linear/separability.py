@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
-from scipy.optimize import linprog
 
 from attractor.blas import single_blas_thread
 from attractor.checks import check_kinds
@@ -112,6 +111,8 @@ def _of_one(contexts: Contexts) -> tuple[np.ndarray, ...]:
     if not len(outer[0]):
         zero = np.zeros((V, contexts.dimension))
         return np.array(True), np.array(False), zero, nothing, nothing, np.array(np.inf)
+    from scipy.optimize import linprog
+
     equal = _differences(coordinates, best, inner, V, 0.0)
     above = _differences(coordinates, best, outer, V, -1.0)
     found = linprog(

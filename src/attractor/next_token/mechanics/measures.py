@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from attractor.analysis.measures import measure_direction
@@ -18,6 +18,9 @@ from attractor.next_token.mechanics.limits import (
     log_mass_outside,
 )
 from attractor.training import Trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _DESCRIPTIONS = {
     "correlation": "correlation with the solution of the graphs' margin problem",
@@ -56,6 +59,8 @@ def measure_limits(
     Raises:
         InvalidInputError: If there are not as many limits as instances.
     """
+    import xarray as xr
+
     check_kinds(trajectory=(trajectory, Trajectory))
     kept = trajectory.data["W"]
     axis = trajectory.axis

@@ -8,7 +8,7 @@ import jax
 import lineax
 from jaxtyping import Array, Float, Int
 
-from attractor.geometry.decompositions import one_at_a_time
+from attractor.geometry.jax_decompositions import one_at_a_time
 
 _factorize = one_at_a_time(lambda matrix: jax.scipy.linalg.lu_factor(matrix))
 _solve = one_at_a_time(lambda *system: jax.scipy.linalg.lu_solve(system[:2], system[2]))

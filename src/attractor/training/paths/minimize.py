@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.optimize
 from jaxtyping import Float, PyTree
 
 from attractor.training.paths.newton import Minimum, Objective, newton
@@ -33,13 +32,15 @@ def minimize(objective: Objective, theta: Float[np.ndarray, "k"], data: PyTree) 
     if len(theta) <= _DENSE:
         return newton(objective, theta, data, _NEWTON_STEPS)
 
+    from scipy import optimize
+
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = _value_and_slope(objective, theta, data)
         if not np.isfinite(value):
             return np.inf, np.zeros_like(theta)
         return float(value), np.asarray(slope)
 
-    found = scipy.optimize.minimize(
+    found = optimize.minimize(
         function,
         theta,
         jac=True,

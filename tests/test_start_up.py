@@ -1,0 +1,116 @@
+"""What is loaded, and when: nobody waits for a library that is not needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attractor as at
+from attractor import public
+
+SLOW = (
+    "jax equinox optax diffrax xarray pandas scipy.optimize scipy.sparse h5py matplotlib sklearn"
+    " torch"
+).split()
+"""Libraries that take a tenth of a second or more to load."""
+INTERNAL = {"blas", "checks", "cli", "containers", "loaded", "memory", "public", "records"}
+"""Rooms that are not for users of the library."""
+
+SOLVE = """
+import numpy as np
+import attractor as at
+
+rng = np.random.default_rng(0)
+tokens = at.Tokens(rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 4)), [1, -1, 1])
+selection = at.optimal_tokens(tokens, lambda outputs: outputs @ np.arange(1.0, 6.0))
+problems = [at.MarginProblem(rng.normal(size=(6, 5)), rng.normal(size=(6, 4))),
+            at.MarginProblem.from_selection(tokens, selection)]
+for geometry in (at.Frobenius(), at.Lp(1.5), at.Lp(1), at.Nuclear()):
+    for solution in at.solve(problems, geometry):
+        assert solution.status is at.Status.OPTIMAL
+        str(solution), solution.rank, solution.norm
+        solution.save_certificate("certificate.json")
+"""
+HEADS = """
+import numpy as np
+import attractor as at
+
+tokens = at.Tokens(np.eye(3)[None], np.ones((1, 3)), [1])
+at.optimal_tokens(tokens, at.LinearHead([1.0, 0.5, 0.2]))
+"""
+
+
+def loaded_by(code, folder=None):
+    """Modules that are loaded once a program has run."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("code", ["import attractor", "import attractor as at; dir(at)"])
+def test_attractor_itself_loads_nothing(code):
+    loaded = loaded_by(code)
+    assert {name for name in loaded if name.startswith("attractor")} == {"attractor"}
+    assert not loaded & {"numpy", *SLOW}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from attractor import geometry, randomness, selection, storage, threads, tokens, progress",
+        "import attractor.blas, attractor.checks, attractor.containers, attractor.memory",
+        "from attractor import margin",
+        "import attractor as at; at.Tokens, at.solve, at.MarginProblem, at.Frobenius, at.Selection",
+        "import attractor as at; at.optimal_tokens, at.solve_factorized, at.decompose, at.Status",
+    ],
+)
+def test_what_knows_no_training_loads_no_jax(code):
+    assert not loaded_by(code) & set(SLOW)
+
+
+def test_a_name_loads_its_own_package_alone():
+    loaded = loaded_by("import attractor as at; at.Frobenius")
+    ours = {name.split(".")[1] for name in loaded if name.startswith("attractor.")}
+    assert not ours & {"tokens", "margin", "attention", "training"}
+
+
+def test_margin_problems_are_solved_without_jax(tmp_path):
+    assert not loaded_by(SOLVE, tmp_path) & {"jax", "equinox", "optax", "xarray", "pandas"}
+
+
+def test_heads_load_no_optimizers():
+    loaded = loaded_by(HEADS)
+    assert "jax" in loaded
+    assert not loaded & {"optax", "diffrax", "xarray", "scipy.optimize", "attractor.training"}
+
+
+def test_public_names_are_those_that_type_checkers_see():
+    assert at.__all__ == public.__all__
+    assert all(getattr(at, name) is getattr(public, name) for name in public.__all__)
+
+
+def test_what_there_is_to_use_is_listed_and_nothing_else():
+    here = Path(at.__file__).parent
+    rooms = {path.stem for path in here.iterdir() if not path.stem.startswith("_")}
+    assert dir(at) == sorted({*public.__all__, *(rooms - INTERNAL), "__version__"})
+    assert at.margin.solve is at.solve
+
+
+@pytest.mark.parametrize("name", ["solv", "annotations_", "__wrapped__", "blass"])
+def test_other_names_are_refused(name):
+    with pytest.raises(AttributeError, match=f"module 'attractor' has no attribute '{name}'"):
+        getattr(at, name)
+
+
+def test_functions_choose_tokens_as_heads_do():
+    tokens = at.Tokens(np.eye(3)[None], np.ones((1, 3)), [1])
+    v = np.array([0.2, 1.0, 0.5])
+    by_function = at.optimal_tokens(tokens, lambda outputs: outputs @ v)
+    assert by_function == at.optimal_tokens(tokens, at.LinearHead(v))
