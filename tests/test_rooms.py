@@ -9,8 +9,8 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "errors", "checks", "memory", "blas", "precision", "randomness", "storage", "containers",
-    "progress", "threads", "geometry", "tokens",
+    "errors", "first_use", "checks", "memory", "blas", "precision", "randomness", "storage",
+    "containers", "progress", "threads", "geometry", "tokens",
     "attention", "selection", "margin", "training", "torch", "analysis", "monitor",
     "next_token", "prompt", "datasets", "models", "files", "provenance", "plots", "papers",
     "report", "cli",
