@@ -7,8 +7,8 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "errors", "checks", "loaded", "memory", "blas", "precision", "randomness", "storage",
-    "containers", "progress", "threads", "records", "geometry", "tokens",
+    "errors", "first_use", "checks", "loaded", "memory", "blas", "precision", "randomness",
+    "storage", "containers", "progress", "threads", "records", "geometry", "tokens",
     "attention", "selection", "margin", "training", "torch", "analysis", "monitor",
     "next_token", "prompt", "datasets", "models", "files", "provenance", "plots", "papers",
     "report", "cli",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import attractor.cli.check
+import attractor.training
 from attractor.cli.session import ExitCode
 
 QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
@@ -71,7 +71,7 @@ def test_interrupted_in_training(run_json, file, tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(attractor.cli.check, "train", interrupted)
+    monkeypatch.setattr(attractor.training, "train", interrupted)
     found, result = run_json("check", file, "--out", tmp_path / "report")
     assert result.exit_code == found["exit_code"] == ExitCode.INTERRUPTED
     assert not (tmp_path / "report").exists()

@@ -16,10 +16,10 @@ import pytest
 import typer
 
 from attractor.cli import app
+from attractor.cli.application import COMMANDS, load_command
 from attractor.cli.session import ExitCode
 from attractor.papers.registry import all_figures
-from attractor.report.write import MARKER
-from attractor.training.checkpoint import MARKER as CHECKPOINT
+from attractor.storage.markers import CHECKPOINT, REPORT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and sockets of POSIX")
 
@@ -35,38 +35,38 @@ class Command(NamedTuple):
     work: str  # what must not be called
     outputs: dict  # path parameters that are written, and as what
     inputs: tuple = ()  # path parameters that are read
-    marker: str = MARKER
+    marker: str = REPORT
 
 
 TABLE = {
     "demo": Command(("--out", "{out}"), "attractor.cli.demo._run", {"out": REPLACED}),
     "check": Command(
         ("{file}", "--out", "{out}"),
-        "attractor.cli.check.read_tokens",
+        "attractor.cli.inputs.read_tokens",
         {"out": REPLACED},
         ("file",),
     ),
     "corpus": Command(
         ("{file}", "--train", "--out", "{out}"),
-        "attractor.cli.corpus.load_corpus",
+        "attractor.files.load_corpus",
         {"out": REPLACED},
         ("file",),
     ),
     "prompt-length": Command(
         ("{file}", "--out", "{out}"),
-        "attractor.cli.prompt_length.load_head",
+        "attractor.files.load_head",
         {"out": REPLACED},
         ("file",),
     ),
     "solve": Command(
         ("{file}", "--out", "{out}", "--certificate", "{certificate}"),
-        "attractor.cli.solve.read_tokens",
+        "attractor.cli.inputs.read_tokens",
         {"out": FILE, "certificate": FILE},
         ("file",),
     ),
     "train": Command(
         ("{file}", "--out", "{out}", "--checkpoint", "{checkpoint}"),
-        "attractor.cli.train.read_tokens",
+        "attractor.cli.inputs.read_tokens",
         {"out": FILE, "checkpoint": HELD},
         ("file",),
         CHECKPOINT,
@@ -82,7 +82,7 @@ TABLE = {
     ),
     "basins": Command(
         ("{file}", "--out", "{out}"),
-        "attractor.cli.basins.read_tokens",
+        "attractor.cli.inputs.read_tokens",
         {"out": REPLACED},
         ("file",),
         "shares.nc",
@@ -106,15 +106,15 @@ TABLE = {
     ),
     "reproduce": Command(("{file}", "--data", "{data}"), "", {}, ("file", "data")),
     "example tokens": Command(
-        ("{path}", "--out", "{out}"), "attractor.cli.example.unit_tokens",
+        ("{path}", "--out", "{out}"), "attractor.datasets.unit_tokens",
         {"path": FILE, "out": SHARED},
     ),
     "example corpus": Command(
-        ("{path}", "--docstrings", "--out", "{out}"), "attractor.cli.example.docstring_sentences",
+        ("{path}", "--docstrings", "--out", "{out}"), "attractor.datasets.docstring_sentences",
         {"path": FILE, "out": SHARED},
     ),
     "example head": Command(
-        ("{path}", "--out", "{out}"), "attractor.cli.example.random_head",
+        ("{path}", "--out", "{out}"), "attractor.datasets.random_head",
         {"path": FILE, "out": SHARED},
     ),
 }  # fmt: skip
@@ -122,13 +122,12 @@ APPLICATION = typer.main.get_command(app)
 CASES = [(name, option) for name, command in TABLE.items() for option in command.outputs]
 
 
-def commands(application=app, prefix=""):
+def commands():
     """Every command of the application with its function."""
-    for command in application.registered_commands:
-        name = command.name or command.callback.__name__
-        yield f"{prefix}{name}", command.callback
-    for group in application.registered_groups:
-        yield from commands(group.typer_instance, f"{prefix}{group.name} ")
+    for name in COMMANDS:
+        several = len(load_command(name).registered_commands) > 1
+        for command in load_command(name).registered_commands:
+            yield f"{name} {command.callback.__name__}" if several else name, command.callback
 
 
 def takes_path(annotation):

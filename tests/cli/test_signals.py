@@ -69,8 +69,8 @@ def run(code, *arguments, cwd=None):
     ("module", "number"),
     [("jax", signal.SIGINT), ("jax", signal.SIGTERM), ("attractor.margin", signal.SIGINT)],
 )
-def test_a_signal_while_modules_are_imported(module, number):
-    done = run(WHILE_IMPORTING, module, int(number), "--version")
+def test_a_signal_while_modules_are_imported(file, module, number):
+    done = run(WHILE_IMPORTING, module, int(number), "solve", file)
     assert done.returncode == 128 + number
     assert done.stderr == f"error: {interruption.WORDS[number]}\n"
 
@@ -86,6 +86,14 @@ def test_a_signal_while_a_command_works(tmp_path, number, said):
     assert done.returncode == 128 + number
     assert done.stderr == f"error: {said}; nothing is left half-written\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_while_a_command_imports_and_writes(tmp_path):
+    (tmp_path / "ends.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    done = run(ASLEEP.format("import ends"), cwd=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted\n"
+    assert {path.name for path in tmp_path.iterdir()} <= {"ends.py", "__pycache__"}
 
 
 def test_a_second_signal_while_the_first_is_cleaned_up_after(tmp_path):

@@ -1,24 +1,29 @@
 """The analysis room: a training run held against the direction predicted for it."""
 
-from attractor.analysis.basins import (
-    BasinBoundary,
-    BasinMap,
-    BasinShares,
-    basin_boundary,
-    basin_map,
-    basin_shares,
-)
-from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
-from attractor.analysis.bregman import directional_bregman_divergence
-from attractor.analysis.first_gradient import FirstGradientMargin, first_gradient_margin
-from attractor.analysis.geometries import compare_geometries
-from attractor.analysis.label_margin import LabelMarginConstant, label_margin_constant
-from attractor.analysis.measures import DirectionMeasures, measure_direction
-from attractor.analysis.offset import Offsets, measured_offsets, predicted_offsets
-from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
-from attractor.analysis.smoothness import smoothness_constant
-from attractor.analysis.verdict import Verdict
-from attractor.analysis.verify import verify
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.analysis.basins import (
+        BasinBoundary,
+        BasinMap,
+        BasinShares,
+        basin_boundary,
+        basin_map,
+        basin_shares,
+    )
+    from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
+    from attractor.analysis.bregman import directional_bregman_divergence
+    from attractor.analysis.first_gradient import FirstGradientMargin, first_gradient_margin
+    from attractor.analysis.geometries import compare_geometries
+    from attractor.analysis.label_margin import LabelMarginConstant, label_margin_constant
+    from attractor.analysis.measures import DirectionMeasures, measure_direction
+    from attractor.analysis.offset import Offsets, measured_offsets, predicted_offsets
+    from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
+    from attractor.analysis.smoothness import smoothness_constant
+    from attractor.analysis.verdict import Verdict
+    from attractor.analysis.verify import verify
 
 __all__ = [
     "BasinBoundary",
@@ -49,3 +54,5 @@ __all__ = [
     "verify",
     "which_norm",
 ]
+
+import_on_first_use(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +11,9 @@ from jaxtyping import Float
 from attractor.analysis.prediction import NONE
 from attractor.analysis.reference import Reference
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.training import Trajectory
+
+if TYPE_CHECKING:
+    from attractor.training import Trajectory
 
 COMPARED = "compared"
 UNPREDICTED = "no direction is predicted"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -13,7 +13,9 @@ from attractor.attention.losses import is_margin_loss
 from attractor.margin.tie_classes import equal_scores
 from attractor.selection import Selection, score_rounding, token_scores
 from attractor.tokens import Tokens
-from attractor.training import Trajectory
+
+if TYPE_CHECKING:
+    from attractor.training import Trajectory
 
 _EXPONENTIAL_TAILS = ("logistic", "exponential")
 

@@ -1,50 +1,80 @@
-"""All commands in one application."""
+"""All commands in one application; each is imported when it is called or asked for its help."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import attractor
-from attractor.cli import (
-    basins,
-    check,
-    claims,
-    corpus,
-    demo,
-    example,
-    figures,
-    in_context,
-    matrix,
-    prompt_length,
-    reproduce,
-    solve,
-    train,
-    verify,
-)
+
+COMMANDS = {
+    "demo": "Run the whole path on handwritten digits, and write a report with pictures.",
+    "check": "Solve for the direction training must take, train, hold one against the other, and "
+    "write a report with pictures.",
+    "corpus": "Find the collocation and the orders that a corpus hides, check what next-token "
+    "theory assumes of it, and write a report with pictures; with --train, train on it and say "
+    "where it went.",
+    "prompt-length": "Say how long a prompt must be for an attention head to act as over "
+    "infinitely many tokens, where over Gaussian tokens it is affine, and how far it is from "
+    "affine however long the prompt is.",
+    "solve": "Solve the margin problem for the direction training must take; certify it.",
+    "train": "Train by any optimizer and save the run.",
+    "verify": "Hold a saved run against the margin problem for the selection that each trial "
+    "reached.",
+    "matrix": "Train every optimizer on the same random problems and show the normalized margin "
+    "ratio in every norm; or say which norm's margin an optimizer of yours maximizes.",
+    "basins": "Train from many random starts, count the selections they settle on, and draw which "
+    "start of a plane reaches which.",
+    "in-context": "Train attention to regress in context at several prompt lengths, side by side: "
+    "risk, blocks of the head, balance and the gap to the optimum, with gradient flow on infinite "
+    "prompts drawn over; writes a report with figures, a table and NetCDF.",
+    "claims": "Check the papers' statements: on the papers' data, or on yours.",
+    "figures": "Draw the papers' figures: PNG, SVG and the labeled data behind them.",
+    "reproduce": "Run a figure, outcomes of claims or a report again, and say what differs.",
+    "example": "Write an example file.",
+}
+"""The commands in their order, each with the first sentence of its help."""
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands stand in for others, which are loaded when they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called, in place of the one that stands for it."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and typer.main.get_command(load_command(name)), rest
+
+
+def load_command(name: str) -> typer.Typer:
+    """The application of a command: of its function, or of several commands under one name."""
+    stem = name.replace("-", "_")
+    module = importlib.import_module(f"attractor.cli.{stem}")
+    if hasattr(module, "app"):
+        return module.app
+    one = typer.Typer(add_completion=False, rich_markup_mode=None)
+    one.command(name, help=getattr(module, "HELP", None))(getattr(module, stem))
+    return one
+
 
 app = typer.Typer(
     help="Where softmax attention goes when you train it.",
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(demo.demo)
-app.command(help=check.HELP)(check.check)
-app.command(help=corpus.HELP)(corpus.corpus)
-app.command("prompt-length", help=prompt_length.HELP)(prompt_length.prompt_length)
-app.command(help=solve.HELP)(solve.solve)
-app.command(help=train.HELP)(train.train)
-app.command(help=verify.HELP)(verify.verify)
-app.command(help=matrix.HELP)(matrix.matrix)
-app.command(help=basins.HELP)(basins.basins)
-app.command(name="in-context", help=in_context.HELP)(in_context.in_context)
-app.command(help=claims.HELP)(claims.claims)
-app.command(help=figures.HELP)(figures.figures)
-app.command(help=reproduce.HELP)(reproduce.reproduce)
-app.add_typer(example.app, name="example")
+
+
+def _stand_in() -> None:
+    """Is never called."""
+
+
+for _name, _sentence in COMMANDS.items():
+    app.command(_name, help=_sentence)(_stand_in)
 
 
 def _print_version(wanted: bool) -> None:

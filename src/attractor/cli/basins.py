@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-import xarray as xr
-from jaxtyping import Float
 
-from attractor.cli.inputs import layout_help, need_head, plan, read_tokens
 from attractor.cli.options import (
     OPTIMIZER_HELP,
     Json,
@@ -21,16 +18,23 @@ from attractor.cli.options import (
     TokenFile,
 )
 from attractor.cli.session import session
+from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
-from attractor.files import LoadedTokens
+from attractor.files.existing import TOKENS, existing_file
 from attractor.storage import Input, OutputFolder, atomic_directory, check_paths, write_file
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from jaxtyping import Float
+
+    from attractor.files import LoadedTokens
 
 MARKER = "shares.nc"
 """The file by which a folder of this command is known."""
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
 
-HELP = layout_help(
+HELP = about_tokens(
     "Train from many random starts, count the selections they settle on, and draw which start of "
     "a plane reaches which. Starts are random even if the file names one."
 )
@@ -99,14 +103,17 @@ def basins(
 ) -> None:
     """Counts where random starts end."""
     with session("basins", as_json=as_json, quiet=quiet) as current:
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
+        existing_file(file, TOKENS)
+        if not 0 < extent < np.inf:
+            raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
+
         from attractor import plots
         from attractor.analysis.basins import basin_map, basin_shares
+        from attractor.cli.inputs import need_head, plan, read_tokens
         from attractor.cli.provenance import report_provenance
         from attractor.provenance import embed_all
 
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
-        if not 0 < extent < np.inf:
-            raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
         loaded = _one_data_set(read_tokens(file, loss, parameterization), file, data_set)
         how = plan(loaded, optimizer=optimizer, lr=lr)
         length = steps or loaded.steps or STEPS

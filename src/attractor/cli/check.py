@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from attractor.analysis import verify
-from attractor.cli.inputs import (
-    GIVEN,
-    NAMED,
-    Plan,
-    known_beforehand,
-    layout_help,
-    need_head,
-    plan,
-    read_tokens,
-    select,
-)
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -28,12 +17,17 @@ from attractor.cli.options import (
     TokenFile,
 )
 from attractor.cli.session import ExitCode, session
+from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius, Geometry
+from attractor.files.existing import TOKENS, existing_file
 from attractor.storage import Input, OutputFolder, check_paths
-from attractor.training import train
+from attractor.storage.markers import REPORT
 
-HELP = layout_help(
+if TYPE_CHECKING:
+    from attractor.cli.inputs import Plan
+    from attractor.geometry import Geometry
+
+HELP = about_tokens(
     "Solve for the direction training must take, train, hold one against the other, and write a "
     "report with pictures."
 )
@@ -57,14 +51,27 @@ def check(
 ) -> None:
     """Predicts, trains, compares and reports."""
     with session("check", as_json=as_json, quiet=quiet) as current:
+        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        existing_file(file, TOKENS)
+
+        from attractor.analysis import verify
+        from attractor.cli.inputs import (
+            GIVEN,
+            NAMED,
+            known_beforehand,
+            need_head,
+            plan,
+            read_tokens,
+            select,
+        )
         from attractor.cli.predicted import predict
         from attractor.cli.provenance import report_provenance
+        from attractor.geometry import Frobenius
         from attractor.report import write_report
         from attractor.report.summary import infeasible_count
         from attractor.report.words import prediction_sentences, verdict_sentences
-        from attractor.report.write import MARKER
+        from attractor.training import train
 
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         loaded = read_tokens(file)
         how = plan(loaded, lr=lr, steps=steps, seeds=seeds)
         geometry = _descended(how) if loaded.head is not None else Frobenius()
@@ -112,7 +119,7 @@ def check(
             instance_numbers=loaded.tokens.instance_numbers,
             provenance=provenance,
         )
-        page = out / MARKER
+        page = out / REPORT
         current.result(report=str(page.absolute()), **summary)
         if infeasible:
             current.exit_code = ExitCode.INFEASIBLE

@@ -12,6 +12,9 @@ from attractor.cli.listing import listing
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
+from attractor.files.existing import ANY, existing_file
+from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
     from attractor.papers.claim import Claim
@@ -62,12 +65,17 @@ def claims(
 ) -> None:
     """Lists or checks claims."""
     with session("claims", as_json=as_json, quiet=quiet) as current:
-        from attractor.papers.registry import all_claims, get_claim
-
         if names and (of or everything):
             raise InvalidInputError(
                 "NAME", "it was given beside --of or --all", "Give the one or the other"
             )
+        if names or of or everything or data:
+            check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("data", data)])
+        if data is not None:
+            existing_file(data, ANY)
+
+        from attractor.papers.registry import all_claims, get_claim
+
         chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
         if not (names or of or everything or data):
             lines = {name: claim.summary for name, claim in chosen.items()}
@@ -83,10 +91,7 @@ def claims(
         from attractor.papers.results import ClaimResults
         from attractor.progress import progress_bar
         from attractor.report.claims import write_claims_report
-        from attractor.report.write import MARKER
-        from attractor.storage import Input, OutputFolder, check_paths
 
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("data", data)])
         cases, left_out = None, []
         if data is not None:
             loaded = load(data)
@@ -117,8 +122,8 @@ def claims(
                 reader = chosen[name].takes.reader
                 stored = out / claim["counterexample"]["file"]
                 current.say(f"Counterexample: {stored}; `{reader}` reads it.")
-        current.say(f"Report: {(out / MARKER).absolute()}")
-        current.result(report=str((out / MARKER).absolute()), left_out=left_out, **summary)
+        current.say(f"Report: {(out / REPORT).absolute()}")
+        current.result(report=str((out / REPORT).absolute()), left_out=left_out, **summary)
 
 
 def _speaking_of(

@@ -9,15 +9,18 @@ import typer
 
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import Session, session
+from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
-from attractor.files import CORPUS_LAYOUT, LoadedCorpus, load_corpus
-from attractor.next_token import Corpus
-from attractor.next_token.linear_view import linear_view
-from attractor.next_token.realizable_part import RealizablePart, realizable_part
-from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
+from attractor.files.corpus_layout import CORPUS_LAYOUT
+from attractor.files.existing import CORPUS, existing_file
 from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
+    from attractor.files import LoadedCorpus
+    from attractor.next_token import Corpus
+    from attractor.next_token.realizable_part import RealizablePart
+    from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
     from attractor.report.corpus import CorpusReport
 
 STEPS = 900
@@ -27,17 +30,12 @@ LARGEST = 1_000_000
 CONTEXT_DIMENSION = 16
 """Dimension of the vectors of contexts, where none is given with --embedding."""
 
-_WIDTH = max(map(len, CORPUS_LAYOUT))
-_SHAPES = max(len(shape) for shape, _ in CORPUS_LAYOUT.values())
 HELP = (
     "Find the collocation and the orders that a corpus hides, check what next-token theory assumes "
     "of it, and write a report with pictures; with --train, train on it and say where it went.\n\n"
     "FILE is text in UTF-8, one sentence a line with white space between tokens, where every "
     "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.\n\n\b\n"
-    + "\n".join(
-        f"{name:<{_WIDTH}}  {shape:<{_SHAPES}}  {what}"
-        for name, (shape, what) in CORPUS_LAYOUT.items()
-    )
+    + layout_table(CORPUS_LAYOUT)
     + "\n\n`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever "
     "was found; 2 bad input; 130 interrupted."
 )
@@ -77,13 +75,17 @@ def corpus(
 ) -> None:
     """Reads a corpus, finds its structure, trains, and reports."""
     with session("corpus", as_json=as_json, quiet=quiet) as current:
+        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        existing_file(file, CORPUS)
+
         from attractor.cli.provenance import corpus_provenance
+        from attractor.files import load_corpus
         from attractor.next_token import corpus_structure
         from attractor.next_token.conflicting_part import conflicting_part
+        from attractor.next_token.linear_view import linear_view
+        from attractor.next_token.vocabulary_embeddings import parse_embedding
         from attractor.report.corpus import CorpusReport, write_corpus_report
-        from attractor.report.write import MARKER
 
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         if embedding is not None:
             parse_embedding(embedding)
         loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)
@@ -115,13 +117,15 @@ def corpus(
             source=f"{file.name}: {whole!r}",
             provenance=corpus_provenance(arguments, loaded, realizable=structure.realizable),
         )
-        page = (out / MARKER).absolute()
+        page = (out / REPORT).absolute()
         current.result(report=str(page), **summary)
         current.say(f"Report: {page}")
 
 
 def _embeddings(loaded: LoadedCorpus, name: str | None, seed: int) -> VocabularyEmbeddings:
     """The embeddings asked for; else those of the file; else the unit vectors."""
+    from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
+
     names = loaded.corpus.vocabulary
     if name is None and loaded.embeddings is not None:
         return VocabularyEmbeddings("those of the file", names, loaded.embeddings)
@@ -130,6 +134,8 @@ def _embeddings(loaded: LoadedCorpus, name: str | None, seed: int) -> Vocabulary
 
 def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
     """A realizable part, or a notice that says why none was looked for."""
+    from attractor.next_token.realizable_part import realizable_part
+
     try:
         if len(whole.positions) > LARGEST:
             raise InvalidInputError(

@@ -5,16 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from attractor.analysis import verify
 from attractor.cli.options import Json, Quiet, Report, Seed
 from attractor.cli.session import Session, session
-from attractor.geometry import Frobenius
-from attractor.margin import MarginProblem, Solution, solve
-from attractor.selection import optimal_tokens
 from attractor.storage import OutputFolder, check_paths
-from attractor.training import normalized_gradient_descent, train
+from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
     from attractor.report import SizeResult
@@ -38,17 +32,19 @@ def demo(
     sequence of 16 patches. Which patch does attention end on, and was it the predicted one?
     """
     with session("demo", as_json=as_json, quiet=quiet) as current:
+        check_paths([OutputFolder("out", out, REPORT, replaced=True)])
+
+        from rich.table import Table
+
         from attractor.cli.provenance import report_provenance
         from attractor.report import write_digits_report
         from attractor.report.digits import findings, table
-        from attractor.report.write import MARKER
 
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)])
         results = [_run(n, seed, current) for n in SIZES]
         summary = write_digits_report(
             out, results, provenance=report_provenance("demo", {"seed": seed}, seeds=[seed])
         )
-        page = (out / MARKER).absolute()
+        page = (out / REPORT).absolute()
         numbers = table(results)
         shown = Table(
             title=f"Digits {DIGITS[0]} and {DIGITS[1]}, {DATA_SETS} data sets of each size, "
@@ -65,8 +61,13 @@ def demo(
 
 def _run(n: int, seed: int, current: Session) -> SizeResult:
     """Predicts, trains and verifies data sets of one size."""
+    from attractor.analysis import verify
     from attractor.datasets import digit_patches
+    from attractor.geometry import Frobenius
+    from attractor.margin import MarginProblem, Solution, solve
     from attractor.report import SizeResult
+    from attractor.selection import optimal_tokens
+    from attractor.training import normalized_gradient_descent, train
 
     drawn = digit_patches(n, DATA_SETS, digits=DIGITS, seed=seed)
     selection = optimal_tokens(drawn.tokens, drawn.head)

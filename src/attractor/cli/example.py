@@ -7,18 +7,12 @@ from typing import Annotated
 
 import typer
 
-from attractor.attention import LinearHead
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
-from attractor.datasets.docstrings import docstring_sentences
-from attractor.datasets.random_head import random_head
-from attractor.datasets.unit_tokens import unit_tokens
 from attractor.errors import InvalidInputError
-from attractor.files import HEAD_LAYOUT, LAYOUT, load_head, save_corpus, save_head, save_tokens
-from attractor.files.layout import SUFFIXES
-from attractor.next_token import Corpus
+from attractor.files.head_layout import HEAD_LAYOUT
+from attractor.files.layout import LAYOUT, SUFFIXES
 from attractor.storage import OutputFile, OutputFolder, check_paths, write_file
-from attractor.tokens import Tokens
 
 SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 """A realizable corpus: subject, verb, object and period, as in arXiv 2409.17335."""
@@ -26,7 +20,12 @@ SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 SAMPLED_TOKENS = 10_000
 """How many tokens a head file of samples holds."""
 
-app = typer.Typer(help="Write an example file.", no_args_is_help=True)
+app = typer.Typer(
+    help="Write an example file.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 
 @app.command()
@@ -43,6 +42,12 @@ def tokens(
     with session("example tokens", as_json=as_json, quiet=quiet) as current:
         file = path if out is None else out / path
         check_paths([OutputFolder("out", out), OutputFile("path", file)])
+
+        from attractor.attention import LinearHead
+        from attractor.datasets import unit_tokens
+        from attractor.files import save_tokens
+        from attractor.tokens import Tokens
+
         drawn, heads = unit_tokens(6, 8, 10, seeds=[seed])
         assert drawn.labels is not None
         one = Tokens(drawn.keys[0], drawn.queries[0], drawn.labels[0])
@@ -84,12 +89,18 @@ def corpus(
             raise InvalidInputError("module", "it is for --docstrings alone", "Give both")
         file = path if out is None else out / path
         check_paths([OutputFolder("out", out), OutputFile("path", file)])
+
+        from attractor.datasets import docstring_sentences
+
         sentences = (
             docstring_sentences(module)
             if docstrings
             else [sentence.split() for sentence in SENTENCES]
         )
         if file.suffix in SUFFIXES:
+            from attractor.files import save_corpus
+            from attractor.next_token import Corpus
+
             save_corpus(file, Corpus.from_sentences(sentences))
         else:
             text = "".join(f"{' '.join(sentence)}\n" for sentence in sentences)
@@ -118,6 +129,10 @@ def head(
     with session("example head", as_json=as_json, quiet=quiet) as current:
         file = path if out is None else out / path
         check_paths([OutputFolder("out", out), OutputFile("path", file)])
+
+        from attractor.datasets import random_head
+        from attractor.files import load_head, save_head
+
         save_head(file, *random_head(samples=SAMPLED_TOKENS if samples else None, seed=seed))
         loaded = load_head(file)
         current.result(file=str(file.absolute()), seed=seed)

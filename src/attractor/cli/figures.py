@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
 from attractor.cli.listing import listing
 from attractor.cli.options import Json, Quiet, Seed
@@ -17,6 +14,8 @@ from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from attractor.papers.drawing import DrawnFigure
 
 HELP = (
@@ -67,12 +66,13 @@ def figures(
 ) -> None:
     """Lists or draws figures."""
     with session("figures", as_json=as_json, quiet=quiet) as current:
-        from attractor.papers.registry import all_figures, get_figure
-
         if names and (of or everything):
             raise InvalidInputError(
                 "NAME", "it was given beside --of or --all", "Give the one or the other"
             )
+
+        from attractor.papers.registry import all_figures, get_figure
+
         chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
         if not (names or of or everything):
             lines = {name: figure.summary for name, figure in chosen.items()}
@@ -118,6 +118,10 @@ def figures(
 
 def _readings(done: DrawnFigure, how: str) -> Table:
     """What a figure shows as numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(
         title=f"{done.figure.name} ({how})",
         title_justify="left",

@@ -13,6 +13,7 @@ from attractor.cli.options import Json, Quiet
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
+from attractor.storage.markers import CHECKPOINT, REPORT
 
 STEPS = {"lengths": 4000, "official": 20_000}
 """Steps of each run, by experiment."""
@@ -81,6 +82,9 @@ def in_context(
 ) -> None:
     """Trains, compares and reports."""
     with session("in-context", as_json=as_json, quiet=quiet) as current:
+        report = OutputFolder("out", out, REPORT, replaced=True)
+        check_paths([report, OutputFolder("checkpoint", checkpoint)])
+
         from attractor.prompt.regression.limit_flow import limit_flow
         from attractor.prompt.regression.runs import (
             OFFICIAL_LENGTHS,
@@ -89,11 +93,7 @@ def in_context(
             train_at_lengths,
         )
         from attractor.report.in_context import write_in_context_report
-        from attractor.report.write import MARKER
-        from attractor.training.checkpoint import MARKER as CHECKPOINT
 
-        report = OutputFolder("out", out, MARKER, replaced=True)
-        check_paths([report, OutputFolder("checkpoint", checkpoint)])
         official = _choice("experiment", experiment, ("official",)) == "official"
         kind = "official" if official else "lengths"
         data = _choice("data", data_path, DATA) or ("as-run" if official else "theory")
@@ -151,7 +151,7 @@ def in_context(
             source=source,
             provenance=_provenance(arguments, range(first, first + seeds), settings),
         )
-        page = (out / MARKER).absolute()
+        page = (out / REPORT).absolute()
         current.say_lines(runs.table().splitlines())
         current.say(f"Report: {page}")
         current.result(report=str(page), **summary)

@@ -11,13 +11,14 @@ import numpy as np
 from attractor.attention import LinearHead, get_loss, get_parameterization
 from attractor.attention.losses import is_margin_loss
 from attractor.errors import InvalidInputError
-from attractor.files import LAYOUT, LoadedTokens, load_tokens
+from attractor.files import LoadedTokens, load_tokens
+from attractor.geometry import Frobenius, Geometry
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
-from attractor.training import Optimizer
 
 if TYPE_CHECKING:
     from attractor.analysis.bias import Method
+    from attractor.training import Optimizer
 
 BEST = "the tokens with the highest scores"
 NAMED = "the tokens that the file names"
@@ -43,26 +44,6 @@ class Plan(NamedTuple):
     optimizer: Optimizer
     steps: int
     seeds: int
-
-
-def layout_help(first: str) -> str:
-    """A help text that ends with the layout of a token file."""
-    width = max(len(name) for name in LAYOUT)
-    shapes = max(len(shape) for shape, _ in LAYOUT.values())
-    lines = [
-        f"{name:<{width}}  {shape:<{shapes}}  {what}" for name, (shape, what) in LAYOUT.items()
-    ]
-    return (
-        f"{first}\n\nFILE is a .npz or .safetensors file. It holds arrays, in float32 or float64 "
-        "where nothing else is said, and texts: arrays without axes in .npz, metadata in "
-        ".safetensors.\n\n\b\n" + "\n".join(lines) + "\n\nEvery array but the last two may have "
-        "one leading axis of instances: data sets treated side by side. With K queries a sequence, "
-        "queries, labels, mask and selection have an axis for them behind that of sequences, and "
-        "scores may. Where there are values, the head has their dimension v. "
-        "Options stand over what the file says. "
-        "`attractor example tokens tokens.npz` writes such a file. Exit codes: 0 done, "
-        "2 bad input, 3 infeasible, 130 interrupted."
-    )
 
 
 def read_tokens(
@@ -117,6 +98,7 @@ def plan(
         InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
     """
     from attractor.analysis.bias import load_method
+    from attractor.training import Optimizer
 
     method = load_method(
         optimizer or loaded.optimizer or OPTIMIZER,
@@ -131,6 +113,13 @@ def plan(
         )
     own_seeds = SEEDS if loaded.initial is None else 1
     return Plan(method, method.optimizer, steps or loaded.steps or STEPS, seeds or own_seeds)
+
+
+def descended(loaded: LoadedTokens) -> Geometry | None:
+    """The norm that training descends as the file says or as documented; None if not known."""
+    if loaded.optimizer is None:  # then no optimizer has to be loaded to know it
+        return get_parameterization(loaded.parameterization).effective_geometry(Frobenius())
+    return plan(loaded).method.own_norm
 
 
 def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -> LinearHead:

@@ -1,7 +1,8 @@
 """Ctrl-C and SIGTERM: what they do, from the first moment of a command to its last.
 
 While a command works they raise an exception once, so that what is half-written is removed on the
-way out. Before and after, and the second time, they end the process at once.
+way out. Before and after, while it imports a module, and the second time, they end the process at
+once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -66,10 +68,10 @@ def exit_code() -> int | None:
     return None if _received is None else _CODE + _received
 
 
-def _handle(number: int, frame: Any) -> None:
+def _handle(number: int, frame: FrameType | None) -> None:
     global _received
     came = signal.Signals(number)
-    if _working and _received is None:
+    if _working and _received is None and not _is_importing(frame):
         _received = came
         raise KeyboardInterrupt if came == signal.SIGINT else Terminated
     if "attractor.storage" in sys.modules:
@@ -79,6 +81,15 @@ def _handle(number: int, frame: Any) -> None:
     with contextlib.suppress(OSError):
         os.write(2, f"error: {WORDS[came]}\n".encode())
     os._exit(_CODE + came)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: compiled ones abort the process on an exception."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _repeat_if_swallowed(unraisable: Any) -> None:

@@ -11,6 +11,7 @@ from attractor.cli.options import OPTIMIZER_HELP, Json, OptionalLearningRate, Qu
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
+from attractor.storage.markers import REPORT
 
 SIZES = {"quick": (10, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
@@ -57,15 +58,15 @@ def matrix(
 ) -> None:
     """Makes the bias matrix."""
     with session("matrix", as_json=as_json, quiet=quiet) as current:
+        if size not in SIZES:
+            raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
+        check_paths([OutputFolder("out", out, REPORT, replaced=True)])
+
         from attractor.analysis.bias import bias_matrix, load_method, standard_methods
         from attractor.cli.provenance import report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report
-        from attractor.report.write import MARKER
 
-        if size not in SIZES:
-            raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)])
         count, length = data_sets or SIZES[size][0], steps or SIZES[size][1]
         if optimizer:
             methods = tuple(
@@ -113,7 +114,7 @@ def matrix(
             settings={"data_sets": count, "steps": length},
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
-        page = (out / MARKER).absolute()
+        page = (out / REPORT).absolute()
         current.say(found.table(), found.answers_table())
         current.say(*(f"* {method.name}: {found.answer(method.name)}" for method in methods))
         current.say(f"Report: {page}")

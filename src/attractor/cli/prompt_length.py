@@ -9,26 +9,24 @@ import typer
 
 from attractor.cli.options import Json, OptionalReport, Quiet, Seed
 from attractor.cli.session import session
+from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
-from attractor.files import HEAD_LAYOUT, load_head
+from attractor.files.existing import HEAD, existing_file
+from attractor.files.head_layout import HEAD_LAYOUT
 from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage.markers import REPORT
 
 ERROR = 0.1
 """The relative error asked for where none is given."""
 QUERIES = 1000
 """How many queries are drawn where the file has no samples of them."""
 
-_WIDTH = max(map(len, HEAD_LAYOUT))
-_SHAPES = max(len(shape) for shape, _ in HEAD_LAYOUT.values())
 HELP = (
     "Say how long a prompt must be for an attention head to act as over infinitely many tokens, "
     "where over Gaussian tokens it is affine, and how far it is from affine however long the "
     "prompt is.\n\n"
     "FILE is a .npz or .safetensors file with these arrays:\n\n\b\n"
-    + "\n".join(
-        f"{name:<{_WIDTH}}  {shape:<{_SHAPES}}  {what}"
-        for name, (shape, what) in HEAD_LAYOUT.items()
-    )
+    + layout_table(HEAD_LAYOUT)
     + "\n\n`attractor example head head.npz` writes such a file. Exit codes: 0 done, whatever was "
     "found; 2 bad input; 130 interrupted."
 )
@@ -59,15 +57,17 @@ def prompt_length(
 ) -> None:
     """Reads a head, finds how long its prompts must be, and reports."""
     with session("prompt-length", as_json=as_json, quiet=quiet) as current:
+        if not error > 0:
+            raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
+        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        existing_file(file, HEAD)
+
+        from attractor.files import load_head
         from attractor.prompt.length.how_long import ERRORS, LENGTHS
         from attractor.prompt.length.how_long import prompt_length as find
         from attractor.prompt.length.summary import summary
         from attractor.prompt.length.words import sentences
-        from attractor.report.write import MARKER
 
-        if not error > 0:
-            raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         loaded = load_head(file)
         found = find(
             loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
@@ -89,6 +89,6 @@ def prompt_length(
             source=f"{file.name}: {loaded!r}",
             provenance=head_provenance(arguments, loaded),
         )
-        page = (out / MARKER).absolute()
+        page = (out / REPORT).absolute()
         current.result(report=str(page), **told)
         current.say(f"Report: {page}")

@@ -11,6 +11,7 @@ import typer
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
+from attractor.files.existing import RESULT, existing_file
 
 if TYPE_CHECKING:
     from attractor.papers.reproduction import Reproduction
@@ -53,6 +54,8 @@ def reproduce(
 ) -> None:
     """Runs a result again and compares."""
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
+        existing_file(file, RESULT)
+
         from attractor.provenance import read_provenance
 
         provenance = read_provenance(file)

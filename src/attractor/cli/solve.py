@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from jaxtyping import Float
 
-from attractor.cli.inputs import layout_help, plan, read_tokens, select
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
+from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius, get_geometry, registered_geometries
-from attractor.margin import Solution
+from attractor.files.existing import TOKENS, existing_file
 from attractor.storage import Input, OutputFile, check_paths, save_netcdf
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from attractor.margin import Solution
+
+NORMS = "frobenius, l_<p> (p from 1 to inf), schatten_<p> (p from 1 to inf), nuclear, spectral"
+"""The norms by name, as the registry of geometries spells them."""
 _NORM_HELP = (
-    "The norm to minimize: "
-    + ", ".join(kind.spelling for kind in registered_geometries())
-    + "; default: the one that the file's optimizer descends, or frobenius."
+    f"The norm to minimize: {NORMS}; default: the one that the file's optimizer descends, or "
+    "frobenius."
 )
 _MOST_PAIRS = 20
 """Support tokens printed; all of them are in the JSON object and the NetCDF file."""
 
-HELP = layout_help("Solve the margin problem for the direction training must take; certify it.")
+HELP = about_tokens("Solve the margin problem for the direction training must take; certify it.")
 
 
 def solve(
@@ -46,15 +50,19 @@ def solve(
 ) -> None:
     """Solves the margin problem."""
     with session("solve", as_json=as_json, quiet=quiet) as current:
+        outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
+        check_paths(outputs, [Input("FILE", file)])
+        existing_file(file, TOKENS)
+
+        from attractor.cli.inputs import descended, read_tokens, select
         from attractor.cli.predicted import predict
+        from attractor.geometry import Frobenius, get_geometry
         from attractor.report.conflicts import conflicts
         from attractor.report.summary import infeasible_count, solution_summary
         from attractor.report.support import support_pairs, support_table
         from attractor.report.words import prediction_sentences
 
         geometry = None if norm is None else get_geometry(norm)
-        outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
-        check_paths(outputs, [Input("FILE", file)])
         loaded = read_tokens(file)
         if certificate is not None and loaded.tokens.instances is not None:
             raise InvalidInputError(
@@ -63,7 +71,7 @@ def solve(
                 "A certificate is of one; leave the axis of instances out of the file",
             )
         chosen, about = select(loaded, file, selection)
-        geometry = geometry or plan(loaded).method.own_norm or Frobenius()
+        geometry = geometry or descended(loaded) or Frobenius()
         predicted = predict(loaded, chosen, geometry, progress=current.progress)
         solution = predicted.solution
         numbers = loaded.tokens.instance_numbers

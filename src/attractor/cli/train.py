@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.inputs import layout_help, need_head, plan, read_tokens
 from attractor.cli.options import (
     OPTIMIZER_HELP,
     Json,
@@ -19,11 +18,12 @@ from attractor.cli.options import (
     TokenFile,
 )
 from attractor.cli.session import session
+from attractor.cli.texts import about_tokens
+from attractor.files.existing import TOKENS, existing_file
 from attractor.storage import Input, OutputFile, OutputFolder, check_paths
-from attractor.training import train as train_tokens
-from attractor.training.checkpoint import MARKER as CHECKPOINT
+from attractor.storage.markers import CHECKPOINT
 
-HELP = layout_help("Train by any optimizer and save the run.")
+HELP = about_tokens("Train by any optimizer and save the run.")
 
 
 def train(
@@ -64,6 +64,11 @@ def train(
     with session("train", as_json=as_json, quiet=quiet) as current:
         kept = OutputFolder("checkpoint", checkpoint, CHECKPOINT)
         check_paths([OutputFile("out", out), kept], [Input("FILE", file)])
+        existing_file(file, TOKENS)
+
+        from attractor.cli.inputs import need_head, plan, read_tokens
+        from attractor.training import train as train_tokens
+
         loaded = read_tokens(file, loss, parameterization)
         how = plan(loaded, optimizer=optimizer, lr=lr, steps=steps, seeds=seeds)
         trajectory = train_tokens(

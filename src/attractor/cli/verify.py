@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from attractor.analysis import verify as verify_run
 from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
-from attractor.training import Trajectory
+from attractor.storage.markers import REPORT
 
 HELP = (
     "Hold a saved run against the margin problem for the selection that each trial reached.\n\n"
@@ -30,17 +29,17 @@ def verify(
 ) -> None:
     """Verifies a saved run."""
     with session("verify", as_json=as_json, quiet=quiet) as current:
-        from attractor.cli.provenance import report_provenance
-        from attractor.report import write_report
-        from attractor.report.words import verdict_sentences
-        from attractor.report.write import MARKER
-
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("RUN", run)])
+        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("RUN", run)])
         file = run / "trajectory.nc" if run.is_dir() else run
         if not file.is_file():
             raise InvalidInputError(
                 "run", f"there is no run at {file}", "Give a file that `attractor train` wrote"
             )
+
+        from attractor.analysis import verify as verify_run
+        from attractor.report.words import verdict_sentences
+        from attractor.training import Trajectory
+
         trajectory = Trajectory.load(file)
         verdict = verify_run(trajectory)
         current.say(verdict.table(), *verdict_sentences(verdict))
@@ -48,6 +47,9 @@ def verify(
         if not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
         if out is not None:
+            from attractor.cli.provenance import report_provenance
+            from attractor.report import write_report
+
             provenance = report_provenance(
                 "verify",
                 {},
@@ -57,5 +59,5 @@ def verify(
             )
             source = f"{run.name}: {trajectory.tokens!r}"
             write_report(out, verdict=verdict, source=source, provenance=provenance)
-            current.result(report=str((out / MARKER).absolute()))
-            current.say(f"Report: {(out / MARKER).absolute()}")
+            current.result(report=str((out / REPORT).absolute()))
+            current.say(f"Report: {(out / REPORT).absolute()}")

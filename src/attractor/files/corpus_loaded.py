@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
-import numpy as np
-from jaxtyping import Float
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float
 
-from attractor.next_token import Corpus
+    from attractor.next_token import Corpus
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attractor.analysis.bias import named_optimizer
 from attractor.attention import LinearHead, Parameterization, get_parameterization
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
@@ -16,7 +15,6 @@ from attractor.files.scores import tokens_from_scores
 from attractor.files.selections import read_selection
 from attractor.precision import as_float64
 from attractor.tokens import Tokens
-from attractor.training.initial import check_initial
 
 
 def interpret(
@@ -36,6 +34,8 @@ def interpret(
     layer = get_parameterization(texts.get("parameterization", "W"))
     _check_names(arrays, layer, file)
     if "optimizer" in texts:
+        from attractor.training.optimizers import named_optimizer
+
         named_optimizer(texts["optimizer"])
     tokens = rows = _tokens(arrays)
     from_scores = "scores" in arrays
@@ -153,6 +153,8 @@ def _initial(
             f"the file has {' and '.join(sorted(given))}, but {layer.name!r} is trained",
             f"Give exactly {' and '.join(names.values())}, or set parameterization",
         )
+    from attractor.training.initial import check_initial
+
     start = {trained: as_float64(name, arrays[name]) for trained, name in names.items()}
     check_initial(start, layer, layer.prepare(tokens), 1)
     return start if len(start) > 1 else next(iter(start.values()))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from attractor.attention import Parameterization
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from attractor.attention import Parameterization
 
 LAYOUT = {
     "keys": ("(n, T, d)", "the tokens of n sequences, T each, d numbers per token"),

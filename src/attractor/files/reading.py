@@ -9,26 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from attractor.checks import check_path
 from attractor.containers import StoredArrays, StoredTensors
 from attractor.errors import InvalidInputError
 from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
 from attractor.files.classifiers_loaded import LoadedClassifiers
-from attractor.files.classifiers_reading import read_classifiers
-from attractor.files.corpus_arrays import interpret_corpus, with_vocabulary
 from attractor.files.corpus_layout import CORPUS_TEXTS, MARKS
 from attractor.files.corpus_loaded import LoadedCorpus
-from attractor.files.corpus_text import read_text
-from attractor.files.head_arrays import interpret_head
+from attractor.files.existing import ANY, CORPUS, HEAD, TOKENS, existing_file
 from attractor.files.head_layout import HEAD_MARKS
 from attractor.files.head_loaded import LoadedHead
-from attractor.files.interpretation import interpret
 from attractor.files.layout import SUFFIXES, TEXTS
 from attractor.files.loaded import LoadedTokens
-from attractor.files.regression_arrays import interpret_regression
 from attractor.files.regression_layout import REGRESSION_MARKS
 from attractor.files.regression_loaded import LoadedRegression
-from attractor.next_token.vocabulary import with_context_length
 
 Loaded = LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression | LoadedClassifiers
 """What a file may hold."""
@@ -49,19 +42,31 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
-    path = check_path("path", path)
-    file = _existing(path, "Give a .npz, .safetensors or .nc file, or text with a sentence a line")
+    file = existing_file(path, ANY)
+    # The reader of each kind is imported with what that kind is made of, and no other.
     if file.suffix == CLASSIFIERS_SUFFIX:
+        from attractor.files.classifiers_reading import read_classifiers
+
         return read_classifiers(file)
     if file.suffix not in SUFFIXES:
+        from attractor.files.corpus_text import read_text
+
         return read_text(file)
     arrays, texts = _read_arrays(file)
     if any(mark in arrays for mark in MARKS):
+        from attractor.files.corpus_arrays import interpret_corpus
+
         return interpret_corpus(arrays, texts, file.name)
     if any(mark in arrays for mark in HEAD_MARKS):
+        from attractor.files.head_arrays import interpret_head
+
         return interpret_head(arrays, file.name)
     if any(mark in arrays for mark in REGRESSION_MARKS):
+        from attractor.files.regression_arrays import interpret_regression
+
         return interpret_regression(arrays, file.name)
+    from attractor.files.interpretation import interpret
+
     return interpret(arrays, texts, file.name)
 
 
@@ -72,10 +77,7 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
-    path = check_path("path", path)
-    file = _existing(
-        path, "Give a .npz or .safetensors file; `attractor example tokens PATH` writes one"
-    )
+    file = existing_file(path, TOKENS)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(
             "file",
@@ -110,11 +112,10 @@ def load_corpus(
         InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
         FileFormatError: As ``load``.
     """
-    path = check_path("path", path)
-    file = _existing(
-        path, "Give text with a sentence a line; `attractor example corpus PATH` writes one"
-    )
+    file = existing_file(path, CORPUS)
     if file.suffix not in (*SUFFIXES, CLASSIFIERS_SUFFIX):
+        from attractor.files.corpus_text import read_text
+
         return read_text(file, context_length=context_length, vocabulary=vocabulary)
     loaded = load(file)
     if not isinstance(loaded, LoadedCorpus):
@@ -125,8 +126,12 @@ def load_corpus(
             f"Give a corpus, or run `{command}` on it",
         )
     if vocabulary is not None:
+        from attractor.files.corpus_arrays import with_vocabulary
+
         loaded = with_vocabulary(loaded, vocabulary)
     if context_length is not None:
+        from attractor.next_token.vocabulary import with_context_length
+
         corpus = with_context_length(loaded.corpus, context_length)
         loaded = dataclasses.replace(loaded, corpus=corpus)
     return loaded
@@ -139,10 +144,7 @@ def load_head(path: str | os.PathLike[str]) -> LoadedHead:
         InvalidInputError: As ``load``, or if the file holds something else.
         FileFormatError: As ``load``.
     """
-    path = check_path("path", path)
-    file = _existing(
-        path, "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
-    )
+    file = existing_file(path, HEAD)
     if file.suffix not in SUFFIXES:
         raise InvalidInputError(
             "file",
@@ -171,13 +173,6 @@ def _other_kind(loaded: Loaded) -> tuple[str, str]:
     if isinstance(loaded, LoadedCorpus):
         return "a corpus", "attractor corpus"
     return "token sequences", "attractor check"
-
-
-def _existing(path: str | os.PathLike[str], remedy: str) -> Path:
-    file = Path(path)
-    if not file.is_file():
-        raise InvalidInputError("file", f"there is no file {file}", remedy)
-    return file
 
 
 def _read_arrays(file: Path) -> tuple[Mapping[str, np.ndarray], dict[str, str]]:

@@ -9,6 +9,7 @@ from types import ModuleType
 from attractor.checks import check_kinds, check_path, shown
 from attractor.containers import parsing
 from attractor.errors import FileFormatError, InvalidInputError
+from attractor.files.existing import RESULT, existing_file
 from attractor.provenance import html, json_key, netcdf, png, svg
 from attractor.provenance.record import Provenance
 from attractor.storage import atomic_file
@@ -44,7 +45,6 @@ def embed(path: str | os.PathLike[str], provenance: Provenance) -> None:
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
     check_kinds(provenance=(provenance, Provenance))
-    path = check_path("path", path)
     file, form = _find(path)
     text = provenance.to_json()
     with parsing(file, _kind(file)):
@@ -88,7 +88,6 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
         InvalidInputError: If there is no such file, it is of another kind, or it holds none.
         FileFormatError: If the file or the provenance in it is damaged.
     """
-    path = check_path("path", path)
     file, form = _find(path)
     with parsing(file, _kind(file)):
         text = form.read(file)
@@ -106,9 +105,7 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
 
 
 def _find(path: str | os.PathLike[str]) -> tuple[Path, ModuleType]:
-    file = Path(path)
-    if not file.is_file():
-        raise InvalidInputError("file", f"there is no file {file}", "Give the name of a file")
+    file = existing_file(path, RESULT)
     if file.suffix.lower() not in _FORMATS:
         raise InvalidInputError(
             "file",

@@ -1,10 +1,14 @@
-"""Reports: a self-contained page, its figures, and the numbers behind them.
+"""Reports: a self-contained page, its figures, and the numbers behind them."""
 
-Importing this module loads matplotlib; ``import attractor`` does not.
-"""
+from typing import TYPE_CHECKING
 
-from attractor.report.conflicts import Conflict, conflicts
-from attractor.report.digits import SizeResult, write_digits_report
-from attractor.report.write import write_report
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.report.conflicts import Conflict, conflicts
+    from attractor.report.digits import SizeResult, write_digits_report
+    from attractor.report.write import write_report
 
 __all__ = ["Conflict", "SizeResult", "conflicts", "write_digits_report", "write_report"]
+
+import_on_first_use(__name__)

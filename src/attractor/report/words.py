@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.analysis import Verdict
 from attractor.analysis.comparison import COMPARED
 from attractor.analysis.prediction import STAND_IN
 from attractor.errors import Status
 from attractor.geometry import Geometry
 from attractor.margin import Solution
 from attractor.report.page import Table
+
+if TYPE_CHECKING:
+    from attractor.analysis import Verdict
 
 REACHED_RATIO = 0.99
 """Median margin ratio from which the text says that training got there."""

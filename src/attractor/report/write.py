@@ -27,9 +27,7 @@ from attractor.report.words import (
     verdict_sentences,
 )
 from attractor.storage import atomic_directory, save_netcdf
-
-MARKER = "report.html"
-"""The page; a folder that holds a file of this name may be replaced by a newer report."""
+from attractor.storage.markers import REPORT as MARKER
 
 CURVES = FigureFile(
     "direction",
@@ -160,14 +158,10 @@ def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None
 
 def footer() -> str:
     """The last line of a page."""
-    from importlib.metadata import PackageNotFoundError, version
+    from attractor import __version__
 
-    try:
-        number = version("attractor")
-    except PackageNotFoundError:
-        number = "from source"
     return (
-        f"Written by Attractor {number}. The figures lie beside this page as PNG and SVG, the "
+        f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
         "numbers as JSON, CSV and NetCDF."
     )
 

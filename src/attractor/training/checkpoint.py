@@ -16,9 +16,9 @@ from jaxtyping import Array
 from attractor.containers import read_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import write_file
+from attractor.storage.markers import CHECKPOINT as MARKER
 from attractor.training.fingerprint import describe, differences
 
-MARKER = "attractor-checkpoint.json"
 _FORMAT = "attractor checkpoint 1"
 _SECTIONS = ("settings", "data", "environment")
 

@@ -19,18 +19,11 @@ from attractor.attention import Parameterization, get_parameterization
 from attractor.checks import check_text
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.training import (
-    Optimizer,
-    declare,
-    get_optimizer,
-    in_moving_gauge,
-    registered_optimizers,
-)
+from attractor.training import Optimizer, declare, in_moving_gauge
+from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 
 _FACTORY = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
-_OWN_RATE = re.compile(r"(^|,)\s*learning[_-]rate\s*=")
-_DEFAULT_LEARNING_RATE = 0.1
 _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
     "tree": "exact at every magnitude, in units that follow the gradient",
@@ -108,33 +101,6 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
         f"{name} is a {type(optimizer).__name__}",
         "Give an optax transformation, an Optimizer, or a factory of a torch.optim.Optimizer",
     )
-
-
-def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimizer:
-    """A registered optimizer by name; its learning rate is 0.1 where nothing says another.
-
-    Unlike ``load_method`` it never imports anything, so that the name may come from anywhere.
-
-    Args:
-        spelling: A name that ``get_optimizer`` knows, with its settings.
-        learning_rate: Stands over one in the name.
-
-    Raises:
-        InvalidInputError: If there is no such optimizer.
-    """
-    spelling = check_text("spelling", spelling)
-    without = {
-        one
-        for entry in registered_optimizers()
-        if not entry.takes_learning_rate
-        for one in (entry.name, *entry.short)
-    }
-    name, _, settings = spelling.partition(":")
-    words = re.sub(r"[\s_-]+", " ", name.strip()).casefold()
-    needs_none = words in {name.casefold() for name in without} or _OWN_RATE.search(settings)
-    if learning_rate is None and not needs_none:
-        learning_rate = _DEFAULT_LEARNING_RATE
-    return get_optimizer(spelling, learning_rate)
 
 
 def _imported(module: str, factory: str) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
     RegisteredOptimizer,
     get_optimizer,
+    named_optimizer,
     register_optimizer,
     registered_optimizers,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "mirror_descent",
     "momentum",
     "muon",
+    "named_optimizer",
     "normalized_gradient_descent",
     "normalized_momentum",
     "polyak_step",

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from attractor.checks import suggest
+from attractor.checks import check_text, suggest
 from attractor.errors import InvalidInputError
 from attractor.training.optimizers.optimizer import Optimizer
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _SHORT_WITH_NUMBER = re.compile(r"(.+) ([\d.]+)")
+_OWN_RATE = re.compile(r"(^|,)\s*learning[_-]rate\s*=")
+_DEFAULT_LEARNING_RATE = 0.1
 _WORDS = {"true": True, "false": False, "none": None}
 
 Factory = Callable[..., Optimizer]
@@ -139,6 +141,32 @@ def get_optimizer(
             f"Write it behind a colon, as in {found.name}:{required[0]}=...",
         )
     return found.factory(learning_rate, **given)
+
+
+def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimizer:
+    """A registered optimizer by name; its learning rate is 0.1 where nothing says another.
+
+    Unlike ``load_method`` it never imports anything, so that the name may come from anywhere.
+
+    Args:
+        spelling: A name that ``get_optimizer`` knows, with its settings.
+        learning_rate: Stands over one in the name.
+
+    Raises:
+        InvalidInputError: If there is no such optimizer.
+    """
+    spelling = check_text("spelling", spelling)
+    without = {
+        one
+        for entry in registered_optimizers()
+        if not entry.takes_learning_rate
+        for one in (entry.name, *entry.short)
+    }
+    name, _, settings = spelling.partition(":")
+    needs_none = _plain(name) in {one.casefold() for one in without} or _OWN_RATE.search(settings)
+    if learning_rate is None and not needs_none:
+        learning_rate = _DEFAULT_LEARNING_RATE
+    return get_optimizer(spelling, learning_rate)
 
 
 def _find(words: str) -> tuple[RegisteredOptimizer | None, dict[str, float]]:

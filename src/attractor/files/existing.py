@@ -1,0 +1,32 @@
+"""Whether a file that is to be read is there; asked before anything long is loaded to read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attractor.checks import check_path
+from attractor.errors import InvalidInputError
+
+ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
+TOKENS = "Give a .npz or .safetensors file; `attractor example tokens PATH` writes one"
+CORPUS = "Give text with a sentence a line; `attractor example corpus PATH` writes one"
+HEAD = "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
+RESULT = "Give the name of a file"
+"""What to do about a file that is not there, by what it is to hold."""
+
+
+def existing_file(path: Any, remedy: str) -> Path:
+    """The file at a path.
+
+    Args:
+        path: The path.
+        remedy: What to do where there is none.
+
+    Raises:
+        InvalidInputError: If it is no path, or there is no file.
+    """
+    file = check_path("path", path)
+    if not file.is_file():
+        raise InvalidInputError("file", f"there is no file {file}", remedy)
+    return file

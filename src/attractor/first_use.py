@@ -1,0 +1,61 @@
+"""Packages whose names are imported when they are first used."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from types import ModuleType
+from typing import Any
+
+
+def import_on_first_use(package: str) -> None:
+    """Makes a package import the names in its ``__init__.py`` when they are first used.
+
+    There they are imported under ``TYPE_CHECKING``. These imports are read and not run: they are
+    the one list of names, for type checkers as for this. So one module of a package can be imported
+    without all the others. Modules are names of the package, too, as if all were imported already,
+    but for those that share theirs with what they define.
+
+    Args:
+        package: ``__name__`` of the package.
+    """
+    sys.modules[package].__class__ = _Package
+
+
+class _Package(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        module = _module_of(self.__name__).get(name)
+        submodule = f"{self.__name__}.{name}"
+        if module is not None:
+            value = getattr(importlib.import_module(module), name)
+        elif not name.startswith("_") and importlib.util.find_spec(submodule):
+            value = importlib.import_module(submodule)
+        else:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        super().__setattr__(name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python sets a module that has been imported, perhaps in place of what it defines.
+        if not isinstance(value, ModuleType) or name not in _module_of(self.__name__):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_module_of(self.__name__)})
+
+
+@functools.cache
+def _module_of(package: str) -> dict[str, str]:
+    """The module that each name of a package comes from."""
+    source = pkgutil.get_data(package, "__init__.py")
+    assert source is not None
+    return {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
+        for alias in node.names
+    }

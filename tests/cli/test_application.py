@@ -1,0 +1,115 @@
+"""What the command line says and refuses without loading anything for it."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import attractor
+from attractor import files
+from attractor.attention import get_parameterization
+from attractor.cli.application import COMMANDS, app, load_command
+from attractor.cli.inputs import descended, plan
+from attractor.cli.solve import NORMS
+from attractor.errors import InvalidInputError
+from attractor.geometry import registered_geometries
+from attractor.provenance import read_provenance
+
+HEAVY = ["jax", "equinox", "optax", "diffrax", "scipy", "xarray", "pandas", "h5py", "matplotlib",
+         "sklearn", "torch"]  # fmt: skip
+CALL = """
+import atexit, sys
+from attractor.cli import main
+
+atexit.register(lambda: print("loaded:", *(set(sys.modules) & set({!r}))))
+main()
+"""
+READERS = {
+    "basins": files.load_tokens,
+    "check": files.load_tokens,
+    "claims": files.load,
+    "corpus": files.load_corpus,
+    "prompt-length": files.load_head,
+    "reproduce": read_provenance,
+    "solve": files.load_tokens,
+    "train": files.load_tokens,
+    "verify": None,  # the command says it alone
+}
+"""What reads the file that a command takes."""
+
+
+def call(tmp_path, *arguments, unwanted=HEAVY):
+    """The exit code, what was printed and said, and which of the modules unwanted were loaded."""
+    code = CALL.format(unwanted)
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    printed, _, loaded = done.stdout.rpartition("loaded:")
+    return done.returncode, printed, done.stderr, loaded.split()
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_load_nothing(tmp_path, option):
+    code, printed, _, loaded = call(tmp_path, option, unwanted=[*HEAVY, "numpy"])
+    assert code == 0 and loaded == []
+    assert f"attractor {attractor.__version__}" in printed or "Commands:" in printed
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_mistyped_file_name_is_refused_before_anything_is_loaded(tmp_path, name):
+    given = ["--data", "no-file.npz"] if name == "claims" else ["no-file.npz"]
+    code, _, said, loaded = call(tmp_path, name, *given)
+    assert code == 2 and loaded == []
+    assert "no-file.npz" in said
+    if READERS[name] is not None:
+        with pytest.raises(InvalidInputError) as caught:
+            READERS[name](Path("no-file.npz"))
+        assert said == f"error: {caught.value}\n"
+
+
+def test_every_command_that_reads_a_file_is_among_them():
+    reading = set()
+    for name in COMMANDS:
+        for command in load_command(name).registered_commands:
+            if {"file", "run", "data"} & set(inspect.signature(command.callback).parameters):
+                reading.add(name)
+    # Which data a figure takes, the figures say.
+    assert reading - {"figures"} == set(READERS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_they_say_of_themselves(name):
+    group = typer.main.get_command(app)
+    own = typer.main.get_command(load_command(name))
+    assert group.commands[name].help == own.help.split("\n\n")[0].replace("\n", " ") or (
+        own.help.replace("\n", " ").startswith(f"{group.commands[name].help} ")
+    )
+    for width in range(10, 120):
+        assert group.commands[name].get_short_help_str(width) == own.get_short_help_str(width)
+
+
+def test_commands_that_are_not_known_are_suggested(run):
+    result = run("solv")
+    assert result.exit_code == 2 and "Did you mean 'solve'?" in result.stderr
+
+
+def test_every_norm_is_listed(run):
+    assert NORMS == ", ".join(kind.spelling for kind in registered_geometries())
+    assert NORMS.replace(" ", "") in "".join(run("solve", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("layer", ["W", "KQ", "(v, W)", "(v, KQ)"])
+def test_the_default_norm_is_that_of_the_default_optimizer(file, change, layer):
+    heads = {"head": None, "initial_head": [0.0] * 10} if "v" in layer else {}
+    change(file, parameterization=get_parameterization(layer).name, **heads)
+    loaded = files.load_tokens(file)
+    assert descended(loaded) == plan(loaded).method.own_norm
+    named = files.load_tokens(file).__class__(**vars(loaded) | {"optimizer": "sign descent"})
+    assert descended(named) == plan(named).method.own_norm
+
+
+def test_the_version_is_the_one_that_is_cited():
+    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text()
+    assert f"\nversion: {attractor.__version__}\n" in citation
