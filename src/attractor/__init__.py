@@ -19,11 +19,11 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from attractor.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from attractor.public import *  # noqa: F403
     from attractor.public import __all__ as __all__
-
-__version__ = "0.1.0"
 
 _SUBMODULES = (
     "analysis",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-import attractor
+from attractor.version import __version__
 
 COMMANDS = {
     "demo": "Run the whole path on handwritten digits, and write a report with pictures.",
@@ -79,7 +79,7 @@ for _name, _sentence in COMMANDS.items():
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"attractor {attractor.__version__}")
+        typer.echo(f"attractor {__version__}")
         raise typer.Exit
 
 

@@ -17,6 +17,7 @@ from attractor.containers import parse_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.loaded import is_of_loaded
 from attractor.training import fingerprint
+from attractor.version import __version__
 
 KINDS = ("figure", "claim", "report")
 """What can be run again."""
@@ -100,8 +101,6 @@ class Provenance:
             InvalidInputError: If the kind is unknown, or a value is none of JSON.
         """
         import jax
-
-        from attractor import __version__
 
         check_kinds(
             kind=(kind, str),

@@ -28,6 +28,7 @@ from attractor.report.words import (
 )
 from attractor.storage import atomic_directory, save_netcdf
 from attractor.storage.markers import REPORT as MARKER
+from attractor.version import __version__
 
 CURVES = FigureFile(
     "direction",
@@ -158,8 +159,6 @@ def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None
 
 def footer() -> str:
     """The last line of a page."""
-    from attractor import __version__
-
     return (
         f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
         "numbers as JSON, CSV and NetCDF."

@@ -18,6 +18,7 @@ from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import write_file
 from attractor.storage.markers import CHECKPOINT as MARKER
 from attractor.training.fingerprint import describe, differences
+from attractor.version import __version__
 
 _FORMAT = "attractor checkpoint 1"
 _SECTIONS = ("settings", "data", "environment")
@@ -58,8 +59,6 @@ def recognize(folder: Path, checkpoint: Checkpoint, program: str, device: Any) -
         InvalidInputError: If the folder holds another run.
         FileFormatError: If the file that says what it holds is damaged.
     """
-    from attractor import __version__  # which imports this module
-
     own = {
         "format": _FORMAT,
         "settings": describe(checkpoint.settings),

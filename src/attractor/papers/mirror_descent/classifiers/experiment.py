@@ -19,6 +19,7 @@ from attractor.papers.mirror_descent.classifiers.task import ClassifierTask
 from attractor.papers.mirror_descent.classifiers.trained import trained
 from attractor.storage import save_netcdf
 from attractor.threads import in_threads
+from attractor.version import __version__
 
 
 def experiment(
@@ -72,8 +73,6 @@ def _folder(request: Request, task: ClassifierTask, kind: str, same_start: bool)
     """Where this very experiment is kept."""
     if request.shared is None:
         return None
-    from attractor import __version__
-
     settings = {
         "attractor": __version__,
         "data": request.hashes["data"],
