@@ -56,6 +56,7 @@ def _module_of(package: str) -> dict[str, str]:
     return {
         alias.name: node.module
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
+        if isinstance(node, ast.ImportFrom)
+        if node.module and node.module.startswith(f"{package}.")
         for alias in node.names
     }

@@ -44,8 +44,8 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, in place of the one that stands for it."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found and typer.main.get_command(load_command(name)), rest
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, name and typer.main.get_command(load_command(name)), rest
 
 
 def load_command(name: str) -> typer.Typer:

@@ -1,0 +1,44 @@
+"""Names of packages that are imported when they are first used."""
+
+import importlib
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+PACKAGES = ["attractor.analysis", "attractor.files", "attractor.report"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_name_is_there_and_is_listed(name):
+    package = importlib.import_module(name)
+    assert set(package.__all__) <= set(dir(package))
+    assert not any(isinstance(getattr(package, one), ModuleType) for one in package.__all__)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_name_that_is_not_there_is_an_attribute_error(name):
+    package = importlib.import_module(name)
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
+        _ = package.nothing
+    assert not hasattr(package, "__wrapped__")
+
+
+def test_a_name_stands_before_a_module_that_has_it_too():
+    code = (
+        "import attractor.analysis.verify, attractor.report.conflicts, attractor as at; "
+        "from attractor.report import conflicts; "
+        "print(callable(at.analysis.verify), callable(conflicts), at.analysis.rates.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True attractor.analysis.rates\n"
+
+
+def test_what_is_not_used_is_not_loaded():
+    code = (
+        "import sys, attractor.analysis, attractor.files, attractor.report; "
+        "print([name for name in ('numpy', 'jax', 'xarray', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
