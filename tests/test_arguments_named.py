@@ -65,7 +65,6 @@ def test_every_optimizer_refuses_what_is_no_learning_rate(entry, rate):
         (lambda: at.verify(train(), at.solve(problem()), selection=TWO), "selection: a solution"),
         (lambda: at.regularization_path(TOKENS, HEAD, radii=[1, 1e308]), "radii: .* 1e\\+308"),
         (lambda: Examples(TWO.astype(np.float16), [0, 1]), "inputs: they are float16"),
-        (lambda: Examples(TWO, [True, False]), "labels: they are bool"),
         (
             lambda: fit_rate(np.arange(1, 9), np.ones((2, 8)), excluded={"a": 1}),
             "excluded: 'a' is 1. Give booleans",

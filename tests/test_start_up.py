@@ -20,6 +20,7 @@ INTERNAL = {
     "checks",
     "cli",
     "containers",
+    "first_use",
     "loaded",
     "memory",
     "public",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import save_netcdf
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def save_data(data: xr.Dataset, path: str | os.PathLike[str], kind: str) -> None:
