@@ -15,7 +15,6 @@ one against the other::
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -74,20 +73,8 @@ def __dir__() -> list[str]:
     return sorted({*_module_of(), *_SUBMODULES, "__version__"})
 
 
-@functools.cache
 def _module_of() -> dict[str, str]:
-    """The module that each public name comes from, as the imports of ``public.py`` say it.
+    """The module that each public name comes from, as the imports of ``public.py`` say it."""
+    from attractor.first_use import module_of
 
-    They are read and not run: they are the one list of names, for type checkers as for this.
-    """
-    import ast
-    import pkgutil
-
-    source = pkgutil.get_data("attractor", "public.py")
-    assert source is not None
-    return {
-        alias.name: node.module
-        for node in ast.parse(source).body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
+    return module_of("attractor", "public.py")

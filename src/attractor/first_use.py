@@ -28,7 +28,7 @@ def import_on_first_use(package: str) -> None:
 
 class _Package(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        module = _module_of(self.__name__).get(name)
+        module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
         if module is not None:
             value = getattr(importlib.import_module(module), name)
@@ -41,17 +41,20 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python sets a module that has been imported, perhaps in place of what it defines.
-        if not isinstance(value, ModuleType) or name not in _module_of(self.__name__):
+        if not isinstance(value, ModuleType) or name not in module_of(self.__name__):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_module_of(self.__name__)})
+        return sorted({*super().__dir__(), *module_of(self.__name__)})
 
 
 @functools.cache
-def _module_of(package: str) -> dict[str, str]:
-    """The module that each name of a package comes from."""
-    source = pkgutil.get_data(package, "__init__.py")
+def module_of(package: str, file: str = "__init__.py") -> dict[str, str]:
+    """The module that each name of a package comes from, by the imports in one of its files.
+
+    They are read and not run.
+    """
+    source = pkgutil.get_data(package, file)
     assert source is not None
     return {
         alias.name: node.module
