@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Bool
 from rich.console import Console
 from rich.table import Table
@@ -31,6 +30,10 @@ from attractor.margin import Solution
 from attractor.records import Printed
 from attractor.storage import write_file
 from attractor.training import Trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _ROUNDING = 1e-12
 """What rounding may add to a margin ratio beyond the gap of its solution."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float, Int, Real
 
 from attractor.attention import Head
@@ -18,6 +17,10 @@ from attractor.records import AXES, RecordedRun, Rows, StoredRun, reading_run, s
 from attractor.tokens import Tokens
 from attractor.training.loop import Records
 from attractor.training.trajectory_check import check_trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _TRIAL = ("instance", "seed")
 _KIND = "trajectory"
@@ -203,6 +206,8 @@ def trajectory_data(
         axis: What these values are: ``"step"``, ``"radius"`` or ``"time"``.
         last_only: Names of measurements of the last record alone.
     """
+    import xarray as xr
+
     trials = (len(instance_numbers), len(seeds))
     variables: dict[str, Any] = {}
     for name, array in records.series.items():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from attractor.attention import Head
 from attractor.records import axis_of, check_records
 from attractor.tokens import Tokens
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 TRIAL = ("instance", "seed")
 _BY_RECORD = ("loss", "norm", "log_gradient_norm")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float, Int, Real
 
 from attractor.next_token.linear.contexts import Contexts
@@ -23,6 +22,10 @@ from attractor.records import (
 from attractor.training.loop import Records
 from attractor.training.trajectory import trajectory_data
 from attractor.training.trajectory_check import TRIAL
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _KIND = "linear trajectory"
 _CONTEXT_ARRAYS = ("embeddings", "probabilities", "frequencies", "instance_numbers")
