@@ -3,12 +3,13 @@
 from attractor.records.axis import AXES, axis_of
 from attractor.records.consistency import check_records
 from attractor.records.labeled_file import load_data, save_data
-from attractor.records.printed import Printed, Rows, Summary
+from attractor.records.printed import PlainText, Printed, Rows, Summary
 from attractor.records.recorded_run import RecordedRun
 from attractor.records.run_file import StoredRun, reading_run, save_run
 
 __all__ = [
     "AXES",
+    "PlainText",
     "Printed",
     "RecordedRun",
     "Rows",

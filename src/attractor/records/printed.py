@@ -59,15 +59,26 @@ class Printed(abc.ABC):
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
-class Summary(Printed):
-    """A result that shows itself as a title over rows, as long as they are."""
+class PlainText(Printed):
+    """A result that shows itself as lines of text, as long as they are."""
+
+    @abc.abstractmethod
+    def __str__(self) -> str:
+        """The lines."""
+
+    def _print(self, console: Console) -> None:
+        console.print(str(self), highlight=False, markup=False, soft_wrap=True)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Summary(PlainText):
+    """A result that shows itself as a title over rows."""
 
     @abc.abstractmethod
     def _summary(self) -> tuple[str, Rows]:
         """The title, and names with their values."""
-
-    def _print(self, console: Console) -> None:
-        console.print(str(self), highlight=False, markup=False, soft_wrap=True)
 
     def __str__(self) -> str:
         title, rows = self._summary()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import warnings
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ import numpy as np
 
 from attractor.analysis.rates.laws import Law
 from attractor.analysis.rates.slopes import Slope
+from attractor.records import PlainText
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +22,7 @@ PARTS = ("whole window", "first half", "second half")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rate:
+class Rate(PlainText):
     """The slope of one quantity against another, over trials.
 
     A slope is quoted only where it has settled: the intervals of the first and of the second half
@@ -163,12 +163,6 @@ class Rate:
         return (
             f"{self.formula}: a = {self.slope_text()}, {interval} ({window}; {self.sample_text()})"
         )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_xarray(self) -> xr.Dataset:
         """Slope and interval, those of the parts of the window, and those of every trial.
