@@ -25,16 +25,6 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name):
     assert not hasattr(package, "__wrapped__")
 
 
-def test_a_name_stands_before_a_module_that_has_it_too():
-    code = (
-        "import attractor.analysis.verify, attractor.report.conflicts, attractor as at; "
-        "from attractor.report import conflicts; "
-        "print(callable(at.analysis.verify), callable(conflicts), at.analysis.rates.__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True True attractor.analysis.rates\n"
-
-
 def test_what_is_not_used_is_not_loaded():
     code = (
         "import sys, attractor.analysis, attractor.files, attractor.report; "

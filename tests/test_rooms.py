@@ -52,6 +52,19 @@ def test_a_room_imports_only_from_rooms_above_it():
     assert wrong == []
 
 
+def test_no_package_has_a_name_and_a_module_of_one_name():
+    """One would hide the other, and which of them depends on what was imported first."""
+    hidden = [
+        f"{init.parent.relative_to(SOURCE)}: {alias.name}"
+        for init in SOURCE.rglob("__init__.py")
+        for node in ast.walk(ast.parse(init.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if (init.parent / f"{alias.name}.py").exists() and init.parent.name != "cli"
+    ]
+    assert hidden == []
+
+
 def test_files_stay_short():
     long = [path.name for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 300]
     assert long == []

@@ -17,8 +17,7 @@ def import_on_first_use(package: str) -> None:
 
     There they are imported under ``TYPE_CHECKING``. These imports are read and not run: they are
     the one list of names, for type checkers as for this. So one module of a package can be imported
-    without all the others. Modules are names of the package, too, as if all were imported already,
-    but for those that share theirs with what they define.
+    without all the others. Modules are names of the package, too, as if all were imported already.
 
     Args:
         package: ``__name__`` of the package.
@@ -38,11 +37,6 @@ class _Package(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         super().__setattr__(name, value)
         return value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Python sets a module that has been imported, perhaps in place of what it defines.
-        if not isinstance(value, ModuleType) or name not in module_of(self.__name__):
-            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *module_of(self.__name__)})

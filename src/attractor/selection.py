@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_function, check_kinds
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import lengths
-from attractor.geometry.lengths import in_ordinary_units
+from attractor.geometry._lengths import in_ordinary_units
 from attractor.loaded import is_of_loaded
 from attractor.precision import as_plain, as_real
 from attractor.tokens import Tokens

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.datasets.planted_reviews import planted_reviews
+from attractor.datasets._planted_reviews import planted_reviews
 from attractor.errors import InvalidInputError
 
 

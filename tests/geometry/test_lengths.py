@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from attractor.geometry import lengths
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.precision import double_precision
 
 

@@ -5,7 +5,7 @@ import pytest
 from margin_examples import unit
 
 from attractor.attention import LinearHead
-from attractor.datasets.unit_tokens import unit_tokens
+from attractor.datasets._unit_tokens import unit_tokens
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear
 from attractor.margin import MarginProblem, check_local_optimality, enumeration

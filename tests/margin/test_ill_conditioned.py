@@ -102,7 +102,7 @@ def test_columns_that_left_the_spectral_norm_open():
 def alone(monkeypatch):
     """Solves by the method under test, whatever others would make of a problem."""
     one = (solve_in_frobenius, solve_ill_conditioned)
-    monkeypatch.setattr(sys.modules["attractor.margin.solve"], "methods_of", lambda _: one)
+    monkeypatch.setattr(sys.modules["attractor.margin._solve"], "methods_of", lambda _: one)
     return solve
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import Corpus, corpus_structure
+from attractor.next_token._realizable_part import realizable_part
 from attractor.next_token.generators import order_first_corpus
-from attractor.next_token.realizable_part import realizable_part
 
 
 @pytest.mark.parametrize("context_length", [None, 1, 3])

@@ -5,9 +5,9 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import Corpus, corpus_structure
+from attractor.next_token._realizable_part import realizable_part
 from attractor.next_token.conflicting_part import conflicting_part
 from attractor.next_token.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
-from attractor.next_token.realizable_part import realizable_part
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.report import corpus as module
 from attractor.report.corpus import CorpusReport, write_corpus_report

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from attractor.analysis.stored import save_data
 from matplotlib.figure import Figure
 
 import attractor as at
-from attractor.analysis.stored import save_data
 from attractor.datasets import unit_tokens
-from attractor.datasets.random_head import random_head
+from attractor.datasets._random_head import random_head
 from attractor.files import save_corpus, save_head, save_regression, save_tokens
 from attractor.files.regression_loaded import LoadedRegression
 from attractor.next_token import Corpus
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots.style import save_figure
+from attractor.plots._style import save_figure
 from attractor.prompt.regression import RegressionTask
 from attractor.provenance import Provenance, embed
 from attractor.report import write_report

@@ -17,8 +17,8 @@ from attractor.attention import (
     get_loss,
     scaled_gradient,
 )
+from attractor.attention._scaled_gradient import mean_loss
 from attractor.attention.parameterization import get_parameterization
-from attractor.attention.scaled_gradient import mean_loss
 from attractor.datasets import unit_tokens
 from attractor.errors import TrialStatus
 from attractor.geometry import Lp

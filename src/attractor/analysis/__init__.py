@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.analysis._verify import verify
     from attractor.analysis.basins import (
         BasinBoundary,
         BasinMap,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
     from attractor.analysis.smoothness import smoothness_constant
     from attractor.analysis.verdict import Verdict
-    from attractor.analysis.verify import verify
 
 __all__ = [
     "BasinBoundary",

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.checks import check_kinds
-from attractor.geometry.lengths import in_ordinary_units, ordinary_factor
+from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import MarginProblem, Solution
 from attractor.precision import as_real
 

@@ -14,7 +14,7 @@ from attractor.attention.excess import check_excess
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.geometry.lengths import in_ordinary_units, ordinary_factor
+from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import Solution
 from attractor.precision import as_shaped, double_precision
 from attractor.selection import score_rounding, token_scores

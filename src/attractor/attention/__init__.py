@@ -1,5 +1,6 @@
 """The attention room: the exact kernel, heads, losses, parameterizations, scaled gradients."""
 
+from attractor.attention._scaled_gradient import ScaledGradient, mean_loss, scaled_gradient
 from attractor.attention.heads import (
     ConcaveHead,
     Head,
@@ -32,7 +33,6 @@ from attractor.attention.parameterization import (
 )
 from attractor.attention.rows import Rows, attention_rows
 from attractor.attention.scaled import Scaled
-from attractor.attention.scaled_gradient import ScaledGradient, mean_loss, scaled_gradient
 from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_attention, softmax_row
 
 __all__ = [

@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from attractor.attention._scaled_gradient import ScaledGradient
 from attractor.attention.heads import Head, as_head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization
 from attractor.attention.prediction import Prediction
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled
-from attractor.attention.scaled_gradient import ScaledGradient
 from attractor.attention.softmax import softmax_row
 
 

@@ -19,7 +19,7 @@ from attractor.storage.markers import REPORT
 if TYPE_CHECKING:
     from attractor.files import LoadedCorpus
     from attractor.next_token import Corpus
-    from attractor.next_token.realizable_part import RealizablePart
+    from attractor.next_token._realizable_part import RealizablePart
     from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
     from attractor.report.corpus import CorpusReport
 
@@ -134,7 +134,7 @@ def _embeddings(loaded: LoadedCorpus, name: str | None, seed: int) -> Vocabulary
 
 def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
     """A realizable part, or a notice that says why none was looked for."""
-    from attractor.next_token.realizable_part import realizable_part
+    from attractor.next_token._realizable_part import realizable_part
 
     try:
         if len(whole.positions) > LARGEST:

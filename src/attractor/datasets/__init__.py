@@ -1,5 +1,8 @@
 """Data sets to try things on: random unit tokens, digits, docstrings, reviews, images, heads."""
 
+from attractor.datasets._planted_reviews import PlantedPart, PlantedReviews, planted_reviews
+from attractor.datasets._random_head import random_head
+from attractor.datasets._unit_tokens import unit_tokens
 from attractor.datasets.digits import DigitPatches, digit_patches
 from attractor.datasets.docstrings import docstring_sentences
 from attractor.datasets.image_preparation import (
@@ -10,8 +13,6 @@ from attractor.datasets.image_preparation import (
 )
 from attractor.datasets.images import Images, ImageSplits, load_images, split_images
 from attractor.datasets.lexicon import SentimentWords, sentiment_words
-from attractor.datasets.planted_reviews import PlantedPart, PlantedReviews, planted_reviews
-from attractor.datasets.random_head import random_head
 from attractor.datasets.review_files import Review
 from attractor.datasets.reviews import (
     Reviews,
@@ -22,7 +23,6 @@ from attractor.datasets.reviews import (
 )
 from attractor.datasets.tokenizer import EncodedTexts, TextTokenizer, TextWords, load_tokenizer
 from attractor.datasets.tokenizer_training import train_tokenizer
-from attractor.datasets.unit_tokens import unit_tokens
 
 __all__ = [
     "DigitPatches",

@@ -27,8 +27,8 @@ def interpret_regression(arrays: Mapping[str, np.ndarray], file: str) -> LoadedR
         InvalidInputError: If an array is missing, unknown, at odds with another, or cannot be
             used.
     """
+    from attractor.prompt.regression._trained_limit import initial_scale_bounds
     from attractor.prompt.regression.task import RegressionTask
-    from attractor.prompt.regression.trained_limit import initial_scale_bounds
 
     unknown = next((name for name in sorted(arrays) if name not in REGRESSION_LAYOUT), None)
     if unknown is not None:

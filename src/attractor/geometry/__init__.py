@@ -1,10 +1,10 @@
 """Geometries: a norm, its dual, and what an optimizer that descends in it does."""
 
+from attractor.geometry._lengths import lengths
 from attractor.geometry.contract import Geometry, has_norm_of
 from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.frobenius import Frobenius
-from attractor.geometry.lengths import lengths
 from attractor.geometry.registry import get_geometry, register_geometry, registered_geometries
 from attractor.geometry.schatten import Nuclear, Schatten, Spectral
 

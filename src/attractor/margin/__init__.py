@@ -1,8 +1,10 @@
 """Margin problems, their solutions, and what those solutions prove."""
 
-from attractor.margin.attracting_cone import AttractingCone, attracting_cone
+from attractor.margin._attracting_cone import AttractingCone, attracting_cone
+from attractor.margin._decompose import decompose
+from attractor.margin._solve import solve
+from attractor.margin._tie_classes import tie_classes
 from attractor.margin.census import SelectionCensus
-from attractor.margin.decompose import decompose
 from attractor.margin.decomposition import Decomposition
 from attractor.margin.enumeration import enumerate_selections, locally_optimal_selections
 from attractor.margin.factorized import FactorizedSolution, solve_factorized
@@ -10,14 +12,12 @@ from attractor.margin.label import label_problem, label_support
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.problem import MarginProblem
 from attractor.margin.rate_ratio import rate_ratio_direction
-from attractor.margin.rate_ratio_direction import RateRatioDirection
+from attractor.margin.rate_ratio_result import RateRatioDirection
 from attractor.margin.relaxed import relaxed_problem
 from attractor.margin.sensitivity import Sensitivity
 from attractor.margin.several import solve_several
 from attractor.margin.several_solution import SeveralSolution
 from attractor.margin.solution import Solution
-from attractor.margin.solve import solve
-from attractor.margin.tie_classes import tie_classes
 
 __all__ = [
     "AttractingCone",

@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry
+from attractor.margin._solve import solve
 from attractor.margin.alternatives import UNDECIDED, Alternatives, problem_against_outsiders
 from attractor.margin.solution import Solution
-from attractor.margin.solve import solve
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 

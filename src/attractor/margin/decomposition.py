@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.geometry.lengths import cosines, ordinary_factor
+from attractor.geometry._lengths import cosines, ordinary_factor
 from attractor.margin.solution import Solution
 from attractor.precision import as_float64
 from attractor.records import Rows, Summary

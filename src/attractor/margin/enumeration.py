@@ -13,11 +13,11 @@ from jaxtyping import Bool
 from attractor.checks import check_count, check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
+from attractor.margin._solve import solve
 from attractor.margin.census import SelectionCensus
 from attractor.margin.local_optimality import score_advantage, worst_advantage
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solution import Solution
-from attractor.margin.solve import solve
 from attractor.progress import progress_bar
 from attractor.selection import Selection, token_scores
 from attractor.tokens import Tokens

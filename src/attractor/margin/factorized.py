@@ -18,13 +18,13 @@ from attractor.blas import single_blas_thread
 from attractor.checks import check_count, check_kinds
 from attractor.errors import Status
 from attractor.geometry import Nuclear
+from attractor.margin._solve import solve
 from attractor.margin.certificate import certify
 from attractor.margin.factorized_descent import LocalSolution, descend
 from attractor.margin.problem import MarginProblem
 from attractor.margin.reduction import reduce_to_spans
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
-from attractor.margin.solve import solve
 
 if TYPE_CHECKING:
     import xarray as xr

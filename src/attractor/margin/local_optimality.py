@@ -12,10 +12,10 @@ from jaxtyping import Bool, Float
 from attractor.checks import check_choice, check_kinds
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
+from attractor.margin._solve import solve
+from attractor.margin._tie_classes import is_of_classes, solve_tie_classes, tie_classes
 from attractor.margin.problem import MarginProblem
 from attractor.margin.solution import Solution
-from attractor.margin.solve import solve
-from attractor.margin.tie_classes import is_of_classes, solve_tie_classes, tie_classes
 from attractor.records import Rows, Summary
 from attractor.selection import Selection, token_scores
 from attractor.tokens import Tokens

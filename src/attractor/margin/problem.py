@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kind, check_text
 from attractor.errors import InvalidInputError
-from attractor.geometry.lengths import ordinary_factor
+from attractor.geometry._lengths import ordinary_factor
 from attractor.margin.construction import constraints_of
 from attractor.precision import as_float64, as_plain, as_real, check_broadcast
 from attractor.selection import Selection

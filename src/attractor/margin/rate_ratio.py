@@ -10,12 +10,12 @@ from jaxtyping import Float
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
+from attractor.margin._solve import check_tolerance, solve
 from attractor.margin.label import label_problem, label_support
 from attractor.margin.problem import MarginProblem
-from attractor.margin.rate_ratio_direction import RateRatioDirection
+from attractor.margin.rate_ratio_result import RateRatioDirection
 from attractor.margin.relaxed import at_rows
 from attractor.margin.solution import Solution
-from attractor.margin.solve import check_tolerance, solve
 from attractor.precision import as_float64
 from attractor.selection import Selection
 from attractor.tokens import Tokens

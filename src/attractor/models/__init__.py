@@ -1,14 +1,14 @@
 """The models room: small transformers for texts and images, and their training."""
 
+from attractor.models._head_matrices import head_matrices
+from attractor.models._train_classifier import train_classifier
 from attractor.models.building import build_model, parameter_count
 from attractor.models.classification_data import ClassificationData, Examples
 from attractor.models.classifier_trajectory import ClassifierTrajectory
 from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
-from attractor.models.head_matrices import head_matrices
 from attractor.models.learning_rate_search import LearningRateSearch, search_learning_rate
 from attractor.models.model_file import load_model, save_model
 from attractor.models.text import TextTransformer
-from attractor.models.train_classifier import train_classifier
 from attractor.models.vision import VisionTransformer
 
 __all__ = [

@@ -15,8 +15,8 @@ from rich.console import Console
 from attractor.checks import check_count, check_function, check_path
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
+from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
-from attractor.margin.solve import check_tolerance
 from attractor.monitor.budget import Budget
 from attractor.monitor.dataset import as_dataset
 from attractor.monitor.head import WatchedHead

@@ -12,7 +12,7 @@ from attractor.analysis.measures import asked_margins, measure_direction
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
-from attractor.geometry.lengths import ordinary_factor
+from attractor.geometry._lengths import ordinary_factor
 from attractor.monitor.head import WatchedHead, as_tokens
 from attractor.monitor.record import RecordStatus
 from attractor.monitor.reference import Reference

@@ -1,8 +1,9 @@
 """Next-token prediction: corpora, the orders and graphs they hide, and where training takes it."""
 
 from attractor.next_token import linear, mechanics
+from attractor.next_token._collocation import Collocation, collocation
+from attractor.next_token._realizable_part import RealizablePart, realizable_part
 from attractor.next_token.assumptions import AssumptionCheck
-from attractor.next_token.collocation import Collocation, collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import are_orthonormal, gaussian, one_hot, orthonormality_error
 from attractor.next_token.generators import Drawn, order_first_corpus, rolled_out_corpus
@@ -18,7 +19,6 @@ from attractor.next_token.problems import (
     complete_orders_solution,
     feed_forward_problem,
 )
-from attractor.next_token.realizable_part import RealizablePart, realizable_part
 from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
 from attractor.next_token.structure import CorpusStructure, corpus_structure
 from attractor.next_token.two_stage import train_jointly, train_two_stages

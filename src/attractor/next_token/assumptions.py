@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int
 
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.occurrences import Occurrences, contexts_in_portions
 from attractor.next_token.orders import PartialOrders

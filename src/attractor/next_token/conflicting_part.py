@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.frequent_samples import frequent_samples, samples_alone
 from attractor.next_token.graphs import QueryGraphs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import collocation
+from attractor.next_token._collocation import collocation
 from attractor.next_token.conflicting_part import ConflictingPart
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.frequent_samples import frequent_samples

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from attractor.checks import check_count, check_kinds
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.relations import relations

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.orders import PartialOrders
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from attractor.checks import check_choice, check_count, check_kinds
+from attractor.next_token._collocation import Collocation, collocation
 from attractor.next_token.assumptions import REALIZABILITY, AssumptionCheck, check_assumptions
-from attractor.next_token.collocation import Collocation, collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.orders import (

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from attractor.attention import VocabularyHead
 from attractor.checks import check_kinds, check_path, check_steps, one_or_several, shown
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import collocation
+from attractor.next_token._collocation import collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.linear.contexts import Contexts

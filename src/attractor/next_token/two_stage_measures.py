@@ -12,7 +12,7 @@ from scipy.special import log_softmax, logsumexp
 from attractor.checks import check_items, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.orders import partial_orders
 from attractor.next_token.problems import attention_problem, feed_forward_problem
 from attractor.next_token.samples import Samples

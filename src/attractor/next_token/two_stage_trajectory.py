@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from attractor.containers import parse_json
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import Collocation, collocation
+from attractor.next_token._collocation import Collocation, collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.linear.trajectory import LinearTrajectory

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.orders import PartialOrders, TokenClass
 from attractor.precision import LARGEST, as_integers, as_shaped
 from attractor.randomness import generator

@@ -1,12 +1,12 @@
 """The papers' claims and figures. Importing it loads matplotlib; ``import attractor`` does not."""
 
+from attractor.papers._examine import Finding, examine, examine_control
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement, Outcome
 from attractor.papers.classifier_case import ClassifierCase
 from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.data_set import DataKind, DataSet
-from attractor.papers.examine import Finding, examine, examine_control
 from attractor.papers.figure import PaperFigure, Reading, Request
 from attractor.papers.head_case import HeadCase
 from attractor.papers.paper import PAPERS, Paper

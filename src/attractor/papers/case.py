@@ -27,7 +27,7 @@ from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attractor.papers.examine import Finding
+    from attractor.papers._examine import Finding
     from attractor.papers.trial import Trial
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from attractor.papers._examine import Finding, examine, overall
 from attractor.papers.claim import Claim, Outcome
 from attractor.papers.counterexample import shrink
 from attractor.papers.data_set import DataSet
-from attractor.papers.examine import Finding, examine, overall
 
 
 @dataclasses.dataclass(frozen=True)

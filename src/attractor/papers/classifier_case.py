@@ -14,7 +14,7 @@ from attractor.papers.data_set import DataKind, DataSet
 from attractor.provenance import data_hash
 
 if TYPE_CHECKING:
-    from attractor.papers.examine import Finding
+    from attractor.papers._examine import Finding
     from attractor.papers.trial import Trial
 
 _READ = ("data", "chance", "test_examples", "same_start")

@@ -20,7 +20,7 @@ from attractor.papers.smaller_corpus import smaller_corpus
 from attractor.provenance import data_hash
 
 if TYPE_CHECKING:
-    from attractor.papers.examine import Finding
+    from attractor.papers._examine import Finding
     from attractor.papers.trial import Trial
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from attractor.papers._examine import examine
 from attractor.papers.claim import Claim, Outcome
 from attractor.papers.data_set import DataSet
-from attractor.papers.examine import examine
 from attractor.papers.trial import Trial, half_way
 
 Data = TypeVar("Data", bound=DataSet)

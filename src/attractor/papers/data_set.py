@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 if TYPE_CHECKING:
-    from attractor.papers.examine import Finding
+    from attractor.papers._examine import Finding
     from attractor.papers.trial import Trial
 
 Found = TypeVar("Found")

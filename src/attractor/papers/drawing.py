@@ -14,7 +14,7 @@ import xarray as xr
 from attractor.containers import read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
-from attractor.plots.style import save_figure, style
+from attractor.plots._style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
 from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
 

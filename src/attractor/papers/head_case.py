@@ -19,7 +19,7 @@ from attractor.prompt.measures.contract import Measure
 from attractor.provenance import data_hash
 
 if TYPE_CHECKING:
-    from attractor.papers.examine import Finding
+    from attractor.papers._examine import Finding
     from attractor.papers.trial import Trial
 
 

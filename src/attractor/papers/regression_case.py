@@ -17,7 +17,7 @@ from attractor.prompt.regression.task import RegressionTask
 from attractor.provenance import data_hash
 
 if TYPE_CHECKING:
-    from attractor.papers.examine import Finding
+    from attractor.papers._examine import Finding
     from attractor.papers.trial import Trial
 
 

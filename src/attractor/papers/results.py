@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from attractor.papers._examine import Finding
 from attractor.papers.check import ClaimResult
 from attractor.papers.claim import Measurement, Outcome
-from attractor.papers.examine import Finding
 from attractor.records import Printed
 
 STYLES = {

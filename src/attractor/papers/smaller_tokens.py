@@ -10,7 +10,7 @@ from jaxtyping import Bool
 
 from attractor.attention import LinearHead, get_parameterization
 from attractor.errors import InvalidInputError
-from attractor.papers.examine import Finding
+from attractor.papers._examine import Finding
 from attractor.papers.trial import Trial, drop
 from attractor.selection import Selection
 from attractor.tokens import Tokens

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import InvalidInputError
+from attractor.papers._examine import Finding, examine
 from attractor.papers.assumption import Data
 from attractor.papers.claim import Claim, Outcome
 from attractor.papers.data_set import DataSet
-from attractor.papers.examine import Finding, examine
 
 
 @dataclass

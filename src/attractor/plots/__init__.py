@@ -3,6 +3,7 @@
 Importing this module loads matplotlib; ``import attractor`` does not.
 """
 
+from attractor.plots._style import COLORS, COLUMN, PAGE, save_figure, style
 from attractor.plots.arguments import check_arguments
 from attractor.plots.attention import attention_map
 from attractor.plots.bands import band, end_labels
@@ -77,7 +78,6 @@ from attractor.plots.roles import ROLES, SEQUENCES, look, ordered_looks, role_of
 from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
 from attractor.plots.shares import fraction_curve, stacked_shares, wilson
 from attractor.plots.sizes import fraction_bars
-from attractor.plots.style import COLORS, COLUMN, PAGE, save_figure, style
 
 __all__ = [
     "COLORS",

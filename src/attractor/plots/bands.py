@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from attractor.errors import InvalidInputError
+from attractor.plots._style import COLORS, SERIES
 from attractor.plots.roles import shade
-from attractor.plots.style import COLORS, SERIES
 
 QUANTILES = (0.1, 0.9)
 """Quantiles over trials between which the band around a median is drawn."""

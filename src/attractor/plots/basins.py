@@ -15,9 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from attractor.plots._style import COLORS
 from attractor.plots.plane import optimal_token_handle, plane_tokens, ray
 from attractor.plots.roles import SEQUENCES, role_of, tint
-from attractor.plots.style import COLORS
 
 _GLOBAL = COLORS["blue"]
 _OTHERS = tuple(COLORS[name] for name in ("orange", "green", "yellow", "purple"))

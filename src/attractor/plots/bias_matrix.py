@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from attractor.checks import check_choice
+from attractor.plots._style import COLORS
 from attractor.plots.geometries import geometry_label
-from attractor.plots.style import COLORS
 
 if TYPE_CHECKING:
     from attractor.analysis.bias import BiasMatrix

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from attractor.next_token import Collocation
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import FONT, box_width, short
 from attractor.plots.roles import tint
-from attractor.plots.style import COLORS, PAGE
 
 MOST_TOKENS = 80
 """Tokens drawn; of more, only so many chains."""

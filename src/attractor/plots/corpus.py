@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from attractor.next_token import AssumptionCheck, PartialOrders, TokenClass
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import short, text_width
 from attractor.plots.roles import ROLES
-from attractor.plots.style import COLORS, PAGE
 
 MOST_TOKENS = 40
 """The largest vocabulary whose names can be read along both axes."""

@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from attractor.plots._style import PAGE
 from attractor.plots.roles import look
-from attractor.plots.style import PAGE
 from attractor.records import axis_of
 
 _SHOWN = 1e-17

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from attractor.plots._style import COLORS, SERIES
 from attractor.plots.bands import band
-from attractor.plots.style import COLORS, SERIES
 from attractor.records import axis_of
 
 AXIS_LABELS = {

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from attractor.errors import InvalidInputError
 from attractor.plots import curves
+from attractor.plots._style import PREDICTED, REACHED, SERIES
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
 from attractor.plots.patches import (
     check_patches,
@@ -21,7 +22,6 @@ from attractor.plots.patches import (
     patch_legend,
 )
 from attractor.plots.sizes import fraction_bars
-from attractor.plots.style import PREDICTED, REACHED, SERIES
 from attractor.precision import check_shape
 from attractor.records import axis_of
 

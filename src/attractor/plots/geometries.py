@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from attractor.geometry.exponent import exponent_after, exponent_text
-from attractor.plots.style import COLORS
+from attractor.plots._style import COLORS
 
 _FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}
 

@@ -7,8 +7,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from attractor.plots._style import PAGE, SERIES
 from attractor.plots.geometries import geometry_label
-from attractor.plots.style import PAGE, SERIES
 
 _MARKERS = "osD^vP*X"
 

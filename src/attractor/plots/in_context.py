@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from attractor.plots.style import COLORS, COLUMN, PAGE, SERIES
+from attractor.plots._style import COLORS, COLUMN, PAGE, SERIES
 
 _PANELS = {
     "risk": "risk",

@@ -16,9 +16,9 @@ from scipy.sparse.csgraph import connected_components
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import PartialOrders, QueryGraphs, TokenClass
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import Node, arrow, draw_nodes, layout, row_width, short
 from attractor.plots.roles import ROLES, tint
-from attractor.plots.style import COLORS, PAGE
 
 MOST_QUERIES = 6
 """Queries drawn beside one another."""

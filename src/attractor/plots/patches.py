@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch, Rectangle
 
 from attractor.errors import InvalidInputError
-from attractor.plots.style import PREDICTED, REACHED
+from attractor.plots._style import PREDICTED, REACHED
 
 _PREDICTED_LOOK = {"edgecolor": PREDICTED, "linestyle": (0, (2, 1.2)), "linewidth": 1.8}
 _REACHED_LOOK = {"edgecolor": REACHED, "linestyle": "-", "linewidth": 2.2}

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, tint
-from attractor.plots.style import COLORS, PAGE
 from attractor.prompt.length.words import quantiles, token_count
 
 _DARK = "#444444"

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.analysis.rates import Rate
+from attractor.plots._style import COLORS, REACHED
 from attractor.plots.roles import look, role_of
-from attractor.plots.style import COLORS, REACHED
 
 _MOST_CURVES = 100
 _COLUMNS = 2

@@ -14,7 +14,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, get_geometry
-from attractor.plots.style import COLORS
+from attractor.plots._style import COLORS
 
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.6)), (0, (1, 1.4))
 SHORT_DASHED, LONG_DASHED = (0, (2, 1.2)), (0, (8, 1.8))

@@ -10,8 +10,8 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
 from attractor.errors import InvalidInputError
+from attractor.plots._style import COLORS
 from attractor.plots.attention import MOST_SEQUENCES, ring, ticks
-from attractor.plots.style import COLORS
 
 
 def sensitivity_map(axes: Axes, data: xr.Dataset) -> AxesImage:

@@ -16,8 +16,8 @@ from matplotlib.transforms import ScaledTranslation
 from scipy.stats import binomtest
 
 from attractor.errors import InvalidInputError
+from attractor.plots._style import COLORS
 from attractor.plots.roles import role_of
-from attractor.plots.style import COLORS
 
 _HATCHES = {"neither": "////", "not_settled": "...."}
 _ROOM_FOR_COUNT = 0.075

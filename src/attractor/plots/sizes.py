@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from attractor.plots.style import COLORS
+from attractor.plots._style import COLORS
 
 
 def fraction_bars(

@@ -4,7 +4,7 @@ A provenance lies inside the file it is about, whatever its kind, and holds no t
 the same run gives the same bytes.
 """
 
-from attractor.provenance.data_hash import data_hash
+from attractor.provenance._data_hash import data_hash
 from attractor.provenance.embedding import SUFFIXES, embed, embed_all, read_provenance
 from attractor.provenance.record import KINDS, Provenance, differences
 

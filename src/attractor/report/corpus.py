@@ -12,10 +12,10 @@ import numpy as np
 
 from attractor import plots
 from attractor.next_token import CorpusStructure
+from attractor.next_token._realizable_part import RealizablePart
 from attractor.next_token.conflicting_part import ConflictingPart
 from attractor.next_token.corpus_training import TWO_STAGES, TrainedCorpus
 from attractor.next_token.linear_view import LinearView
-from attractor.next_token.realizable_part import RealizablePart
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.plots.corpus import MOST_TOKENS
 from attractor.provenance import Provenance, embed_all

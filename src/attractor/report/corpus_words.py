@@ -8,11 +8,11 @@ import numpy as np
 
 from attractor.errors import Status
 from attractor.next_token import CorpusStructure
+from attractor.next_token._realizable_part import RealizablePart
 from attractor.next_token.assumptions import REALIZABILITY
 from attractor.next_token.conflicting_part import ConflictingPart
 from attractor.next_token.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
 from attractor.next_token.linear_view import LinearView
-from attractor.next_token.realizable_part import RealizablePart
 from attractor.report.page import Table
 from attractor.report.words import NEAR_RATIO, REACHED_RATIO, near_one
 

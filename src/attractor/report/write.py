@@ -15,8 +15,8 @@ from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
 from attractor.precision import as_integers
 from attractor.provenance import Provenance, embed_all
+from attractor.report._conflicts import conflict_section, conflicts
 from attractor.report.attention import first_trial
-from attractor.report.conflicts import conflict_section, conflicts
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.report.summary import infeasible_count, solution_summary
 from attractor.report.words import (

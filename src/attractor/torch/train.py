@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention import Head, Parameterization
+from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.parameterization import Parameters
 from attractor.attention.scaled import direction, magnitude
-from attractor.attention.scaled_gradient import scaled_gradient
 from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision

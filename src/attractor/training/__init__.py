@@ -1,6 +1,7 @@
 """The training room: the loop, ``train``, flows, paths, optimizers, and their trajectories."""
 
-from attractor.training.flow.gradient_flow import gradient_flow
+from attractor.training._train import train
+from attractor.training.flow._gradient_flow import gradient_flow
 from attractor.training.optimizers import (
     Optimizer,
     RegisteredOptimizer,
@@ -25,9 +26,8 @@ from attractor.training.optimizers import (
     spectral_descent,
     steepest_descent,
 )
-from attractor.training.paths.local_path import local_path
-from attractor.training.paths.regularization_path import regularization_path
-from attractor.training.train import train
+from attractor.training.paths._local_path import local_path
+from attractor.training.paths._regularization_path import regularization_path
 from attractor.training.trajectory import Trajectory
 
 __all__ = [

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
+from attractor.attention._scaled_gradient import mean_loss, scaled_gradient
 from attractor.attention.entrywise_gradient import entrywise_gradient
 from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
@@ -20,7 +21,6 @@ from attractor.attention.parameterization import Parameterization, Parameters
 from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
-from attractor.attention.scaled_gradient import mean_loss, scaled_gradient
 from attractor.attention.softmax import softmax_row
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius

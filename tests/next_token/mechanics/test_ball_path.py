@@ -5,7 +5,7 @@ import pytest
 
 from attractor.attention import AttentionMatrix, attention_rows, get_loss, mean_loss
 from attractor.errors import InvalidInputError
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.mechanics import attention_limits, ball_path, label_mass_tokens
 from attractor.next_token.mechanics.limits import log_excess_loss

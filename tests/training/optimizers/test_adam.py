@@ -8,7 +8,7 @@ from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
 from attractor.precision import double_precision
-from attractor.training.optimizers.adam import adam
+from attractor.training.optimizers._adam import adam
 
 
 @pytest.fixture(autouse=True)

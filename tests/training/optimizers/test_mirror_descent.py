@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attractor.attention import LinearHead, attention_rows, get_loss
+from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.parameterization import AttentionMatrix, Parameters
 from attractor.attention.scaled import Scaled
-from attractor.attention.scaled_gradient import scaled_gradient
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
 from attractor.precision import double_precision

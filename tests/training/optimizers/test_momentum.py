@@ -7,7 +7,7 @@ from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp
 from attractor.precision import double_precision
-from attractor.training.optimizers.momentum import (
+from attractor.training.optimizers._momentum import (
     lion,
     momentum,
     normalized_momentum,

@@ -9,7 +9,7 @@ from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Spectral
 from attractor.precision import double_precision
-from attractor.training.optimizers.muon import muon
+from attractor.training.optimizers._muon import muon
 
 
 @pytest.fixture(autouse=True)

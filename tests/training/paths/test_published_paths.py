@@ -6,7 +6,7 @@ import pytest
 from attractor.analysis import verify
 from attractor.analysis.bregman import directional_bregman_divergence
 from attractor.attention import KeyQuery
-from attractor.datasets.unit_tokens import unit_tokens as draw_unit_tokens
+from attractor.datasets._unit_tokens import unit_tokens as draw_unit_tokens
 from attractor.errors import TrialStatus
 from attractor.geometry import Lp, Nuclear
 from attractor.margin import MarginProblem, solve, solve_factorized

@@ -1,8 +1,8 @@
 """Basins of attraction: which selection each starting point of training reaches."""
 
-from attractor.analysis.basins.basin_boundary import BasinBoundary, basin_boundary
-from attractor.analysis.basins.basin_map import BasinMap, basin_map
-from attractor.analysis.basins.basin_shares import BasinShares, basin_shares
+from attractor.analysis.basins._basin_boundary import BasinBoundary, basin_boundary
+from attractor.analysis.basins._basin_map import BasinMap, basin_map
+from attractor.analysis.basins._basin_shares import BasinShares, basin_shares
 
 __all__ = [
     "BasinBoundary",

@@ -1,6 +1,12 @@
 """Linear decoders trained to predict the next token from fixed embeddings, with soft labels."""
 
-from attractor.next_token.linear.compatibility import Compatibility, compatibility
+from attractor.next_token.linear._compatibility import Compatibility, compatibility
+from attractor.next_token.linear._separability import Separability, separability
+from attractor.next_token.linear._support_space import (
+    SupportSpace,
+    support_projection,
+    support_space,
+)
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.generators import (
     PlanarContexts,
@@ -10,12 +16,6 @@ from attractor.next_token.linear.generators import (
 from attractor.next_token.linear.measures import measure_linear
 from attractor.next_token.linear.path import linear_regularization_path
 from attractor.next_token.linear.problem import decoder_problem, finite_part, finite_problem
-from attractor.next_token.linear.separability import Separability, separability
-from attractor.next_token.linear.support_space import (
-    SupportSpace,
-    support_projection,
-    support_space,
-)
 from attractor.next_token.linear.train import train_linear
 from attractor.next_token.linear.training import LinearTraining
 from attractor.next_token.linear.trajectory import LinearTrajectory

@@ -8,8 +8,8 @@ import numpy as np
 
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
+from attractor.next_token.linear._separability import separability
 from attractor.next_token.linear.contexts import Contexts
-from attractor.next_token.linear.separability import separability
 from attractor.randomness import check_seed, generator
 
 PLANAR_SUPPORTS = ((1, 2, 3), (0, 1, 4), (0, 3, 4))

@@ -9,10 +9,10 @@ from jaxtyping import Float
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.margin import Solution
+from attractor.next_token.linear._support_space import support_space
 from attractor.next_token.linear.problem import finite_part
-from attractor.next_token.linear.support_space import support_space
 from attractor.next_token.linear.trajectory import LinearTrajectory
 from attractor.precision import as_float64
 

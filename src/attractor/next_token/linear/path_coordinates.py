@@ -16,8 +16,8 @@ import scipy.linalg
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError
+from attractor.next_token.linear._support_space import anchors, reduced_embeddings, support_space
 from attractor.next_token.linear.contexts import Contexts
-from attractor.next_token.linear.support_space import anchors, reduced_embeddings, support_space
 
 _COMPATIBLE = 1e-9
 """Log-odds that the finite part lacks, relative to one plus the largest, which count as none."""

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kinds
 from attractor.margin import MarginProblem
+from attractor.next_token.linear._support_space import anchors, support_space
 from attractor.next_token.linear.contexts import Contexts
-from attractor.next_token.linear.support_space import anchors, support_space
 
 
 def decoder_problem(contexts: Contexts) -> MarginProblem:

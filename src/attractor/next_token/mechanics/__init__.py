@@ -5,18 +5,18 @@ cycles; training keeps whole components, composes within them, and retrieves the
 to infinity. Source: *Mechanics of Next Token Prediction with Self-Attention* (arXiv 2403.08081).
 """
 
-from attractor.next_token.mechanics.ball_path import BallPath, ball_path
-from attractor.next_token.mechanics.conflicting_corpora import (
+from attractor.next_token.mechanics._ball_path import BallPath, ball_path
+from attractor.next_token.mechanics._conflicting_corpora import (
     ConflictingCorpora,
     conflicting_corpora,
 )
+from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
+from attractor.next_token.mechanics._graph_problem import graph_problem
+from attractor.next_token.mechanics._local_limits import LocalLimits, local_limits
 from attractor.next_token.mechanics.convexity import ChordTest, chord_test
-from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics.finite_part import FinitePart
-from attractor.next_token.mechanics.graph_problem import graph_problem
 from attractor.next_token.mechanics.limits import AttentionLimits, attention_limits
 from attractor.next_token.mechanics.local_graphs import local_priority_graphs
-from attractor.next_token.mechanics.local_limits import LocalLimits, local_limits
 from attractor.next_token.mechanics.measures import measure_limits
 from attractor.next_token.mechanics.tokens_of_corpora import (
     label_mass_tokens,

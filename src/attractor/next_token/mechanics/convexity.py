@@ -15,7 +15,7 @@ from attractor.attention import Head, Loss, Rows, attention_rows, mean_loss
 from attractor.attention import get_parameterization as parameterization_named
 from attractor.checks import check_count, check_number, one_or_several
 from attractor.errors import InvalidInputError
-from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace
+from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace
 from attractor.precision import double_precision
 from attractor.randomness import generator
 from attractor.tokens import Tokens

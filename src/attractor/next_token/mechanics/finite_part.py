@@ -10,8 +10,8 @@ from jaxtyping import Float
 from scipy.special import logsumexp, softmax
 
 from attractor.next_token.graphs import QueryGraphs
+from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace
 from attractor.next_token.mechanics.contexts import Contexts
-from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace
 
 _STEPS = 200
 _ROUNDINGS = 32

@@ -16,10 +16,10 @@ from attractor.errors import InvalidInputError
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
+from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
+from attractor.next_token.mechanics._graph_problem import graph_problem
 from attractor.next_token.mechanics.contexts import Contexts, tables_of
-from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics.finite_part import FinitePart, finite_part
-from attractor.next_token.mechanics.graph_problem import graph_problem
 from attractor.next_token.orders import token_priority_graphs
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from attractor.analysis.measures import measure_direction
 from attractor.checks import check_kinds, one_or_several
 from attractor.errors import InvalidInputError
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.next_token.mechanics.limits import (
     AttentionLimits,
     log_excess_loss,

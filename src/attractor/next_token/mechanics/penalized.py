@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_expit, softmax
 
-from attractor.next_token.mechanics.cyclic_subspace import product_span
+from attractor.next_token.mechanics._cyclic_subspace import product_span
 from attractor.next_token.mechanics.finite_part import coordinate_scores, covariance
 from attractor.next_token.mechanics.limits import (
     AttentionLimits,

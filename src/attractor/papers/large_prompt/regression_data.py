@@ -11,9 +11,9 @@ from jaxtyping import ArrayLike
 
 from attractor.papers.assumption import Assumption
 from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression._trained_limit import initial_scale_bounds
 from attractor.prompt.regression.covariances import kac_murdock_szego
 from attractor.prompt.regression.task import RegressionTask
-from attractor.prompt.regression.trained_limit import initial_scale_bounds
 
 LONG = (256, 1024, 4096)
 """Lengths of prompts, long enough for what long prompts do to be seen."""

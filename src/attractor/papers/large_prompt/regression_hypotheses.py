@@ -8,7 +8,7 @@ import numpy as np
 
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.regression_case import RegressionCase
-from attractor.prompt.regression.trained_limit import initial_scale_bounds, trained_limit
+from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 
 _ROUNDING = 1e-9
 _FEWEST_TOKENS = 16

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.margin import (
     RateRatioDirection,
     Solution,

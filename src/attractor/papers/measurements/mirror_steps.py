@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attractor.attention import AttentionMatrix, get_loss, scaled_gradient
+from attractor.attention._scaled_gradient import mean_loss
 from attractor.attention.rows import attention_rows
 from attractor.attention.scaled import magnitude
-from attractor.attention.scaled_gradient import mean_loss
 from attractor.geometry import Lp
 from attractor.papers.case import Case
 from attractor.precision import double_precision

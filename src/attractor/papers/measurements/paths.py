@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.geometry import Frobenius, Geometry
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
 from attractor.training import Trajectory

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from attractor.margin import Solution, solve
 from attractor.next_token.linear import Contexts, decoder_problem, measure_linear, train_linear
 from attractor.papers.figure import Request
+from attractor.plots._style import COLORS
 from attractor.plots.bands import band
 from attractor.plots.roles import DASH_DOTTED, DASHED, SOLID
-from attractor.plots.style import COLORS
 from attractor.training import adam, gradient_descent, normalized_gradient_descent
 
 OPTIMIZERS = {

@@ -13,9 +13,9 @@ from attractor.geometry import Frobenius, Nuclear
 from attractor.papers.case import Case
 from attractor.papers.figure import Reading, Request, at_least
 from attractor.papers.transformers_as_svms.descent import descent
+from attractor.plots._style import COLORS
 from attractor.plots.plane import ray, trajectory
 from attractor.plots.roles import look, role_of
-from attractor.plots.style import COLORS
 from attractor.training import Trajectory, train
 
 GEOMETRIES = {"W": Frobenius(), "KQ": Nuclear()}

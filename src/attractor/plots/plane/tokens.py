@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from attractor.errors import InvalidInputError
+from attractor.plots._style import COLORS
 from attractor.plots.roles import SEQUENCES
-from attractor.plots.style import COLORS
 from attractor.precision import check_shape
 
 HALO = [patheffects.withStroke(linewidth=2.2, foreground="white")]

@@ -1,7 +1,7 @@
 """The error of a finite prompt: exact averages over prompts, tables of them, and rates."""
 
+from attractor.prompt.finite_length._covariance_moments import CovarianceMoments, covariance_moments
 from attractor.prompt.finite_length.averages import averaged_error_of_output, averaged_output_error
-from attractor.prompt.finite_length.covariance_moments import CovarianceMoments, covariance_moments
 from attractor.prompt.finite_length.exponent import error_exponent
 from attractor.prompt.finite_length.functions import (
     PromptMoments,

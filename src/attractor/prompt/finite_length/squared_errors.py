@@ -9,7 +9,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64, as_shaped
-from attractor.prompt.finite_length.covariance_moments import covariance_moments
+from attractor.prompt.finite_length._covariance_moments import covariance_moments
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
     check_length,

@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from attractor.precision import double_precision
+from attractor.prompt.regression._infinite_risk import infinite_risk
 from attractor.prompt.regression.attended import Draw, of_covariance
 from attractor.prompt.regression.batches import Prompts, draw_prompts
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.drawing import derived_key
-from attractor.prompt.regression.infinite_risk import infinite_risk
 from attractor.prompt.regression.prediction import predict
 from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import key

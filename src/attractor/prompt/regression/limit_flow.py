@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from attractor.precision import double_precision
+from attractor.prompt.regression._infinite_risk import infinite_risk_of
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.flow import CompiledRisk, follow_risk
-from attractor.prompt.regression.infinite_risk import infinite_risk_of
 from attractor.prompt.regression.models import PARAMETERIZATIONS, Model
 from attractor.prompt.regression.quadratics import Law
 from attractor.prompt.regression.training import initial_parameters

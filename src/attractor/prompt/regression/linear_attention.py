@@ -12,8 +12,8 @@ from attractor.checks import as_number, check_kinds, check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_arrays
 from attractor.prompt.finite_length.functions import LARGEST_LENGTH
+from attractor.prompt.regression._infinite_risk import limit_residual
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.infinite_risk import limit_residual
 from attractor.prompt.regression.quadratics import Law, TokenForms
 from attractor.prompt.regression.task import RegressionTask, check_covariance
 

@@ -15,13 +15,13 @@ from attractor.checks import check_choice, check_count, check_flags, check_steps
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.progress import progress_bar
+from attractor.prompt.regression._trained_limit import initial_scale_bounds
 from attractor.prompt.regression.attended import DRAWS
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.held_out import HeldOut
 from attractor.prompt.regression.initialization import balanced_initialization
 from attractor.prompt.regression.models import PARAMETERIZATIONS, Model
 from attractor.prompt.regression.task import RegressionTask
-from attractor.prompt.regression.trained_limit import initial_scale_bounds
 from attractor.prompt.regression.training import InContextTraining, InContextTrials
 from attractor.prompt.regression.trajectory import InContextTrajectory, in_context_data
 from attractor.randomness import check_seed

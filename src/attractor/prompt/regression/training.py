@@ -14,12 +14,12 @@ from jaxtyping import Array, Float, Int, PyTree, UInt32
 from attractor.attention.scaled import Scaled
 from attractor.errors import TrialStatus
 from attractor.precision import double_precision
+from attractor.prompt.regression._infinite_risk import infinite_risk
 from attractor.prompt.regression.attended import DRAWS, Draw, of_covariance
 from attractor.prompt.regression.batches import draw_prompts
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.drawing import derived_key
 from attractor.prompt.regression.held_out import Estimate, HeldOut, held_out_risk, key_words
-from attractor.prompt.regression.infinite_risk import infinite_risk
 from attractor.prompt.regression.linear_attention import (
     linear_attention_optimum,
     linear_attention_risk,

@@ -1,5 +1,5 @@
 """Gradient flow: training with infinitely small steps."""
 
-from attractor.training.flow.gradient_flow import gradient_flow
+from attractor.training.flow._gradient_flow import gradient_flow
 
 __all__ = ["gradient_flow"]

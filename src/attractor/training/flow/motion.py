@@ -24,10 +24,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
 from attractor.attention import KeyQuery, Parameterization
+from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.parameterization import Joint, Parameters
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import direction, log_norm
-from attractor.attention.scaled_gradient import scaled_gradient
 from attractor.geometry import lengths
 from attractor.training.attention_training import AttentionData, AttentionTraining
 

@@ -1,19 +1,25 @@
 """Optimizers: optax transformations that declare their geometry."""
 
-from attractor.training.optimizers.adam import adam
-from attractor.training.optimizers.gradient_descent import (
+from attractor.training.optimizers._adam import adam
+from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
 )
-from attractor.training.optimizers.mirror_descent import mirror_descent, schatten_mirror_descent
-from attractor.training.optimizers.momentum import (
+from attractor.training.optimizers._mirror_descent import mirror_descent, schatten_mirror_descent
+from attractor.training.optimizers._momentum import (
     lion,
     momentum,
     normalized_momentum,
     sign_momentum,
 )
+from attractor.training.optimizers._muon import muon
+from attractor.training.optimizers._steepest_descent import (
+    greedy_coordinate_descent,
+    sign_descent,
+    spectral_descent,
+    steepest_descent,
+)
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
-from attractor.training.optimizers.muon import muon
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
@@ -22,12 +28,6 @@ from attractor.training.optimizers.registry import (
     named_optimizer,
     register_optimizer,
     registered_optimizers,
-)
-from attractor.training.optimizers.steepest_descent import (
-    greedy_coordinate_descent,
-    sign_descent,
-    spectral_descent,
-    steepest_descent,
 )
 
 __all__ = [

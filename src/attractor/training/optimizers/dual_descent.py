@@ -15,13 +15,13 @@ from jaxtyping import Array, Float, Int, PyTree
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
+from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.checks import check_mirror_exponent
 from attractor.training.optimizers.dual_norm import (
     log_dual_norm,
     unit_in_dual_norm,
     unit_with_eps,
 )
-from attractor.training.optimizers.gradient_descent import time_of_unit_step
 from attractor.training.optimizers.leaves import as_scaled, on_matrices
 from attractor.training.optimizers.mirror_precision import warn_of_lost_precision
 

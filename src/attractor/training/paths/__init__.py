@@ -1,6 +1,6 @@
 """Regularization paths: minima of the loss over balls of growing radius, in any geometry."""
 
-from attractor.training.paths.local_path import local_path
-from attractor.training.paths.regularization_path import regularization_path
+from attractor.training.paths._local_path import local_path
+from attractor.training.paths._regularization_path import regularization_path
 
 __all__ = ["local_path", "regularization_path"]

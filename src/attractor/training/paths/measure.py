@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attractor.attention._scaled_gradient import mean_loss, scaled_gradient
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization, Parameters
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import log_norm
-from attractor.attention.scaled_gradient import mean_loss, scaled_gradient
 from attractor.attention.softmax import softmax_row
 from attractor.geometry import Geometry
 

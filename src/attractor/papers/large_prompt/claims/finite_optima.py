@@ -14,9 +14,9 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
-from attractor.prompt.regression.opposite_heads import small_score_optimum
 from attractor.prompt.regression.ridge import ridge_risk
 
 _ORDERED = (INDEPENDENT, SOME_TOKENS, SOME_NOISE)

@@ -24,8 +24,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.finite_length import averaged_error_of_output, error_exponent
-from attractor.prompt.regression.leading_order import leading_order
-from attractor.prompt.regression.trained_limit import trained_limit
+from attractor.prompt.regression._leading_order import leading_order
+from attractor.prompt.regression._trained_limit import trained_limit
 
 _LONG = np.array([1e11, 1e12])
 """Lengths between which exponents are measured."""

@@ -17,14 +17,14 @@ from attractor.papers.large_prompt.regression_data import (
 from attractor.papers.large_prompt.regression_hypotheses import BALANCED, LONG_TRAINING, NOISELESS
 from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression._infinite_flow import linear_attention_flow
+from attractor.prompt.regression._trained_limit import trained_limit
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.infinite_flow import linear_attention_flow
 from attractor.prompt.regression.linear_attention import (
     linear_attention_optimum,
     linear_attention_risk,
     linear_attention_test_error,
 )
-from attractor.prompt.regression.trained_limit import trained_limit
 
 _OTHERS = 200
 _AT_REST = 1e9

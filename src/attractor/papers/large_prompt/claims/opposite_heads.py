@@ -11,9 +11,9 @@ from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression._opposite_heads import small_score_optimum, small_score_risk
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import linear_attention_risk
-from attractor.prompt.regression.opposite_heads import small_score_optimum, small_score_risk
 
 _PROMPTS, _TOKENS, _SCALES = 20_000, 3, (0.05, 0.1)
 

@@ -19,8 +19,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression._trained_limit import finite_prompt_limit, trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
-from attractor.prompt.regression.trained_limit import finite_prompt_limit, trained_limit
 
 _ASSUMPTIONS = (INDEPENDENT, NOISELESS, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS)
 _LENGTHENED = 1e6

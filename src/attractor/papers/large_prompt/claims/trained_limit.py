@@ -27,9 +27,9 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.papers.regression_case import RegressionCase
+from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
-from attractor.prompt.regression.trained_limit import initial_scale_bounds, trained_limit
 
 _TRAINED = (BALANCED, LONG_TRAINING)
 _TIME = 3.0

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOT_DOTTED, DASHED
-from attractor.plots.style import COLORS, PAGE, SERIES
 from attractor.prompt.regression import (
     RegressionTask,
     infinite_flow,

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOT_DOTTED, DASH_DOTTED, DASHED, DOTTED, SOLID
-from attractor.plots.style import COLORS, PAGE
 from attractor.prompt.measures import Gaussian, Measure, Rademacher, Sphere, Uniform
 
 _LAWS: dict[str, tuple[Measure, dict[str, Any]]] = {

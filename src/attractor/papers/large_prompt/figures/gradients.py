@@ -17,9 +17,9 @@ from attractor.papers.large_prompt.regimes import (
     risk_gradient,
 )
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import PAGE, SERIES
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE, SERIES
 
 _STEPS, _RATE, _PROMPTS = 8, 0.12, 96
 _LENGTHS = (16, 128, 1024)

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to, stacked
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
-from attractor.plots.style import COLORS, PAGE
 from attractor.prompt.regression import (
     RegressionTask,
     linear_attention_optimum,

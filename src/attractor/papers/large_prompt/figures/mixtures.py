@@ -16,9 +16,9 @@ from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import DASHED, DOTTED
-from attractor.plots.style import COLORS, PAGE, SERIES
 from attractor.prompt.measures import Gaussian, Mixture
 
 _SEPARATIONS = (0.0, 0.5, 0.8, 0.98)

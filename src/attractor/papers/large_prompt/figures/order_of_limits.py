@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASHED
-from attractor.plots.style import COLORS, PAGE, SERIES
 from attractor.prompt.regression import (
     RegressionTask,
     finite_prompt_limit,

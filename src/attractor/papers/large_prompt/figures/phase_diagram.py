@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import PaperFigure, Reading, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED
-from attractor.plots.style import COLORS, PAGE
 from attractor.prompt.finite_length import error_exponent, output_error
 
 _LONGEST = 12

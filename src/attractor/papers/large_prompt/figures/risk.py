@@ -18,9 +18,9 @@ from attractor.papers.large_prompt.regimes import (
     softmax_mean,
 )
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DOTTED
-from attractor.plots.style import PAGE, SERIES
 from attractor.prompt.finite_length import averaged_error_of_output
 from attractor.prompt.regression import leading_order_without_labels
 

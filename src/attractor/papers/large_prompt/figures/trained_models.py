@@ -20,8 +20,8 @@ from attractor.papers.large_prompt.regimes import (
     risk_gradient,
 )
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._style import PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE, SERIES
 from attractor.precision import double_precision
 from attractor.prompt.finite_length import ErrorTable, error_table
 

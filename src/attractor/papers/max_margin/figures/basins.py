@@ -11,8 +11,8 @@ from attractor.papers.case import Case
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.max_margin.data import one_sequence, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
 from attractor.plots.basins import basin_map_axes
-from attractor.plots.style import PAGE
 from attractor.training import normalized_gradient_descent
 
 CASES = {"one_sequence": 3.0, "two_sequences": 8.0}

@@ -7,13 +7,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, stacked
 from attractor.papers.max_margin.data import one_sequence
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style import PAGE
 from attractor.selection import Selection
 from attractor.training import normalized_gradient_descent
 

@@ -6,16 +6,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.margin import label_problem, label_support, relaxed_problem, solve
 from attractor.papers.case import Case
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import look
-from attractor.plots.style import PAGE
 from attractor.training import normalized_gradient_descent
 
 PROMPT, HEAD = np.array([0.0, -1.0]), np.array([-1.0, 0.0])

@@ -7,14 +7,14 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
 from attractor.plots.roles import ordered_looks
-from attractor.plots.style import PAGE
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 

@@ -9,13 +9,13 @@ from scipy.stats import binomtest, rankdata
 
 from attractor.analysis.sparsity import effective_support
 from attractor.attention import LinearHead
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import random_prompt_data
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
 from attractor.plots.roles import look, ordered_looks
-from attractor.plots.style import PAGE
 from attractor.selection import attended_tokens, optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train

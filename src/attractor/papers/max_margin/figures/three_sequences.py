@@ -6,14 +6,14 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import look
-from attractor.plots.style import PAGE
 from attractor.training import gradient_descent, normalized_gradient_descent
 
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)

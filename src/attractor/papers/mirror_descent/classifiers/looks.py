@@ -7,8 +7,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from attractor.papers.mirror_descent.classifiers.readings import interval
+from attractor.plots._style import COLORS
 from attractor.plots.roles import DOTTED
-from attractor.plots.style import COLORS
 
 LOOKS = {
     "p = 1.1": (COLORS["blue"], "o", "-"),

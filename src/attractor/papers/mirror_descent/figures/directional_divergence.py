@@ -19,8 +19,8 @@ from attractor.papers.mirror_descent.figures._random_data import (
     held_against_solutions,
 )
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import look, role_of, tint
-from attractor.plots.style import COLORS, PAGE
 
 _BAND = (0.1, 0.9)
 _FLOOR = {1.75: 2e-3, 2.0: 4e-3, 3.0: 6e-3}

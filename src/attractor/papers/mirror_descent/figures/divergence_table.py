@@ -18,8 +18,8 @@ from attractor.papers.mirror_descent.figures._random_data import (
     limits_of_optimal_tokens,
 )
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import role_of
-from attractor.plots.style import COLORS, PAGE
 
 LIMIT = "limit: solution against solution"
 OWN_TOKENS = "exact, tokens of the run itself"

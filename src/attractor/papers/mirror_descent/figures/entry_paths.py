@@ -24,9 +24,9 @@ from attractor.papers.mirror_descent.data import (
     random_data_sets,
 )
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
 from attractor.plots.roles import look, role_of
-from attractor.plots.style import PAGE
 from attractor.selection import Selection, optimal_tokens
 from attractor.training import mirror_descent, train
 

@@ -10,8 +10,8 @@ from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import look
-from attractor.plots.style import COLORS, PAGE
 
 _SHOWN = 100
 _PANELS = {

@@ -13,10 +13,10 @@ from attractor.papers.measurements.factor_stationarity import factor_residual
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import look
-from attractor.plots.style import PAGE
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training import mirror_descent, train

@@ -21,8 +21,8 @@ from attractor.papers.mirror_descent.classifiers.readings import (
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE
 
 _PUBLISHED = "as_published_accuracy"
 _BY_MODEL = "accuracy_by_model"

@@ -14,9 +14,9 @@ from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASHED
-from attractor.plots.style import COLORS, PAGE
 
 
 def _compute(request: Request) -> xr.Dataset:

@@ -19,8 +19,8 @@ from attractor.papers.mirror_descent.classifiers.readings import rates_inside_th
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE
 
 _KEPT = (
     "validation_accuracy", "test_accuracy", "best_epoch", "status", "tried_rate", "tried_accuracy",

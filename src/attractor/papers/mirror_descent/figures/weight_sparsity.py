@@ -11,8 +11,8 @@ from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told
 from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE
 
 
 def _compute(request: Request) -> xr.Dataset:

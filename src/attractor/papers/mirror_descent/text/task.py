@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from attractor.datasets import planted_reviews
-from attractor.datasets.planted_reviews import PlantedPart
+from attractor.datasets._planted_reviews import PlantedPart
 from attractor.models import ClassificationData, Examples, TextTransformer, TextTransformerConfig
 from attractor.papers.mirror_descent.classifiers.task import ClassifierTask, Schedule
 from attractor.papers.mirror_descent.classifiers.weights import measure_weights

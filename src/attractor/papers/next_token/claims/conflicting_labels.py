@@ -9,7 +9,7 @@ import xarray as xr
 
 from attractor.next_token import Corpus
 from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
-from attractor.next_token.mechanics.ball_path import BallPath, ball_path
+from attractor.next_token.mechanics._ball_path import BallPath, ball_path
 from attractor.next_token.mechanics.convexity import ChordTest, chord_test
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claim, Conclusion, Measurement

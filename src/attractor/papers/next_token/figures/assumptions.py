@@ -21,8 +21,8 @@ from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import log_spaced
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import look
-from attractor.plots.style import COLORS, PAGE
 
 _FOLLOWS = (1, 2, 3, 4, 5, 0)
 """The collocation of all three corpora, of six tokens."""

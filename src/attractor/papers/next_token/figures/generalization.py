@@ -13,9 +13,9 @@ from attractor.next_token.unseen import UnseenKind, draw_unseen, log_predictions
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._style import PAGE
 from attractor.plots.bands import band
 from attractor.plots.roles import ordered_looks
-from attractor.plots.style import PAGE
 
 _KINDS = {
     "non-comparable": UnseenKind.NON_COMPARABLE,

@@ -9,8 +9,8 @@ from attractor.next_token.linear import finite_part, random_contexts
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.linear_runs import OPTIMIZERS, last, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE
 
 _DIMENSION = 60
 _SHARES = ("correlation", "correlation_without_finite_part")

@@ -12,11 +12,11 @@ from attractor.next_token.linear import finite_part, planar_contexts
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.linear_runs import last, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.plane import frame, separating_line
 from attractor.plots.plane.tokens import HALO
 from attractor.plots.roles import SEQUENCES
-from attractor.plots.style import COLORS, PAGE
 
 _NAMES = "ABC"
 _OPTIMIZERS = ("gradient descent", "normalized")

@@ -24,10 +24,10 @@ from attractor.next_token.mechanics import (
 from attractor.next_token.mechanics.measures import measure_matrices
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import MECHANICS
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
-from attractor.plots.style import COLORS, PAGE
 from attractor.training import train
 from attractor.training.optimizers import (
     Optimizer,

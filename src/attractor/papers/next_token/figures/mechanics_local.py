@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import softmax
 
-from attractor.geometry.lengths import cosines
+from attractor.geometry._lengths import cosines
 from attractor.next_token.mechanics import (
     attention_limits,
     conflicting_corpora,
@@ -20,10 +20,10 @@ from attractor.next_token.mechanics import (
 )
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import MECHANICS
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASHED, SOLID
-from attractor.plots.style import COLORS, PAGE
 from attractor.training import train
 from attractor.training.optimizers import normalized_gradient_descent
 

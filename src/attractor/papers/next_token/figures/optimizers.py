@@ -19,8 +19,8 @@ from attractor.next_token.two_stage_measures import (
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
-from attractor.plots.style import COLORS, PAGE
 from attractor.training import gradient_descent, normalized_gradient_descent
 
 _LOOKS: dict[str, dict[str, Any]] = {

@@ -10,9 +10,9 @@ from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_
 from attractor.papers.next_token.figures.training import LOOKS
 from attractor.papers.next_token.runs import STARTS, corpora, log_spaced, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._style import PAGE
 from attractor.plots.bands import band
 from attractor.plots.roles import look
-from attractor.plots.style import PAGE
 
 _FROM = 1000
 """The step from which slopes are fitted."""

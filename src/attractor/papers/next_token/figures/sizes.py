@@ -12,8 +12,8 @@ from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._style import PAGE
 from attractor.plots.roles import look, ordered_looks
-from attractor.plots.style import PAGE
 from attractor.training import normalized_gradient_descent
 
 _CHOSEN = 0.99

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.next_token.runs import STARTS, corpora, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
-from attractor.plots.style import COLORS, PAGE
 
 LOOKS: dict[str, dict[str, Any]] = {
     "zero": {"color": COLORS["blue"], "linestyle": "-"},

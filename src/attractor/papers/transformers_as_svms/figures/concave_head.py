@@ -18,9 +18,9 @@ from attractor.papers.transformers_as_svms.parts import held_against_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, LOOKS
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import Starts, uniform_starts
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import look
-from attractor.plots.style import PAGE
 from attractor.tokens import Tokens
 from attractor.training import train
 

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import DASHED, SOLID
 from attractor.plots.shares import fraction_curve, stacked_shares
-from attractor.plots.style import COLORS, PAGE
 
 _PAIRS = ((4, 4), (5, 5))
 """Sequences n and tokens T of the panels."""

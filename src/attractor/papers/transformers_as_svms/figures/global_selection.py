@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import DASHED, SOLID, ordered_looks
 from attractor.plots.shares import fraction_curve
-from attractor.plots.style import COLORS, PAGE
 
 _COUNTS = (5, 10, 15)
 _PANELS = {"n": [(n, 5) for n in _COUNTS], "T": [(5, T) for T in _COUNTS]}

@@ -21,9 +21,9 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DOTTED, ordered_looks, role_of
-from attractor.plots.style import COLORS, PAGE
 from attractor.selection import Selection
 
 _DIMENSION = 20

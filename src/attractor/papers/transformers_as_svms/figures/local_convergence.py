@@ -18,9 +18,9 @@ from attractor.margin import Solution, solve
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 from attractor.plots.roles import DASH_DOTTED, look, role_of
-from attractor.plots.style import COLORS, PAGE
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, train
 

@@ -23,10 +23,10 @@ from attractor.papers.transformers_as_svms.planted import (
     planted_inputs,
     planted_matrices,
 )
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import look, role_of
-from attractor.plots.style import COLORS, PAGE
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training import train

@@ -17,9 +17,9 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import shared_legend
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens
-from attractor.plots.style import PAGE
 
 _NEAR = np.array([[-1.9, -1.9], [1.9, 1.9]])
 _FAR = np.array([[-30.0, -100.0], [40.0, 100.0]])

@@ -20,8 +20,8 @@ from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import DASHED, SOLID, ordered_looks
-from attractor.plots.style import COLORS, PAGE
 
 SHAPES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))
 """Sequences in a data set, and tokens in a sequence."""

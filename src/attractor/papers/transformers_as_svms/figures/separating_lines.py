@@ -18,6 +18,7 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import shared_legend
 from attractor.plots.plane import (
     frame,
@@ -27,7 +28,6 @@ from attractor.plots.plane import (
     separating_line,
 )
 from attractor.plots.roles import DOTTED, SEQUENCES
-from attractor.plots.style import PAGE
 
 _NEAR = np.array([[-1.6, -1.7], [1.8, 1.7]])
 _FAR = np.array([[-12.0, -36.0], [60.0, 36.0]])

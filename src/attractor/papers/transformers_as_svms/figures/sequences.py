@@ -20,10 +20,10 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASHED, SOLID, ordered_looks
 from attractor.plots.shares import fraction_curve
-from attractor.plots.style import COLORS, PAGE
 from attractor.randomness import generator
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens

@@ -26,8 +26,8 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
+from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.style import PAGE
 from attractor.tokens import Tokens
 
 _SIZE = (3, 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attractor.analysis.bias.bias_matrix import bias_matrix
+from attractor.analysis.bias._bias_matrix import bias_matrix
 from attractor.analysis.bias.bring_your_own import as_method
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.attention import Head, Parameterization

@@ -12,8 +12,8 @@ from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.measures.square_root import square_root
+from attractor.prompt.regression._infinite_risk import infinite_risk
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.infinite_risk import infinite_risk
 from attractor.prompt.regression.task import RegressionTask
 
 

@@ -10,9 +10,9 @@ from jaxtyping import Float
 from attractor.checks import check_flags, check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
+from attractor.margin._solve import solve
 from attractor.margin.decomposition import Decomposition
 from attractor.margin.problem import MarginProblem
-from attractor.margin.solve import solve
 from attractor.precision import as_float64
 from attractor.selection import Selection
 from attractor.tokens import Tokens

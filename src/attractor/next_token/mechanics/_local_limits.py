@@ -11,13 +11,13 @@ from jaxtyping import Bool, Float
 
 from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
-from attractor.geometry.lengths import cosines, in_ordinary_units
+from attractor.geometry._lengths import cosines, in_ordinary_units
 from attractor.margin import Solution, solve
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
+from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
+from attractor.next_token.mechanics._graph_problem import graph_problem
 from attractor.next_token.mechanics.contexts import tables_of
-from attractor.next_token.mechanics.cyclic_subspace import CyclicSubspace, cyclic_subspace
-from attractor.next_token.mechanics.graph_problem import graph_problem
 from attractor.next_token.mechanics.local_graphs import ambiguous_tokens, local_priority_graphs
 from attractor.precision import as_float64, as_shaped
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.next_token.collocation import Collocation
+from attractor.next_token._collocation import Collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.occurrences import contexts_in_portions, ranges
 

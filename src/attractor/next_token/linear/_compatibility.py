@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kinds
+from attractor.next_token.linear._support_space import support_space
 from attractor.next_token.linear.contexts import Contexts
-from attractor.next_token.linear.support_space import support_space
 
 _TOLERANCE = 1e-9
 

@@ -11,12 +11,12 @@ from scipy import sparse
 from attractor.blas import single_blas_thread
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.next_token.linear.contexts import Contexts
-from attractor.next_token.linear.support_space import (
+from attractor.next_token.linear._support_space import (
     anchors,
     reduced_embeddings,
     support_projection,
 )
+from attractor.next_token.linear.contexts import Contexts
 
 LARGEST_PROGRAM = 2 * 10**6
 """Nonzeros of the constraints of the largest linear program that is solved."""

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from attractor.checks import check_kinds
 from attractor.geometry import Frobenius
-from attractor.geometry.lengths import in_ordinary_units
+from attractor.geometry._lengths import in_ordinary_units
 from attractor.margin.label import check_one_token_a_row
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.solution import Solution

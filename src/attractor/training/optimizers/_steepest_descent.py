@@ -13,11 +13,11 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled
 from attractor.checks import check_choice, check_count
 from attractor.geometry import Geometry, Lp, Spectral, get_geometry
+from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
-from attractor.training.optimizers.gradient_descent import time_of_unit_step
 from attractor.training.optimizers.leaves import (
     as_matrix,
     as_scaled,

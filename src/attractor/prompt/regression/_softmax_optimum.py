@@ -16,12 +16,12 @@ from jaxtyping import Array, Float
 from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
+from attractor.prompt.regression._softmax_risk import softmax_risk
+from attractor.prompt.regression._trained_limit import finite_prompt_limit
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
-from attractor.prompt.regression.softmax_risk import softmax_risk
 from attractor.prompt.regression.task import RegressionTask
-from attractor.prompt.regression.trained_limit import finite_prompt_limit
 from attractor.randomness import check_seed
 
 _QUERIES = 2**12

@@ -11,10 +11,10 @@ from jaxtyping import Bool, Float
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.margin._solve import solve
 from attractor.margin.alternatives import problem_against_outsiders
 from attractor.margin.several import solve_several
 from attractor.margin.solution import Solution
-from attractor.margin.solve import solve
 from attractor.selection import Selection, score_rounding, token_scores
 from attractor.tokens import Tokens
 

@@ -12,8 +12,8 @@ from jaxtyping import ArrayLike, Float
 from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
+from attractor.prompt.regression._infinite_risk import limit_horizon
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.infinite_risk import limit_horizon
 from attractor.prompt.regression.linear_attention import check_length, linear_attention_optimum
 from attractor.prompt.regression.task import RegressionTask
 

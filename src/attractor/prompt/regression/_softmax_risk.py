@@ -14,9 +14,9 @@ import numpy as np
 from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
+from attractor.prompt.regression._infinite_risk import infinite_risk
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
-from attractor.prompt.regression.infinite_risk import infinite_risk
 from attractor.prompt.regression.linear_attention import check_length
 from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import check_seed

@@ -11,7 +11,7 @@ from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token.embeddings import check_embeddings
 from attractor.next_token.graphs import QueryGraphs
-from attractor.next_token.mechanics.graph_problem import component_pairs
+from attractor.next_token.mechanics._graph_problem import component_pairs
 from attractor.precision import as_float64, as_shaped
 
 _ROUNDING = 1e-12
