@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from attractor.analysis.stored import save_data
+from attractor.records import save_data
 from matplotlib.figure import Figure
 
 import attractor as at

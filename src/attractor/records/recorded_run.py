@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Real
@@ -52,7 +52,7 @@ class RecordedRun(Summary):
 
     @classmethod
     @abstractmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> RecordedRun:
         """Reads a file that ``save`` wrote; nothing in it is run.
 
         Raises:
