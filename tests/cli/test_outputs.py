@@ -78,7 +78,7 @@ TABLE = {
         ("run",),
     ),
     "matrix": Command(
-        ("--out", "{out}"), "attractor.datasets._unit_tokens", {"out": REPLACED}
+        ("--out", "{out}"), "attractor.datasets.unit_tokens", {"out": REPLACED}
     ),
     "basins": Command(
         ("{file}", "--out", "{out}"),
@@ -106,7 +106,7 @@ TABLE = {
     ),
     "reproduce": Command(("{file}", "--data", "{data}"), "", {}, ("file", "data")),
     "example tokens": Command(
-        ("{path}", "--out", "{out}"), "attractor.datasets._unit_tokens",
+        ("{path}", "--out", "{out}"), "attractor.datasets.unit_tokens",
         {"path": FILE, "out": SHARED},
     ),
     "example corpus": Command(
@@ -114,7 +114,7 @@ TABLE = {
         {"path": FILE, "out": SHARED},
     ),
     "example head": Command(
-        ("{path}", "--out", "{out}"), "attractor.datasets._random_head",
+        ("{path}", "--out", "{out}"), "attractor.datasets.random_head",
         {"path": FILE, "out": SHARED},
     ),
 }  # fmt: skip

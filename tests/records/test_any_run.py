@@ -18,7 +18,7 @@ CURVES = (
     plots.unselected_probability,
 )  # fmt: skip
 TRIED = {
-    "attractor.analysis._verify",
+    "attractor.analysis.verify",
     "attractor.analysis.rates.fit_rates",
     "attractor.analysis.measured_offsets",
     "attractor.plots.direction_figure",

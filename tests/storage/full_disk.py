@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from attractor.records import save_data
 from matplotlib.figure import Figure
 
 import attractor as at
@@ -28,6 +27,7 @@ from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import save_figure
 from attractor.prompt.regression import RegressionTask
 from attractor.provenance import Provenance, embed
+from attractor.records import save_data
 from attractor.report import write_report
 from attractor.storage import write_file
 
