@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-PACKAGES = ["attractor.analysis", "attractor.files", "attractor.report"]
+PACKAGES = ["attractor.analysis", "attractor.files", "attractor.papers", "attractor.report"]
 
 
 @pytest.mark.parametrize("name", PACKAGES)

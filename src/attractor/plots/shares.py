@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
-from scipy.stats import binomtest
 
 from attractor.errors import InvalidInputError
 from attractor.plots._style import COLORS
@@ -138,6 +137,8 @@ def wilson(
     Raises:
         InvalidInputError: If there are more successes than trials, or counts are not whole.
     """
+    from scipy.stats import binomtest  # a second to import, which every picture would pay
+
     successes, trials = (np.asarray(counts, dtype=np.float64) for counts in (successes, trials))
     whole = (successes == np.round(successes)) & (trials == np.round(trials))
     if not (whole & (successes >= 0) & (successes <= trials)).all():
