@@ -64,4 +64,5 @@ def label_direction(tokens: Tokens, selection: Selection, geometry: Geometry) ->
         excess = slack / norm
     unsettled = at_margin & (slack > _CLEARLY_AT_MARGIN) & (share < _CARRIES)
     counted = problem.present.reshape(rows)
-    return LabelDirection(solution, at_margin.any((-1, -2)), counted, at_margin, unsettled, excess)
+    separable = np.asarray(at_margin.any((-1, -2)))
+    return LabelDirection(solution, separable, counted, at_margin, unsettled, excess)

@@ -58,6 +58,9 @@ def attention_rows(tokens: Tokens, dtype: Any = np.float64, head: Any = None) ->
         return np.asarray(array, dtype=dtype)
 
     admissible: Any = tokens.mask
+    extreme: Any = None
+    if _extreme(tokens, head, dtype):
+        extreme = np.ones(tokens.keys.shape[:-2], dtype=bool)
     norms = lengths(tokens.values)
     return Rows(
         keys=cast(tokens.keys),
@@ -67,9 +70,7 @@ def attention_rows(tokens: Tokens, dtype: Any = np.float64, head: Any = None) ->
         labels=cast(tokens.labels),
         mask=admissible,
         weights=None if tokens.weights is None else cast(tokens.weights),
-        extreme=np.ones(tokens.keys.shape[:-2], dtype=bool)
-        if _extreme(tokens, head, dtype)
-        else None,
+        extreme=extreme,
     )
 
 

@@ -99,8 +99,8 @@ def check(
                 parameterization=how.method.layer,
                 progress=current.progress,
             )
-            given = about in (NAMED, GIVEN) and not infeasible
-            verdict = verify(trajectory, selection=chosen if given else "reached at end")
+            given = chosen if about in (NAMED, GIVEN) and not infeasible else None
+            verdict = verify(trajectory, selection="reached at end" if given is None else given)
             current.say(verdict.table(), *verdict_sentences(verdict))
         provenance = report_provenance(
             "check",

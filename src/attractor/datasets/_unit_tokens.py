@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,9 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
             each=each / size,
             otherwise="Give smaller sizes",
         )
-    given = range(seeds) if is_whole(seeds) else seeds
+    given: Any = seeds
+    if is_whole(seeds):
+        given = range(given)
     require_memory_for_list("seeds", given, each=each)
     if not len(given):
         raise InvalidInputError("seeds", "there is none", _SEEDS)

@@ -82,7 +82,8 @@ class HeadMonitor(Printed):
                 geometry has no solver.
         """
         several = isinstance(heads, Iterable) and not isinstance(heads, str | Mapping | np.ndarray)
-        chosen = list(heads) if several else [heads]
+        given: Any = heads
+        chosen: list[WatchedHead] = list(given) if several else [given]
         if not chosen or not all(isinstance(head, WatchedHead) for head in chosen):
             raise InvalidInputError("heads", "they are no heads", "Give one WatchedHead or more")
         check_function("clock", clock, "Give one that tells seconds, such as time.perf_counter")

@@ -23,7 +23,7 @@ def word_lists(argument: str, given: Any) -> list[list[Any]]:
     many = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
     if isinstance(given, np.ndarray):
         check_readable(argument, given)
-    listed = list(given) if many else []
+    listed: list[Any] = list(given) if many else []
     if not listed or not all(isinstance(one, _SENTENCE) for one in listed):
         raise InvalidInputError(
             argument, f"{shown(given)} is no list of lists", "Give a list of words for each"

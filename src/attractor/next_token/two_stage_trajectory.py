@@ -60,11 +60,13 @@ class TwoStageTrajectory(Printed):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""
+        import xarray as xr
+
         shared = {"embeddings": np.asarray(self.embeddings)}
         parts = {"feed_forward": self.feed_forward.stored(), "attention": self.attention.stored()}
         vocabularies = json.dumps([corpus.vocabulary for corpus in self.corpora])
         arrays = {"corpora": _corpora_arrays(self.corpora), "embeddings": shared}
-        run = StoredRun(None, {"vocabularies": vocabularies}, {}, arrays, parts)
+        run = StoredRun(xr.Dataset(), {"vocabularies": vocabularies}, {}, arrays, parts)
         save_run(path, _KIND, run)
 
     @classmethod

@@ -6,8 +6,8 @@ import ast
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 from matplotlib.colors import is_color_like
@@ -30,7 +30,7 @@ _DIRECTIONS = ("direction", "normal")
 """Arguments of which the length does not matter."""
 _LINE = tuple(name.removeprefix("set_") for name in dir(Line2D) if name.startswith("set_"))
 
-_MEANINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_MEANINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "color": (is_color_like, "a color that matplotlib knows"),
     "colors": (
         lambda colors: all(is_color_like(one) for one in colors.values()),
@@ -128,7 +128,7 @@ def _is(value: Any, kind: str) -> bool:
         return True
     if kind == "float":
         most = _EXACT if isinstance(value, int) else LARGEST
-        return abs(as_number(value)) <= most and not isinstance(value, np.float16)
+        return abs(as_number(value)) <= most and type(value) is not np.float16
     if kind == "int":
         return is_whole(value) and abs(value) <= _EXACT
     if kind.startswith("Callable["):
@@ -156,7 +156,7 @@ def _holds(value: Any, container: str, items: str) -> bool:
     return all(any(_is(one, kind) for kind in kinds) for one in value)
 
 
-def _is_ordered(value: Any) -> bool:
+def _is_ordered(value: Any) -> TypeGuard[Sequence[Any]]:
     if isinstance(value, np.ndarray):
         return value.ndim == 1 or (value.ndim > 1 and value.size > 0)
     return isinstance(value, list | tuple)

@@ -29,17 +29,17 @@ class StoredRun:
     """What a file holds.
 
     Attributes:
-        data: The records; None of a run that is all in its parts.
+        data: The records; empty for a run that is all in its parts.
         texts: Further texts by name.
         settings: What the run was run with.
         arrays: Other arrays, by group and name.
         parts: Runs that it is made of, by name.
     """
 
-    data: xr.Dataset | None
+    data: xr.Dataset
     texts: Mapping[str, str]
     settings: dict[str, Any]
-    arrays: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    arrays: Mapping[str, dict[str, np.ndarray]] = field(default_factory=dict)
     parts: Mapping[str, StoredRun] = field(default_factory=dict)
 
 
@@ -94,16 +94,13 @@ def reading_run(
 
 def _groups(run: StoredRun, kind: str, within: str) -> dict[str, xr.Dataset]:
     """The groups of a run, and of its parts, by their places in the file."""
-    import xarray as xr
-
     attributes = {
         "format": f"attractor {kind}",
         "version": _VERSION,
         **run.texts,
         "settings": json.dumps(run.settings, default=str),
     }
-    data = xr.Dataset() if run.data is None else run.data
-    groups = {within + _RECORDS: data.assign_attrs(attributes)}
+    groups = {within + _RECORDS: run.data.assign_attrs(attributes)}
     groups |= {within + group: _unlabeled(arrays) for group, arrays in run.arrays.items()}
     for name, part in run.parts.items():
         groups |= _groups(part, f"part of a {kind}", f"{within}{name}/")

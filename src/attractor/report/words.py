@@ -138,7 +138,8 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
 def _asks_for_margin(solution: Solution) -> np.ndarray:
     """Whether some constraint asks for a margin, without which the zero matrix is the solution."""
     problem = solution.problem
-    return (problem.present & ~problem.equality & (problem.bounds > 0)).any(-1)
+    asking = problem.present & ~problem.equality & (problem.bounds > 0)
+    return np.asarray(asking.any(-1))
 
 
 def training_sentences(verdict: Verdict) -> list[str]:

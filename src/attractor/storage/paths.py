@@ -223,6 +223,7 @@ def _is_stream(path: Path) -> bool:
 
 def _check_place(argument: str, folder: Path, remedy: str) -> None:
     """Checks that something can be written in a folder, or it be made."""
+    there = folder
     for _ in range(_LOOKS):  # another writer may be replacing it: it is gone for moments then
         there = next(place for place in (folder, *folder.parents) if place.exists())
         if os.access(there / ".", os.W_OK | os.X_OK):

@@ -149,7 +149,7 @@ def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
     return s
 
 
-def check_length(length: ArrayLike, argument: str = "length") -> Float[np.ndarray, "..."]:
+def check_length(length: Any, argument: str = "length") -> Float[np.ndarray, "..."]:
     """Returns lengths as float64, all in [1, 1e60].
 
     Raises:

@@ -48,7 +48,7 @@ def required_length(score_deviation: ArrayLike, error: ArrayLike) -> Float[np.nd
     return lengths.reshape(s.shape)
 
 
-def check_errors(error: ArrayLike, argument: str = "error") -> Float[np.ndarray, "..."]:
+def check_errors(error: Any, argument: str = "error") -> Float[np.ndarray, "..."]:
     """Returns relative errors as float64, all above 0.
 
     Raises:

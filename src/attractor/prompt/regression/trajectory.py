@@ -153,7 +153,8 @@ class InContextTrajectory(RecordedRun):
             arrays = dict(stored.arrays["task"])
             length = float(arrays.pop("length"))
             check_length(length)
-            task = RegressionTask(**{name: array[()] for name, array in arrays.items()})
+            covariances = arrays.pop("covariance"), arrays.pop("query_covariance")
+            task = RegressionTask(*covariances, **{k: float(v) for k, v in arrays.items()})
             record, data = ("seed", "step"), stored.data
             check_records(
                 data,
