@@ -8,7 +8,7 @@ infinite length it is ``s``. What a prompt does in any dimension is made of a fe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
