@@ -81,13 +81,16 @@ def reading_run(
     path = check_path("path", path)
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: there is no such file.")
-    attributes = read_netcdf(path, _RECORDS).attrs
-    if (attributes.get("format"), attributes.get("version")) != (f"attractor {kind}", _VERSION):
+    data = read_netcdf(path, _RECORDS)
+    if (data.attrs.get("format"), data.attrs.get("version")) != (f"attractor {kind}", _VERSION):
         raise FileFormatError(f"{path}: not a {kind} of version {_VERSION}.")
     try:
         with parsing(path, kind):
-            found = {name: _read(path, f"{name}/", own) for name, own in parts.items()}
-            yield replace(_read(path, "", groups), parts=found)
+            found = {
+                name: _read(path, f"{name}/", read_netcdf(path, f"{name}/{_RECORDS}"), own)
+                for name, own in parts.items()
+            }
+            yield replace(_read(path, "", data, groups), parts=found)
     except InvalidInputError as error:
         raise FileFormatError(f"{path}: not a {kind} that Attractor saved: {error}") from error
 
@@ -107,9 +110,10 @@ def _groups(run: StoredRun, kind: str, within: str) -> dict[str, xr.Dataset]:
     return groups
 
 
-def _read(path: os.PathLike[str], within: str, groups: tuple[str, ...]) -> StoredRun:
-    """A run, or a part of one, in a file."""
-    data = read_netcdf(path, within + _RECORDS)
+def _read(
+    path: os.PathLike[str], within: str, data: xr.Dataset, groups: tuple[str, ...]
+) -> StoredRun:
+    """A run, or a part of one, in a file, once its records are read."""
     attributes, data.attrs = data.attrs, {}
     for name, text in attributes.items():
         if name != "version" and not isinstance(text, str):
