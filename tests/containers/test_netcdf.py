@@ -147,3 +147,12 @@ def test_settings_of_a_driver_of_four_gigabytes(file):
     file.write_bytes(content + bytes(4) + (2**32 - 1).to_bytes(4, "little") + bytes(8))
     with pytest.raises(FileFormatError, match="one of several parts"):
         read_netcdf(file)
+
+
+def test_arrays_without_the_names_of_their_axes_are_refused(file, monkeypatch):
+    """As HDF5 says at times of damaged names; such an array fails wherever it is used."""
+    import h5netcdf
+
+    monkeypatch.setattr(h5netcdf.core.BaseVariable, "dimensions", property(lambda variable: ()))
+    with pytest.raises(FileFormatError, match=r"a\.nc .*axes of \w+ have no names"):
+        read_netcdf(file)

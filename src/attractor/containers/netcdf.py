@@ -41,6 +41,7 @@ def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Da
             check_declared(file, sum(map(_bytes, arrays)))
         with xr.open_dataset(file, group=group, engine="h5netcdf") as opened:
             data = opened.load()
+        _check_axes(data)
         _check_texts(data)
         return data
 
@@ -61,6 +62,13 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
         if text is not None and not isinstance(text, str):
             raise ValueError(f"its attribute {name} is no text")
         return text
+
+
+def _check_axes(data: xr.Dataset) -> None:
+    """Checks that arrays have the axes named: of damaged names HDF5 may say that there are none."""
+    for name, variable in data.variables.items():
+        if len(variable.dims) != variable.to_numpy().ndim:
+            raise ValueError(f"the axes of {name} have no names")
 
 
 def _check_texts(data: xr.Dataset) -> None:
