@@ -149,10 +149,12 @@ def test_settings_of_a_driver_of_four_gigabytes(file):
         read_netcdf(file)
 
 
-def test_arrays_without_the_names_of_their_axes_are_refused(file, monkeypatch):
+def test_arrays_without_the_names_of_their_axes_are_refused(tmp_path, monkeypatch):
     """As HDF5 says at times of damaged names; such an array fails wherever it is used."""
     import h5netcdf
 
+    file = tmp_path / "a.nc"
+    xr.Dataset({"x": ("n", np.arange(3.0))}).to_netcdf(file, engine="h5netcdf")
     monkeypatch.setattr(h5netcdf.core.BaseVariable, "dimensions", property(lambda variable: ()))
     with pytest.raises(FileFormatError, match=r"a\.nc .*axes of \w+ have no names"):
         read_netcdf(file)
