@@ -89,7 +89,8 @@ def test_rates_are_fitted_along_the_axis(any_run, any_verdict):
     assert rates["correlation", any_run.axis].abscissa
     assert len(at.fit_rates(any_verdict.data)) >= len(rates)
     assert str(any_verdict.rate()) == str(rates["correlation", any_run.axis])
-    assert str(rates)
+    logarithmic = any_run.axis == "logarithmic_time"
+    assert ("log t from" in str(rates)) == logarithmic
 
 
 def test_a_rate_over_the_logarithm_of_time_is_that_over_time(tokens, head):

@@ -240,5 +240,5 @@ def _sample(rate: Rate) -> str:
     """The window and the trials of a rate, in words."""
     if rate.outcome == NOT_DEFINED:
         return f"against {rate.abscissa} not defined: {rate.reason}"
-    abscissa = "log k" if rate.abscissa == "k" else rate.abscissa
+    abscissa = f"log {rate.abscissa}" if rate.abscissa_is_log else rate.abscissa
     return f"{abscissa} from {rate.first:.5g} to {rate.last:.5g}: {rate.sample_text()}"
