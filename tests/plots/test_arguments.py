@@ -31,6 +31,11 @@ def test_lists_of_arrays_go_side_by_side_row_by_row():
         plots.image_with_patches(Figure().subplots(), np.eye(4), predicted=0, reached=4, grid=2)
 
 
+def test_a_function_that_two_packages_offer_is_checked_once():
+    assert plots.frame is plots.plane.frame
+    assert not hasattr(plots.frame.__wrapped__, "__wrapped__")
+
+
 def test_a_generator_is_read_once(axes):
     panels = [*Figure().subplots(1, 2)]
     plots.panel_letters(panel for panel in panels)

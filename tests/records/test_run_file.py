@@ -7,6 +7,7 @@ import xarray as xr
 
 import attractor as at
 from attractor.errors import FileFormatError, InvalidInputError
+from attractor.prompt.regression import InContextTrajectory, RegressionTask, train_in_context
 from attractor.storage import save_netcdf
 
 KINDS = ["linear trajectory", "linear path", "two stages", "classifiers", "in context"]
@@ -149,3 +150,22 @@ def test_arrays_of_another_size_are_refused(saved, tmp_path):
     save_netcdf({**groups, group: groups[group].isel({axis: slice(0, 0)})}, tmp_path / "less.nc")
     with pytest.raises(FileFormatError):
         type(run).load(tmp_path / "less.nc")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"learning_rate": 1},
+        {"learning_rate": np.float32(0.25)},
+        {"optimizer": at.gradient_descent(0.1)},
+        {"length": np.inf, "attention": "linear"},
+    ],
+)
+def test_in_context_training_of_any_settings_comes_back(given, tmp_path):
+    task = RegressionTask(np.eye(2), label_noise=0.1)
+    arguments = {"length": 8, "steps": 1, "batch": 2, "held_out": 2}
+    run = train_in_context(task, **(arguments | given))
+    run.save(tmp_path / "run.nc")
+    again = InContextTrajectory.load(tmp_path / "run.nc")
+    assert again.settings == run.settings
+    assert str(again) == str(run)

@@ -144,7 +144,7 @@ class ClassifierTrajectory(RecordedRun):
         data, settings = self.data, self.settings
         sizes = f"{self.config.blocks} blocks of {self.config.heads} heads"
         rows = [
-            ("seeds", f"{data['status'].size}: {self._statuses()}"),
+            ("seeds", self._trials()),
             ("model", f"{self.config.kind}, {sizes}, width {self.config.width}"),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("batch", f"{settings['batch']}, losses combined by {settings['reduction']}"),

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from attractor.checks import check_count, check_function, check_path
+from attractor.checks import check_count, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin._solve import check_tolerance
@@ -21,10 +21,10 @@ from attractor.monitor.budget import Budget
 from attractor.monitor.dataset import as_dataset
 from attractor.monitor.head import WatchedHead
 from attractor.monitor.record import HeadRecord, RecordStatus
-from attractor.monitor.stored import save_records
+from attractor.monitor.stored import KIND
 from attractor.monitor.table import latest_record, latest_table
 from attractor.monitor.watch import Watch
-from attractor.records import Printed
+from attractor.records import Printed, save_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -166,8 +166,7 @@ class HeadMonitor(Printed):
         Raises:
             InvalidInputError: If the path does not end in .nc.
         """
-        path = check_path("path", path)
-        save_records(self.to_xarray(), path)
+        save_data(self.to_xarray(), path, KIND)
 
     def _print(self, console: Console) -> None:
         latest = {name: latest_record(records) for name, records in self.records.items()}

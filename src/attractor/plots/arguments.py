@@ -58,18 +58,17 @@ def check_arguments(namespace: dict[str, Any]) -> None:
     """Has every public function of a package check its arguments.
 
     Functions of the package that call each other are left as they are: they hand on what was
-    checked, or what they made.
+    checked, or what they made. So are those of a package within, which are checked there.
     """
     for name in namespace["__all__"]:
-        if inspect.isfunction(namespace[name]):
+        if inspect.isfunction(namespace[name]) and not hasattr(namespace[name], "__wrapped__"):
             namespace[name] = _checked(namespace[name])
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(function)
-
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
+        signature = _signature(function)
         given = signature.bind(*arguments, **named)
         sizes: dict[str, int] = {}
         for name, value in given.arguments.items():
@@ -85,6 +84,9 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*given.args, **given.kwargs)
 
     return call
+
+
+_signature = functools.cache(inspect.signature)  # when it is first needed, not on import
 
 
 def _check(name: str, value: Any, annotation: str, sizes: dict[str, int]) -> None:
@@ -110,7 +112,8 @@ def _check(name: str, value: Any, annotation: str, sizes: dict[str, int]) -> Non
         raise InvalidInputError(name, f"it is {shown(value)}", f"Give {wanted}")
 
 
-def _alternatives(annotation: str) -> list[str]:
+@functools.cache
+def _alternatives(annotation: str) -> tuple[str, ...]:
     """The kinds that an annotation joins by bars, those within brackets left alone."""
     found, depth = [""], 0
     for letter in annotation:
@@ -119,7 +122,7 @@ def _alternatives(annotation: str) -> list[str]:
             found.append("")
         else:
             found[-1] += letter
-    return [kind.strip() for kind in found]
+    return tuple(kind.strip() for kind in found)
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attractor.checks import check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import save_netcdf
@@ -23,9 +23,10 @@ def save_data(data: xr.Dataset, path: str | os.PathLike[str], kind: str) -> None
         kind: What they are, by which ``load_data`` knows them.
 
     Raises:
-        InvalidInputError: If the name ends in anything else.
+        InvalidInputError: If it is no path, or the name ends in anything else.
     """
-    ending = Path(path).suffix
+    path = check_path("path", path)
+    ending = path.suffix
     if ending != ".nc":
         raise InvalidInputError("path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc")
     save_netcdf(data.assign_attrs(kind=kind), path)
@@ -35,8 +36,10 @@ def load_data(path: str | os.PathLike[str], kind: str) -> xr.Dataset:
     """Reads what ``save_data`` wrote.
 
     Raises:
+        InvalidInputError: If it is no path.
         FileFormatError: If the file is none, or of another kind.
     """
+    path = check_path("path", path)
     data = read_netcdf(path)
     if data.attrs.pop("kind", None) != kind:
         raise FileFormatError(f"{os.fspath(path)} holds no {kind}.")

@@ -104,11 +104,23 @@ class RecordedRun(Summary):
             "step", f"the {what} of {self.axis} {step} were not kept, to save memory", remedy
         )
 
-    def _statuses(self) -> str:
-        """How many trials ended in which way, in words."""
-        status = self.data["status"].to_numpy()
-        counts = [f"{int((status == s).sum())} {s}" for s in TrialStatus if (status == s).any()]
-        return ", ".join(counts)
+    def _kept(self, name: str) -> str:
+        """``"all"`` if an array of every recorded step is here, ``"last"`` if not."""
+        return "all" if self.axis in self.data[name].dims else "last"
+
+    def _trials(self) -> str:
+        """How many trials there were, and how many of them ended in which way, in words."""
+        status, sizes = self.data["status"], self.data.sizes
+        crossed = ""
+        if len(status.dims) > 1:
+            crossed = f" ({' x '.join(f'{sizes[axis]} {axis}s' for axis in status.dims)})"
+        found = status.to_numpy()
+        counts = [f"{int((found == s).sum())} {s}" for s in TrialStatus if (found == s).any()]
+        return f"{status.size}{crossed}: {', '.join(counts)}"
+
+    def _last_record(self) -> tuple[str, str]:
+        """A row that says how far the records go."""
+        return f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"
 
     def _optimizer(self, name: str) -> str:
         """An optimizer with its settings, in words."""

@@ -55,8 +55,8 @@ _DESCRIPTIONS = {
     "status": "how the trial ended",
     "steps_taken": "steps that changed the trial before it ended or froze",
 }
-RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES})
-"""Names that the data of a trajectory may have by itself."""
+RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES} - {"epoch"})
+"""Names that the data of a trajectory may have by itself; epochs are those of classifiers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +91,7 @@ class Trajectory(RecordedRun):
     @property
     def weights_kept(self) -> str:
         """``"all"`` if the matrices of every recorded step are here, ``"last"`` if not."""
-        return "all" if self.axis in self.data["W"].dims else "last"
+        return self._kept("W")
 
     def W(self, step: float | None = None) -> Float[np.ndarray, "instance seed d e"]:
         """The attention matrices at a recorded step.
@@ -170,16 +170,14 @@ class Trajectory(RecordedRun):
     def _summary(self) -> tuple[str, Rows]:
         data = self.data
         first, last = data.isel({self.axis: 0}), data.isel({self.axis: -1})
-        sizes = data.sizes
         kept = "at the last step only; those of earlier steps cannot be had"
         if self.weights_kept == "all":
             kept = "at every recorded step"
-        trials = f"{sizes['instance']} instances x {sizes['seed']} seeds"
         return "Trajectory", [
-            ("trials", f"{data['status'].size} ({trials}): {self._statuses()}"),
+            ("trials", self._trials()),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
-            (f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"),
+            self._last_record(),
             ("matrices kept", kept),
             ("loss, median", f"{float(first['loss'].median()):.4g} -> "
              f"{float(last['loss'].median()):.4g}"),

@@ -19,7 +19,7 @@ from attractor.analysis.basins.problem import BasinProblem, check_problem
 from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
 from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_count, check_path
+from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_float64
@@ -92,7 +92,6 @@ class BasinMap(Printed):
         Raises:
             InvalidInputError: If the name does not end in ``.nc``.
         """
-        path = check_path("path", path)
         save_data(self.data, path, _KIND)
 
     @classmethod
@@ -102,7 +101,6 @@ class BasinMap(Printed):
         Raises:
             FileFormatError: If it is none.
         """
-        path = check_path("path", path)
         return cls(load_data(path, _KIND))
 
     def _print(self, console: Console) -> None:

@@ -143,7 +143,6 @@ class BasinShares(Printed):
         Raises:
             FileFormatError: If it is none.
         """
-        path = check_path("path", path)
         return cls(load_data(path, _KIND))
 
     def _print(self, console: Console) -> None:

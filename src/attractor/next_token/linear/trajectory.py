@@ -68,7 +68,7 @@ class LinearTrajectory(RecordedRun):
     @property
     def weights_kept(self) -> str:
         """``"all"`` if the decoders of every recorded step are here, ``"last"`` if not."""
-        return "all" if self.axis in self.data["W"].dims else "last"
+        return self._kept("W")
 
     def W(self, step: float | None = None) -> Float[np.ndarray, "instance seed V d"]:
         """The decoders at a recorded step.
@@ -135,14 +135,12 @@ class LinearTrajectory(RecordedRun):
         kept = "at the last step only; those of earlier steps cannot be had"
         if self.weights_kept == "all":
             kept = f"at every recorded {self.axis}"
-        sizes = data.sizes
-        trials = f"{sizes['instance']} instances x {sizes['seed']} seeds"
         return "Linear trajectory", [
-            ("trials", f"{data['status'].size} ({trials}): {self._statuses()}"),
+            ("trials", self._trials()),
             ("contexts", repr(self.contexts)),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
-            (f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"),
+            self._last_record(),
             ("decoders kept", kept),
             ("loss, median", f"{float(first['loss'].median()):.4g} -> "
              f"{float(last['loss'].median()):.4g}"),

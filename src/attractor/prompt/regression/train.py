@@ -154,7 +154,7 @@ def train_in_context(
         "parameterization": parameterization,
         "initialization": initialization if isinstance(initialization, str) else "given",
         "scale": scale,
-        "learning_rate": learning_rate if optimizer is None else None,
+        "learning_rate": float(learning_rate) if optimizer is None else None,
         "half": bool(half),
         "batch": batch,
         "seeds": seeds,

@@ -29,7 +29,7 @@ _KIND = "in-context trajectory"
 _BY_RECORD = ("risk", "risk_error", "infinite_risk", "gap", "product_distance")
 _SETTINGS = {
     "attention": str, "heads": int, "parameterization": str, "initialization": str,
-    "optimizer": dict, "batch": int, "learning_rate": float, "half": bool,
+    "optimizer": dict, "batch": int, "learning_rate": float | None, "half": bool,
 }  # fmt: skip
 """The settings that are read again."""
 _PER_HEAD = {
@@ -168,7 +168,7 @@ class InContextTrajectory(RecordedRun):
             )
             for name, kind in _SETTINGS.items():
                 if not isinstance(stored.settings[name], kind):
-                    raise ValueError(f"its setting {name} is no {kind.__name__}")
+                    raise ValueError(f"its setting {name} is not of the type {kind}")
             if not isinstance(stored.settings["optimizer"].get("name"), str):
                 raise ValueError("its optimizer has no name")
         return cls(data, task, length if math.isinf(length) else int(length), stored.settings)
@@ -179,7 +179,7 @@ class InContextTrajectory(RecordedRun):
         tokens = "infinitely many" if math.isinf(self.length) else f"{self.length:.0f}"
         risk = f"{float(first['risk'].median()):.4g} -> {float(last['risk'].median()):.4g}"
         return "In-context training", [
-            ("seeds", f"{self.data['status'].size}: {self._statuses()}"),
+            ("seeds", self._trials()),
             ("prompts", f"{tokens} tokens of {self.task.dimension} inputs and a label"),
             ("attention", f"{settings['attention']}, {settings['heads']} head(s), trained as "
              f"{settings['parameterization']} from the {settings['initialization']} start"),
