@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import importlib.abc
+import importlib.util
 import json
 import runpy
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -46,46 +49,81 @@ class Kind:
     )
 
 
+class _OnImport(importlib.abc.MetaPathFinder):
+    """Has a module changed once it is imported, so that what is not needed stays unloaded."""
+
+    def __init__(self, module: str, change: Callable[[], None]) -> None:
+        self.module, self.change = module, change
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != self.module:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.loader is not None
+        execute = spec.loader.exec_module
+
+        def execute_and_change(module: ModuleType) -> None:
+            execute(module)
+            self.change()
+
+        spec.loader.exec_module = execute_and_change
+        return spec
+
+
+@contextlib.contextmanager
+def _replaced(module: str, name: str, replacement: Callable[[Any], Any]) -> Iterator[None]:
+    """Replaces an attribute of a module by what is made of it, now or when it is imported."""
+    with contextlib.ExitStack() as changes:
+
+        def change() -> None:
+            it = sys.modules[module]
+            changes.enter_context(mock.patch.object(it, name, replacement(getattr(it, name))))
+
+        if module in sys.modules:
+            change()
+        else:
+            finder = _OnImport(module, change)
+            sys.meta_path.insert(0, finder)
+            changes.callback(lambda: finder in sys.meta_path and sys.meta_path.remove(finder))
+        yield
+
+
 def _done(*_: Any, **__: Any) -> None:
     raise typer.Exit(0)
 
 
 def _no_pictures(_: Path) -> Any:
-    return mock.patch("attractor.report.corpus.write_corpus_report", _done)
+    return _replaced("attractor.report.corpus", "write_corpus_report", lambda _: _done)
 
 
 def _no_checks(_: Path) -> Any:
-    return mock.patch("attractor.papers.check.check_claim", _done)
+    return _replaced("attractor.papers.check", "check_claim", lambda _: _done)
 
 
 def _no_figure(originals: Path) -> Any:
-    from attractor.papers.drawing import read_data
-    from attractor.provenance import read_provenance
+    def result(*_: Any, **__: Any) -> Any:
+        from attractor.papers.drawing import read_data
+        from attractor.provenance import read_provenance
 
-    file = originals / "figure" / "global-and-local.nc"
-    result = read_data(file), read_provenance(file)
-    return mock.patch("attractor.papers.reproduction.compute", lambda *_, **__: result)
+        file = originals / "figure" / "global-and-local.nc"
+        return read_data(file), read_provenance(file)
+
+    return _replaced("attractor.papers.reproduction", "compute", lambda _: result)
 
 
-@contextlib.contextmanager
-def _no_command(originals: Path) -> Iterator[None]:
-    from attractor.cli import reproducible
-
+def _no_command(originals: Path) -> Any:
     def run(*, out: Path, **_: Any) -> None:
         shutil.copytree(originals / "report", out)
 
-    commands = {
-        name: dataclasses.replace(command, run=run)
-        for name, command in reproducible.COMMANDS.items()
-    }
-    with mock.patch.object(reproducible, "COMMANDS", commands):
-        yield
+    def without_work(commands: dict[str, Any]) -> dict[str, Any]:
+        return {name: dataclasses.replace(one, run=run) for name, one in commands.items()}
+
+    return _replaced("attractor.cli.reproducible", "COMMANDS", without_work)
 
 
-@contextlib.contextmanager
-def _no_reproduced_checks(_: Path) -> Iterator[None]:
-    with mock.patch("attractor.papers.reproduction.check_claim", _done):
-        yield
+def _no_reproduced_checks(_: Path) -> Any:
+    return _replaced("attractor.papers.reproduction", "check_claim", lambda _: _done)
 
 
 def _certificate(file: Path) -> int:

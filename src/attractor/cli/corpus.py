@@ -78,18 +78,20 @@ def corpus(
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
         existing_file(file, CORPUS)
 
-        from attractor.cli.provenance import corpus_provenance
         from attractor.files import load_corpus
-        from attractor.next_token import corpus_structure
-        from attractor.next_token.conflicting_part import conflicting_part
-        from attractor.next_token.linear_view import linear_view
         from attractor.next_token.vocabulary_embeddings import parse_embedding
-        from attractor.report.corpus import CorpusReport, write_corpus_report
 
         if embedding is not None:
             parse_embedding(embedding)
         loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)
         whole = loaded.corpus
+
+        from attractor.cli.provenance import corpus_provenance
+        from attractor.next_token import corpus_structure
+        from attractor.next_token.conflicting_part import conflicting_part
+        from attractor.next_token.linear_view import linear_view
+        from attractor.report.corpus import CorpusReport, write_corpus_report
+
         structure = corpus_structure(whole)
         current.say_lines(str(structure).splitlines())
         report = CorpusReport(structure, _embeddings(loaded, embedding, seed))

@@ -16,7 +16,6 @@ from attractor.checks import check_items, check_kinds
 from attractor.containers import parse_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.loaded import is_of_loaded
-from attractor.training import fingerprint
 from attractor.version import __version__
 
 KINDS = ("figure", "claim", "report")
@@ -241,7 +240,9 @@ def _plain(place: str, value: Any) -> Any:
 
 
 def _nested(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    return [f"the {what} {words}" for words in fingerprint.differences(old, new)]
+    from attractor.training.fingerprint import differences
+
+    return [f"the {what} {words}" for words in differences(old, new)]
 
 
 def _changed(what: str, old: str, new: str) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.ndimage import minimum_filter
 
 from attractor.training.paths.following import Place, Search, unit
 
@@ -37,6 +36,8 @@ def lowest_places(
         shapes: Shapes of the coordinates of W, and of the head where it is trained.
         reach: Largest score for W of norm one.
     """
+    from scipy.ndimage import minimum_filter
+
     count = len(shapes)
     circles = [_circle(shape, _ANGLES[count]) for shape in shapes]
     shortest = min(1.0, _LEAST_SCORE / max(radius * reach, _LEAST_SCORE))
