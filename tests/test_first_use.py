@@ -25,6 +25,16 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name):
     assert not hasattr(package, "__wrapped__")
 
 
+def test_a_former_name_still_does_with_a_warning():
+    from attractor import files, papers
+
+    with pytest.warns(DeprecationWarning, match="files.LoadedCorpus is now called CorpusCase"):
+        assert files.LoadedCorpus is files.CorpusCase
+    with pytest.warns(DeprecationWarning, match="papers.DataKind is now called DATA_SETS"):
+        assert papers.DataKind.CORPUS is papers.CorpusCase
+    assert "LoadedCorpus" not in dir(files)
+
+
 def test_what_is_not_used_is_not_loaded():
     code = (
         "import sys, attractor.analysis, attractor.files, attractor.report; "

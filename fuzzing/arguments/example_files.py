@@ -42,12 +42,10 @@ TOKEN_FILE = Lazy(lambda: _saved("t.npz", files.save_tokens, ex.TOKENS.value, ex
 CORPUS_FILE = Lazy(lambda: _saved("c.npz", files.save_corpus, ex.CORPUS.value))
 HEAD_FILE = Lazy(lambda: _saved("h.npz", files.save_head, ex.PROMPT_HEAD.value, ex.GAUSSIAN.value))
 RECORD_FILE = Lazy(lambda: _saved("m.nc", lambda path: ex.MONITORED.value.save(path)))
-LOADED_REGRESSION = Lazy(
-    lambda: files.LoadedRegression(ex.TASK.value, (10,), 0.1, 0.1, float("inf"))
-)
+LOADED_REGRESSION = Lazy(lambda: files.RegressionCase(ex.TASK.value, (10,), 0.1, 0.1, float("inf")))
 
 
-def _results() -> files.LoadedClassifiers:
+def _results() -> files.ClassifierCase:
     coordinates = {
         "optimizer": ["p = 1.1", "Adam"],
         "seed": [0, 1],
@@ -64,11 +62,12 @@ def _results() -> files.LoadedClassifiers:
     )
     data.to_netcdf(_place("results.nc"), engine="h5netcdf")
     loaded = at.load(_place("results.nc"))
-    assert isinstance(loaded, files.LoadedClassifiers)
+    assert isinstance(loaded, files.ClassifierCase)
     return loaded
 
 
 LOADED_CLASSIFIERS = Lazy(_results)
+CLASSIFIERS_FILE = Lazy(lambda: LOADED_CLASSIFIERS.value and _place("results.nc"))
 
 PROVENANCE = Lazy(lambda: provenance.Provenance.record("claim", "rate", arguments={"a": 1}))
 PROVENANCE_TEXT = Lazy(lambda: PROVENANCE.value.to_json())
@@ -163,16 +162,12 @@ IN_CONTEXT_FILE = Lazy(lambda: _saved("context.nc", lambda path: ex.IN_CONTEXT.v
 BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)))
 BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
 BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))
-CASE = Lazy(lambda: papers.Case(ex.TOKENS_OF_ONE.value, ex.HEAD.value))
-CORPUS_CASE = Lazy(lambda: papers.CorpusCase(ex.CORPUS.value))
-HEAD_CASE = Lazy(
-    lambda: papers.HeadCase(ex.PROMPT_HEAD.value, ex.GAUSSIAN.value, ex.GAUSSIAN.value)
-)
-REGRESSION_CASE = Lazy(lambda: papers.RegressionCase(ex.TASK.value))
-CLASSIFIER_CASE = Lazy(lambda: papers.ClassifierCase(LOADED_CLASSIFIERS.value.data))
-CLAIM_NAME = Lazy(
-    lambda: next(n for n, c in papers.all_claims().items() if c.takes is papers.DataKind.TOKENS)
-)
+CASE = Lazy(lambda: files.Case(ex.TOKENS_OF_ONE.value, ex.HEAD.value))
+CORPUS_CASE = Lazy(lambda: files.CorpusCase(ex.CORPUS.value))
+HEAD_CASE = Lazy(lambda: files.HeadCase(ex.PROMPT_HEAD.value, ex.GAUSSIAN.value, ex.GAUSSIAN.value))
+REGRESSION_CASE = Lazy(lambda: files.RegressionCase(ex.TASK.value))
+CLASSIFIER_CASE = Lazy(lambda: files.ClassifierCase(LOADED_CLASSIFIERS.value.data))
+CLAIM_NAME = Lazy(lambda: next(n for n, c in papers.all_claims().items() if c.takes is papers.Case))
 CLAIM = Lazy(lambda: papers.get_claim(CLAIM_NAME.value))
 FIGURE_NAME = Lazy(lambda: next(iter(papers.all_figures())))
 FIGURE = Lazy(lambda: papers.get_figure(FIGURE_NAME.value))

@@ -8,11 +8,13 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import warnings
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 
-def import_on_first_use(package: str) -> None:
+def import_on_first_use(package: str, renamed: Mapping[str, str] = {}) -> None:
     """Makes a package import the names in its ``__init__.py`` when they are first used.
 
     There they are imported under ``TYPE_CHECKING``. These imports are read and not run: they are
@@ -21,12 +23,21 @@ def import_on_first_use(package: str) -> None:
 
     Args:
         package: ``__name__`` of the package.
+        renamed: New names by former ones, which still do, with a warning.
     """
     sys.modules[package].__class__ = _Package
+    sys.modules[package].__dict__["_renamed"] = renamed
 
 
 class _Package(ModuleType):
+    _renamed: Mapping[str, str]
+
     def __getattr__(self, name: str) -> Any:
+        if name in self._renamed:
+            now = self._renamed[name]
+            words = f"{self.__name__}.{name} is now called {now}"
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            return getattr(self, now)
         module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
         if module is not None:
@@ -54,6 +65,6 @@ def module_of(package: str, file: str = "__init__.py") -> dict[str, str]:
         alias.name: node.module
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.ImportFrom)
-        if node.module and node.module.startswith(f"{package}.")
+        if node.module and node.module.startswith(f"{package.partition('.')[0]}.")
         for alias in node.names
     }

@@ -20,7 +20,6 @@ import attractor as at
 from attractor.containers import read_netcdf
 from attractor.datasets import load_tokenizer
 from attractor.models import load_model
-from attractor.papers.data_files import data_sets
 from attractor.provenance import read_provenance
 
 STORED = Path(__file__).parents[1] / "stored"
@@ -62,7 +61,7 @@ def labeled(file):
 
 def contents():
     """What the files hold, as ``contents.json`` has it."""
-    found = {name: [case.hash for case in data_sets(at.load(STORED / name), name)] for name in DATA}
+    found = {name: [case.hash for case in at.load(STORED / name).data_sets()] for name in DATA}
     found |= {name: labeled(name) for name in LABELED}
     model = load_model(STORED / "model.safetensors")
     return found | {

@@ -8,7 +8,7 @@ from attractor import load
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.files import (
     CLASSIFIERS_LAYOUT,
-    LoadedClassifiers,
+    ClassifierCase,
     load_corpus,
     load_head,
     load_tokens,
@@ -49,11 +49,11 @@ def write(tmp_path):
 
 def test_everything_a_file_can_hold(results, write):
     loaded = load(write(results))
-    assert isinstance(loaded, LoadedClassifiers)
+    assert isinstance(loaded, ClassifierCase)
     assert loaded.data.equals(results)
     assert loaded.data.attrs["data"] == "text" and loaded.data.attrs["test_examples"] == 2000
     assert loaded.data["at_edge"].dtype == bool
-    assert repr(loaded) == "LoadedClassifiers(p = 1.1, Adam; 3 seeds)"
+    assert repr(loaded) == "ClassifierCase(p = 1.1, Adam; 3 seeds each)"
 
 
 def test_accuracies_and_names_are_enough(results, write):
@@ -62,10 +62,10 @@ def test_accuracies_and_names_are_enough(results, write):
 
 
 def test_a_written_file_gives_the_same(results, tmp_path):
-    save_classifiers(tmp_path / "again.nc", LoadedClassifiers(results))
+    save_classifiers(tmp_path / "again.nc", ClassifierCase(results))
     assert load(tmp_path / "again.nc").data.identical(results)
     with pytest.raises(InvalidInputError, match=r"\.nc"):
-        save_classifiers(tmp_path / "again.npz", LoadedClassifiers(results))
+        save_classifiers(tmp_path / "again.npz", ClassifierCase(results))
 
 
 def test_a_model_may_have_no_accuracy(results, write):

@@ -21,7 +21,7 @@ import attractor as at
 from attractor.datasets import unit_tokens
 from attractor.datasets._random_head import random_head
 from attractor.files import save_corpus, save_head, save_regression, save_tokens
-from attractor.files.regression_loaded import LoadedRegression
+from attractor.files.regression import RegressionCase
 from attractor.next_token import Corpus
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import save_figure
@@ -43,7 +43,7 @@ def few():
     head = at.LinearHead(heads.weight[0])
     corpus = Corpus.from_sentences([["dogs", "chase", "cats", "."], ["cats", ".", "."]])
     law = random_head(samples=None, seed=0)
-    task = LoadedRegression(RegressionTask(np.eye(2)), (4,), 1.0, 1.0, 1.0)
+    task = RegressionCase(RegressionTask(np.eye(2)), (4,), 1.0, 1.0, 1.0)
     data = xr.Dataset({"W": (("row", "column"), np.arange(4000.0).reshape(40, 100))})
     for ending in (".npz", ".safetensors"):
         yield f"tokens{ending}", lambda path: save_tokens(path, tokens, head)

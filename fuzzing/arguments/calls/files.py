@@ -32,6 +32,29 @@ def calls() -> Iterator[Call]:
         files.save_tokens, path="t.npz", tokens=ex.TOKENS, head=ex.HEAD,
         takes={"initial": "array none"},
     )  # fmt: skip
+    case = {"self": given.CASE}
+    yield Call(
+        files.Case.from_scores, keys=np.eye(3)[None] + 1, scores=np.array([[1.0, 0.0, 0.5]]),
+        takes={"keys": "array", "scores": "array", "queries": "array none"},
+        blames={
+            "keys": "scores values labels", "scores": "labels values keys",
+            "queries": "keys labels",
+        },
+    )  # fmt: skip
+    yield Call(files.Case.read, path=given.TOKEN_FILE, blames=FILE)
+    yield Call(files.Case.save, **case, path="case.npz")
+    yield Call(files.Case.solution, **case)
+    yield Call(files.CorpusCase.save, self=given.CORPUS_CASE, path="corpus.npz")
+    yield Call(files.HeadCase.save, self=given.HEAD_CASE, path="head.npz")
+    yield Call(files.RegressionCase.save, self=given.REGRESSION_CASE, path="task.npz")
+    yield Call(files.ClassifierCase.save, self=given.CLASSIFIER_CASE, path="results.nc")
+    yield Call(
+        files.CorpusCase.with_vocabulary, self=given.CORPUS_CASE, most=2,
+        blames={"most": "vocabulary"},
+    )  # fmt: skip
+    yield Call(files.LoadedTokens.read, path=given.TOKEN_FILE, blames=FILE)
+    yield Call(files.ClassifierCase.read, path=given.CLASSIFIERS_FILE, blames=FILE)
+    yield Call(files.register_file, kind=files.HeadCase)
     yield Call(
         provenance.Provenance.record,
         kind="claim",

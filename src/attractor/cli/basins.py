@@ -20,8 +20,15 @@ from attractor.cli.options import (
 from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
-from attractor.files.existing import TOKENS, existing_file
-from attractor.storage import Input, OutputFolder, atomic_directory, check_paths, write_file
+from attractor.files.token_file import LoadedTokens
+from attractor.storage import (
+    Input,
+    OutputFolder,
+    atomic_directory,
+    check_paths,
+    existing_file,
+    write_file,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,7 +111,7 @@ def basins(
     """Counts where random starts end."""
     with session("basins", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
-        existing_file(file, TOKENS)
+        existing_file(file, LoadedTokens.missing)
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
 

@@ -19,8 +19,8 @@ from attractor.cli.options import (
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
-from attractor.files.existing import TOKENS, existing_file
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.files.token_file import LoadedTokens
+from attractor.storage import Input, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def check(
     """Predicts, trains, compares and reports."""
     with session("check", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
-        existing_file(file, TOKENS)
+        existing_file(file, LoadedTokens.missing)
 
         from attractor.analysis import verify
         from attractor.cli.inputs import (

@@ -12,13 +12,13 @@ from attractor.cli.listing import listing
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
-from attractor.files.existing import ANY, existing_file
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.files.reading import ANY
+from attractor.storage import Input, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
+    from attractor.files import DataSet
     from attractor.papers.claim import Claim
-    from attractor.papers.data_set import DataKind, DataSet
     from attractor.provenance import Provenance
 
 HELP = (
@@ -84,9 +84,8 @@ def claims(
             return
 
         from attractor.files import load
-        from attractor.files.corpus_loaded import LoadedCorpus
+        from attractor.files.corpus import CorpusCase
         from attractor.papers.check import check_claim
-        from attractor.papers.data_files import data_sets
         from attractor.papers.hypotheses_table import check_hypotheses
         from attractor.papers.results import ClaimResults
         from attractor.progress import progress_bar
@@ -95,13 +94,13 @@ def claims(
         cases, left_out = None, []
         if data is not None:
             loaded = load(data)
-            if isinstance(loaded, LoadedCorpus):
+            if isinstance(loaded, CorpusCase):
                 current.say(*loaded.notices)
-            cases = data_sets(loaded, data.name)
-            chosen, left_out = _speaking_of(cases[0].kind, chosen, data)
+            cases = loaded.data_sets()
+            chosen, left_out = _speaking_of(cases[0], chosen, data)
             if left_out:
                 count = f"{len(left_out)} claim{'s' if len(left_out) > 1 else ''}"
-                current.say(f"Left out: {count} about data that are no {cases[0].kind.value}.")
+                current.say(f"Left out: {count} about data that are no {cases[0].kind.words}.")
         tables = [] if cases is None or names else [check_hypotheses(case) for case in cases]
         current.say(*(table.table() for table in tables))
         found = []
@@ -119,7 +118,7 @@ def claims(
         )
         for name, claim in summary["claims"].items():
             if "counterexample" in claim:
-                reader = chosen[name].takes.reader
+                reader = chosen[name].takes.kind.reader
                 stored = out / claim["counterexample"]["file"]
                 current.say(f"Counterexample: {stored}; `{reader}` reads it.")
         current.say(f"Report: {(out / REPORT).absolute()}")
@@ -127,15 +126,15 @@ def claims(
 
 
 def _speaking_of(
-    kind: DataKind, chosen: Mapping[str, Claim], file: Path
+    case: DataSet, chosen: Mapping[str, Claim], file: Path
 ) -> tuple[dict[str, Claim], list[str]]:
-    """The claims that speak of a kind of data, and the names of the others."""
-    taken = {name: claim for name, claim in chosen.items() if claim.takes is kind}
+    """The claims that speak of such data, and the names of the others."""
+    taken = {name: claim for name, claim in chosen.items() if isinstance(case, claim.takes)}
     if not taken:
-        other = next(iter(chosen.values())).takes.value
+        other = next(iter(chosen.values())).takes.kind.words
         raise InvalidInputError(
             "data",
-            f"{file.name} is a {kind.value}, and what is to be checked speaks of another kind",
+            f"{file.name} is a {case.kind.words}, and what is to be checked speaks of another kind",
             f"Give a {other}",
         )
     return taken, [name for name in chosen if name not in taken]

@@ -11,13 +11,11 @@ from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import Session, session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
-from attractor.files.corpus_layout import CORPUS_LAYOUT
-from attractor.files.existing import CORPUS, existing_file
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.files.corpus import CORPUS_LAYOUT, CorpusCase
+from attractor.storage import Input, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
-    from attractor.files import LoadedCorpus
     from attractor.next_token import Corpus
     from attractor.next_token._realizable_part import RealizablePart
     from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
@@ -76,7 +74,7 @@ def corpus(
     """Reads a corpus, finds its structure, trains, and reports."""
     with session("corpus", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
-        existing_file(file, CORPUS)
+        existing_file(file, CorpusCase.missing)
 
         from attractor.files import load_corpus
         from attractor.next_token.vocabulary_embeddings import parse_embedding
@@ -124,7 +122,7 @@ def corpus(
         current.say(f"Report: {page}")
 
 
-def _embeddings(loaded: LoadedCorpus, name: str | None, seed: int) -> VocabularyEmbeddings:
+def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEmbeddings:
     """The embeddings asked for; else those of the file; else the unit vectors."""
     from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 

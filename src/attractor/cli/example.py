@@ -10,8 +10,9 @@ import typer
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
-from attractor.files.head_layout import HEAD_LAYOUT
-from attractor.files.layout import LAYOUT, SUFFIXES
+from attractor.files.contents import ARRAY_SUFFIXES
+from attractor.files.head import HEAD_LAYOUT
+from attractor.files.token_file import LAYOUT
 from attractor.storage import OutputFile, OutputFolder, check_paths, write_file
 
 SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
@@ -97,7 +98,7 @@ def corpus(
             if docstrings
             else [sentence.split() for sentence in SENTENCES]
         )
-        if file.suffix in SUFFIXES:
+        if file.suffix in ARRAY_SUFFIXES:
             from attractor.files import save_corpus
             from attractor.next_token import Corpus
 
@@ -136,7 +137,7 @@ def head(
         save_head(file, *random_head(samples=SAMPLED_TOKENS if samples else None, seed=seed))
         loaded = load_head(file)
         current.result(file=str(file.absolute()), seed=seed)
-        current.say(f"Wrote {file.absolute()}", f"It holds {loaded!r}:")
+        current.say(f"Wrote {file.absolute()}", f"It holds {loaded.size_in_words}:")
         laws = ("tokens", "queries") if samples else ("mean", "covariance", "query_covariance")
         for name, (shape, meaning) in HEAD_LAYOUT.items():
             if name.startswith(("W_", "divide")) or name in laws:

@@ -11,9 +11,8 @@ from attractor.cli.options import Json, OptionalReport, Quiet, Seed
 from attractor.cli.session import session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
-from attractor.files.existing import HEAD, existing_file
-from attractor.files.head_layout import HEAD_LAYOUT
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.files.head import HEAD_LAYOUT, HeadCase
+from attractor.storage import Input, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 ERROR = 0.1
@@ -60,7 +59,7 @@ def prompt_length(
         if not error > 0:
             raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
-        existing_file(file, HEAD)
+        existing_file(file, HeadCase.missing)
 
         from attractor.files import load_head
         from attractor.prompt.length.how_long import ERRORS, LENGTHS
@@ -86,7 +85,7 @@ def prompt_length(
             out,
             found,
             error,
-            source=f"{file.name}: {loaded!r}",
+            source=f"{file.name}: {loaded.size_in_words}",
             provenance=head_provenance(arguments, loaded),
         )
         page = (out / REPORT).absolute()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import jax
-import numpy as np
-
-from attractor.files import LoadedCorpus, LoadedHead, LoadedTokens
+from attractor.files import CorpusCase, HeadCase, LoadedTokens
 from attractor.papers.paper import (
     LARGE_PROMPT,
     MAX_MARGIN,
@@ -55,7 +51,7 @@ def report_provenance(
 
 
 def corpus_provenance(
-    arguments: Mapping[str, Any], loaded: LoadedCorpus, *, realizable: bool
+    arguments: Mapping[str, Any], loaded: CorpusCase, *, realizable: bool
 ) -> Provenance:
     """Where the report of a corpus comes from.
 
@@ -72,39 +68,25 @@ def corpus_provenance(
         "report",
         "corpus",
         arguments={**arguments, "data": True},
-        data=data_hash(
-            None,
-            numbers=corpus.tokens,
-            starts=corpus.starts,
-            counts=corpus.counts,
-            every_prefix=corpus.every_prefix,
-            vocabulary=np.frombuffer(json.dumps(corpus.vocabulary).encode(), np.uint8),
-            embeddings=loaded.embeddings,
-        ),
+        data=loaded.hash,
         seeds=[arguments["seed"]],
         settings={"context_length": corpus.context_length},
         bibtex=papers,
     )
 
 
-def head_provenance(arguments: Mapping[str, Any], loaded: LoadedHead) -> Provenance:
+def head_provenance(arguments: Mapping[str, Any], loaded: HeadCase) -> Provenance:
     """Where the report of an attention head comes from.
 
     Args:
         arguments: What the command was called with, but for the file.
         loaded: What the file held.
     """
-    arrays = {
-        f"{name}_{number}": leaf
-        for name, part in (("head", loaded.head), ("tokens", loaded.tokens),
-                           ("queries", loaded.queries))
-        for number, leaf in enumerate(jax.tree.leaves(part))
-    }  # fmt: skip
     return Provenance.record(
         "report",
         "prompt-length",
         arguments={**arguments, "data": True},
-        data=data_hash(None, **arrays),
+        data=loaded.hash,
         seeds=[arguments["seed"]],
         bibtex=[LARGE_PROMPT.bibtex("attention over Gaussian tokens is affine")],
     )

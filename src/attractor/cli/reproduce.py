@@ -11,7 +11,7 @@ import typer
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
-from attractor.files.existing import RESULT, existing_file
+from attractor.storage import existing_file
 
 if TYPE_CHECKING:
     from attractor.papers.reproduction import Reproduction
@@ -54,7 +54,7 @@ def reproduce(
 ) -> None:
     """Runs a result again and compares."""
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
-        existing_file(file, RESULT)
+        existing_file(file)
 
         from attractor.provenance import read_provenance
 
@@ -115,7 +115,6 @@ def _claims(
 ) -> Reproduction:
     from attractor.cli.claims import claims_provenance
     from attractor.files import load
-    from attractor.papers.data_files import data_sets
     from attractor.papers.registry import all_claims
     from attractor.papers.reproduction import reproduce_claims
     from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
@@ -126,7 +125,7 @@ def _claims(
     arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
     _check_given("data", data, "a file of yours" if arguments["data"] else "")
     _announce("claims", arguments, current)
-    cases = None if data is None else data_sets(load(data), data.name)
+    cases = None if data is None else load(data).data_sets()
     made = claims_provenance(arguments["names"], cases, arguments["seed"])
     return reproduce_claims(file, provenance, cases, made)
 

@@ -13,8 +13,8 @@ from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, Unused
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
-from attractor.files.existing import TOKENS, existing_file
-from attractor.storage import Input, OutputFile, check_paths, save_netcdf
+from attractor.files.token_file import LoadedTokens
+from attractor.storage import Input, OutputFile, check_paths, existing_file, save_netcdf
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -52,7 +52,7 @@ def solve(
     with session("solve", as_json=as_json, quiet=quiet) as current:
         outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
         check_paths(outputs, [Input("FILE", file)])
-        existing_file(file, TOKENS)
+        existing_file(file, LoadedTokens.missing)
 
         from attractor.cli.inputs import descended, read_tokens, select
         from attractor.cli.predicted import predict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attractor.files.layout import LAYOUT
+from attractor.files.token_file import LAYOUT
 
 
 def about_tokens(first: str) -> str:

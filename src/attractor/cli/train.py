@@ -19,8 +19,8 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
-from attractor.files.existing import TOKENS, existing_file
-from attractor.storage import Input, OutputFile, OutputFolder, check_paths
+from attractor.files.token_file import LoadedTokens
+from attractor.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import CHECKPOINT
 
 HELP = about_tokens("Train by any optimizer and save the run.")
@@ -64,7 +64,7 @@ def train(
     with session("train", as_json=as_json, quiet=quiet) as current:
         kept = OutputFolder("checkpoint", checkpoint, CHECKPOINT)
         check_paths([OutputFile("out", out), kept], [Input("FILE", file)])
-        existing_file(file, TOKENS)
+        existing_file(file, LoadedTokens.missing)
 
         from attractor.cli.inputs import need_head, plan, read_tokens
         from attractor.training import train as train_tokens

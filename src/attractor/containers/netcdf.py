@@ -40,9 +40,7 @@ def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Da
             arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
             check_declared(file, sum(map(_bytes, arrays)))
         # Arrays without axes get some, for which there is a warning unless they are asked for.
-        with xr.open_dataset(
-            file, group=group, engine="h5netcdf", phony_dims="sort"
-        ) as opened:
+        with xr.open_dataset(file, group=group, engine="h5netcdf", phony_dims="sort") as opened:
             data = opened.load()
         _check_axes(data)
         _check_texts(data)

@@ -5,22 +5,14 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.files.classifiers_layout import CLASSIFIERS_LAYOUT
-    from attractor.files.classifiers_loaded import LoadedClassifiers
-    from attractor.files.classifiers_writing import save_classifiers
-    from attractor.files.corpus_layout import CORPUS_LAYOUT
-    from attractor.files.corpus_loaded import LoadedCorpus
-    from attractor.files.corpus_writing import save_corpus
-    from attractor.files.head_layout import HEAD_LAYOUT
-    from attractor.files.head_loaded import LoadedHead
-    from attractor.files.head_writing import save_head
-    from attractor.files.layout import LAYOUT
-    from attractor.files.loaded import LoadedTokens
-    from attractor.files.reading import load, load_corpus, load_head, load_tokens
-    from attractor.files.regression_layout import REGRESSION_LAYOUT
-    from attractor.files.regression_loaded import LoadedRegression
-    from attractor.files.regression_writing import save_regression
-    from attractor.files.writing import save_tokens
+    from attractor.files.case import Case
+    from attractor.files.classifiers import CLASSIFIERS_LAYOUT, ClassifierCase, save_classifiers
+    from attractor.files.contents import ArrayFile, DataSet, FileContents
+    from attractor.files.corpus import CORPUS_LAYOUT, CorpusCase, save_corpus
+    from attractor.files.head import HEAD_LAYOUT, HeadCase, save_head
+    from attractor.files.reading import load, load_corpus, load_head, load_tokens, register_file
+    from attractor.files.regression import REGRESSION_LAYOUT, RegressionCase, save_regression
+    from attractor.files.token_file import LAYOUT, LoadedTokens, save_tokens
 
 __all__ = [
     "CLASSIFIERS_LAYOUT",
@@ -28,15 +20,20 @@ __all__ = [
     "HEAD_LAYOUT",
     "LAYOUT",
     "REGRESSION_LAYOUT",
-    "LoadedClassifiers",
-    "LoadedCorpus",
-    "LoadedHead",
-    "LoadedRegression",
+    "ArrayFile",
+    "Case",
+    "ClassifierCase",
+    "CorpusCase",
+    "DataSet",
+    "FileContents",
+    "HeadCase",
     "LoadedTokens",
+    "RegressionCase",
     "load",
     "load_corpus",
     "load_head",
     "load_tokens",
+    "register_file",
     "save_classifiers",
     "save_corpus",
     "save_head",
@@ -44,4 +41,12 @@ __all__ = [
     "save_tokens",
 ]
 
-import_on_first_use(__name__)
+import_on_first_use(
+    __name__,
+    renamed={
+        "LoadedClassifiers": "ClassifierCase",
+        "LoadedCorpus": "CorpusCase",
+        "LoadedHead": "HeadCase",
+        "LoadedRegression": "RegressionCase",
+    },
+)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from attractor.errors import FileFormatError, InvalidInputError
-from attractor.files.corpus_loaded import LoadedCorpus, left_out
+from attractor.files.corpus import CorpusCase, left_out
 from attractor.next_token import Corpus
 from attractor.next_token.vocabulary import frequent_tokens
 
@@ -27,7 +27,7 @@ _END = "\0"
 
 def read_text(
     file: Path, *, context_length: int | None = None, vocabulary: int | None = None
-) -> LoadedCorpus:
+) -> CorpusCase:
     """Reads one sentence a line, in UTF-8, with white space between tokens.
 
     The file is read a block at a time, and token numbers are all that is kept. Empty lines are
@@ -128,7 +128,7 @@ def _corpus(
     names: list[str],
     context_length: int | None,
     vocabulary: int | None,
-) -> LoadedCorpus:
+) -> CorpusCase:
     ends = np.flatnonzero(tokens == 0)
     lengths = np.diff(ends, prepend=-1) - 1
     # The last line break is the one that every text ends with here, after a last line or none.
@@ -155,4 +155,4 @@ def _corpus(
             f"{share:.1%} of the text."
         )
     corpus = Corpus(number, starts, kept_names, context_length=context_length)
-    return LoadedCorpus(corpus, notices=tuple(notices))
+    return CorpusCase(corpus, notices=tuple(notices), about=file.name)

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Mapping
-from pathlib import Path
 
-import numpy as np
-
-from attractor.containers import StoredArrays, StoredTensors
+from attractor.checks import shown
 from attractor.errors import InvalidInputError
-from attractor.files.classifiers_layout import CLASSIFIERS_SUFFIX
-from attractor.files.classifiers_loaded import LoadedClassifiers
-from attractor.files.corpus_layout import CORPUS_TEXTS, MARKS
-from attractor.files.corpus_loaded import LoadedCorpus
-from attractor.files.existing import ANY, CORPUS, HEAD, TOKENS, existing_file
-from attractor.files.head_layout import HEAD_MARKS
-from attractor.files.head_loaded import LoadedHead
-from attractor.files.layout import SUFFIXES, TEXTS
-from attractor.files.loaded import LoadedTokens
-from attractor.files.regression_layout import REGRESSION_MARKS
-from attractor.files.regression_loaded import LoadedRegression
+from attractor.files.classifiers import ClassifierCase
+from attractor.files.contents import ARRAY_SUFFIXES, ArrayFile, FileContents, read_arrays
+from attractor.files.corpus import CorpusCase
+from attractor.files.head import HeadCase
+from attractor.files.regression import RegressionCase
+from attractor.files.token_file import LoadedTokens
+from attractor.storage import existing_file
 
-Loaded = LoadedTokens | LoadedCorpus | LoadedHead | LoadedRegression | LoadedClassifiers
-"""What a file may hold."""
+ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
+"""What to do about a file that is not there."""
+
+_KINDS: list[type[FileContents]] = [CorpusCase, HeadCase, RegressionCase, ClassifierCase]
 
 
-def load(path: str | os.PathLike[str]) -> Loaded:
+def register_file(kind: type[FileContents]) -> type[FileContents]:
+    """Has ``load`` know a kind of file; a decorator of its class.
+
+    Args:
+        kind: A kind that is known by its ending, or by its arrays. Where a file is of several
+            kinds by its arrays, it is of the one that was registered first.
+
+    Raises:
+        InvalidInputError: If it is no such class, or nothing tells it from files of other kinds.
+    """
+    if not (isinstance(kind, type) and issubclass(kind, FileContents)):
+        raise InvalidInputError(
+            "kind", f"{shown(kind)} is no class of file", "Derive it from FileContents or ArrayFile"
+        )
+    by_arrays = issubclass(kind, ArrayFile) and kind.marks
+    if not by_arrays and kind.suffix in (*ARRAY_SUFFIXES, *(each.suffix for each in _KINDS)):
+        raise InvalidInputError(
+            "kind",
+            f"{kind.__name__} names no arrays that only its files have, and no ending of its own",
+            "Give it marks = ('name of an array',), or suffix = '.ending' and a read method",
+        )
+    if kind not in _KINDS:
+        _KINDS.append(kind)
+    return kind
+
+
+def load(path: str | os.PathLike[str]) -> FileContents:
     """Reads a file of token sequences, a corpus, a head, a regression task or classifier results.
 
     A ``.npz`` or ``.safetensors`` file is one of token sequences, of the layout in ``LAYOUT``; or
@@ -43,31 +62,18 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         FileFormatError: If the file is damaged or not of the kind its name says.
     """
     file = existing_file(path, ANY)
-    # The reader of each kind is imported with what that kind is made of, and no other.
-    if file.suffix == CLASSIFIERS_SUFFIX:
-        from attractor.files.classifiers_reading import read_classifiers
+    if file.suffix in ARRAY_SUFFIXES:
+        arrays, texts = read_arrays(file)
+        for kind in _KINDS:
+            if issubclass(kind, ArrayFile) and any(mark in arrays for mark in kind.marks):
+                return kind.from_arrays(arrays, texts, file.name)
+        return LoadedTokens.from_arrays(arrays, texts, file.name)
+    for kind in _KINDS:
+        if kind.suffix == file.suffix:
+            return kind.read(file)
+    from attractor.files.corpus_text import read_text
 
-        return read_classifiers(file)
-    if file.suffix not in SUFFIXES:
-        from attractor.files.corpus_text import read_text
-
-        return read_text(file)
-    arrays, texts = _read_arrays(file)
-    if any(mark in arrays for mark in MARKS):
-        from attractor.files.corpus_arrays import interpret_corpus
-
-        return interpret_corpus(arrays, texts, file.name)
-    if any(mark in arrays for mark in HEAD_MARKS):
-        from attractor.files.head_arrays import interpret_head
-
-        return interpret_head(arrays, file.name)
-    if any(mark in arrays for mark in REGRESSION_MARKS):
-        from attractor.files.regression_arrays import interpret_regression
-
-        return interpret_regression(arrays, file.name)
-    from attractor.files.interpretation import interpret
-
-    return interpret(arrays, texts, file.name)
+    return read_text(file)
 
 
 def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
@@ -77,8 +83,8 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
-    file = existing_file(path, TOKENS)
-    if file.suffix not in SUFFIXES:
+    file = existing_file(path, LoadedTokens.missing)
+    if file.suffix not in ARRAY_SUFFIXES:
         raise InvalidInputError(
             "file",
             f"{file.name} ends in neither .npz nor .safetensors",
@@ -87,9 +93,10 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         )
     loaded = load(file)
     if not isinstance(loaded, LoadedTokens):
-        held, command = _other_kind(loaded)
         raise InvalidInputError(
-            "file", f"{file.name} is {held}", f"Give token sequences, or run `{command}` on it"
+            "file",
+            f"{file.name} is {loaded.held}",
+            f"Give token sequences, or run `{loaded.reader}` on it",
         )
     return loaded
 
@@ -99,7 +106,7 @@ def load_corpus(
     *,
     context_length: int | None = None,
     vocabulary: int | None = None,
-) -> LoadedCorpus:
+) -> CorpusCase:
     """Reads a corpus, as ``load`` does.
 
     Args:
@@ -112,82 +119,46 @@ def load_corpus(
         InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
         FileFormatError: As ``load``.
     """
-    file = existing_file(path, CORPUS)
-    if file.suffix not in (*SUFFIXES, CLASSIFIERS_SUFFIX):
+    file = existing_file(path, CorpusCase.missing)
+    if file.suffix not in (*ARRAY_SUFFIXES, *(kind.suffix for kind in _KINDS)):
         from attractor.files.corpus_text import read_text
 
         return read_text(file, context_length=context_length, vocabulary=vocabulary)
     loaded = load(file)
-    if not isinstance(loaded, LoadedCorpus):
-        held, command = _other_kind(loaded)
+    if not isinstance(loaded, CorpusCase):
         raise InvalidInputError(
             "file",
-            f"{file.name} has neither sentences nor contexts: it holds {held}",
-            f"Give a corpus, or run `{command}` on it",
+            f"{file.name} has neither sentences nor contexts: it holds {loaded.held}",
+            f"Give a corpus, or run `{loaded.reader}` on it",
         )
     if vocabulary is not None:
-        from attractor.files.corpus_arrays import with_vocabulary
-
-        loaded = with_vocabulary(loaded, vocabulary)
+        loaded = loaded.with_vocabulary(vocabulary)
     if context_length is not None:
         from attractor.next_token.vocabulary import with_context_length
 
-        corpus = with_context_length(loaded.corpus, context_length)
-        loaded = dataclasses.replace(loaded, corpus=corpus)
+        loaded = loaded.replace(corpus=with_context_length(loaded.corpus, context_length))
     return loaded
 
 
-def load_head(path: str | os.PathLike[str]) -> LoadedHead:
+def load_head(path: str | os.PathLike[str]) -> HeadCase:
     """Reads an attention head with the laws of its tokens and queries, as ``load`` does.
 
     Raises:
         InvalidInputError: As ``load``, or if the file holds something else.
         FileFormatError: As ``load``.
     """
-    file = existing_file(path, HEAD)
-    if file.suffix not in SUFFIXES:
+    file = existing_file(path, HeadCase.missing)
+    if file.suffix not in ARRAY_SUFFIXES:
         raise InvalidInputError(
             "file",
             f"{file.name} ends in neither .npz nor .safetensors",
             "Save the arrays with numpy.savez or safetensors.numpy.save_file",
         )
     loaded = load(file)
-    if not isinstance(loaded, LoadedHead):
-        held, command = _other_kind(loaded)
+    if not isinstance(loaded, HeadCase):
         raise InvalidInputError(
             "file",
-            f"{file.name} has none of {', '.join(HEAD_MARKS)}: it holds {held}",
-            f"Give an attention head, or run `{command}` on it",
+            f"{file.name} has none of {', '.join(HeadCase.marks)}: it holds {loaded.held}",
+            f"Give an attention head, or run `{loaded.reader}` on it",
         )
     return loaded
-
-
-def _other_kind(loaded: Loaded) -> tuple[str, str]:
-    """What a file holds in words, and the command for it."""
-    if isinstance(loaded, LoadedClassifiers):
-        return "results of classifiers", "attractor claims --data"
-    if isinstance(loaded, LoadedRegression):
-        return "a task of in-context regression", "attractor claims --data"
-    if isinstance(loaded, LoadedHead):
-        return "an attention head", "attractor prompt-length"
-    if isinstance(loaded, LoadedCorpus):
-        return "a corpus", "attractor corpus"
-    return "token sequences", "attractor check"
-
-
-def _read_arrays(file: Path) -> tuple[Mapping[str, np.ndarray], dict[str, str]]:
-    """The arrays by name, none of them read yet, and the texts that are known."""
-    if file.suffix == ".npz":
-        stored = StoredArrays(file)
-        texts = {name: stored.text(name) for name in TEXTS if name in stored}
-        return stored.without(texts), texts
-    tensors = StoredTensors(file)
-    misplaced = next((name for name in TEXTS if name in tensors), None)
-    if misplaced is not None:
-        raise InvalidInputError(
-            misplaced,
-            f"{file.name} has an array of this name, which is a text",
-            f"Put it into the metadata: save_file(..., metadata={{{misplaced!r}: '...'}})",
-        )
-    known = (*TEXTS, *CORPUS_TEXTS)
-    return tensors, {name: tensors.metadata[name] for name in known if name in tensors.metadata}

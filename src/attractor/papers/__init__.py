@@ -5,20 +5,22 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.files.case import Case
+    from attractor.files.classifiers import ClassifierCase
+    from attractor.files.contents import DataSet
+    from attractor.files.corpus import CorpusCase
+    from attractor.files.head import HeadCase
+    from attractor.files.regression import RegressionCase
+    from attractor.papers._data_kind import DATA_SETS
     from attractor.papers._examine import Finding, examine, examine_control
     from attractor.papers.assumption import Assumption, Check
-    from attractor.papers.case import Case
     from attractor.papers.claim import Claim, Conclusion, Measurement, Outcome
-    from attractor.papers.classifier_case import ClassifierCase
-    from attractor.papers.corpus_case import CorpusCase
-    from attractor.papers.data_set import DataKind, DataSet
     from attractor.papers.figure import PaperFigure, Reading, Request
-    from attractor.papers.head_case import HeadCase
     from attractor.papers.paper import PAPERS, Paper
     from attractor.papers.registry import all_claims, all_figures, get_claim, get_figure
-    from attractor.papers.regression_case import RegressionCase
 
 __all__ = [
+    "DATA_SETS",
     "PAPERS",
     "Assumption",
     "Case",
@@ -27,7 +29,6 @@ __all__ = [
     "ClassifierCase",
     "Conclusion",
     "CorpusCase",
-    "DataKind",
     "DataSet",
     "Finding",
     "HeadCase",
@@ -46,4 +47,4 @@ __all__ = [
     "get_figure",
 ]
 
-import_on_first_use(__name__)
+import_on_first_use(__name__, renamed={"DataKind": "DATA_SETS"})

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from attractor.checks import check_kinds
+from attractor.files.contents import DataSet
 from attractor.papers.assumption import Check
 from attractor.papers.claim import Claim, Measurement, Outcome
-from attractor.papers.data_set import DataSet
 from attractor.randomness import check_seed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from attractor.papers.data_set import DataSet
+from attractor.files.contents import DataSet
 
 Data = TypeVar("Data", bound=DataSet)
 

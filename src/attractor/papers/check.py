@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from attractor.files.contents import DataSet
 from attractor.papers._examine import Finding, examine, overall
 from attractor.papers.claim import Claim, Outcome
 from attractor.papers.counterexample import shrink
-from attractor.papers.data_set import DataSet
 
 
 @dataclasses.dataclass(frozen=True)

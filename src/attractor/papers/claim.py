@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
+from attractor.files.case import Case
+from attractor.files.contents import DataSet
 from attractor.papers.assumption import Assumption, Data
-from attractor.papers.data_set import DataKind
 from attractor.papers.paper import Paper
 
 
@@ -82,7 +83,7 @@ class Claim(Generic[Data]):
         note: What a reader of the list should know, such as why tolerances are what they are;
             never looked at when an outcome is computed.
         search: Candidates for counterexamples, small ones first, or None.
-        takes: The kind of data that it speaks of.
+        takes: The data that it speaks of.
     """
 
     name: str
@@ -97,7 +98,7 @@ class Claim(Generic[Data]):
     holding: Callable[[], Data] | None = None
     note: str = ""
     search: Callable[[int], Sequence[Data]] | None = None
-    takes: DataKind = DataKind.TOKENS
+    takes: type[DataSet] = Case
 
     @property
     def bibtex(self) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token.assumptions import REALIZABILITY, REPETITION
 from attractor.next_token.embeddings import are_orthonormal, orthonormality_error
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.corpus_case import CorpusCase
 
 
 def _realizable(case: CorpusCase) -> Check:

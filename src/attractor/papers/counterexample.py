@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from attractor.papers._examine import examine
+import numpy as np
+
+from attractor.files.contents import DataSet
+from attractor.files.shrinking import Trial
+from attractor.papers._examine import Finding, examine
 from attractor.papers.claim import Claim, Outcome
-from attractor.papers.data_set import DataSet
-from attractor.papers.trial import Trial, half_way
 
 Data = TypeVar("Data", bound=DataSet)
 
@@ -32,5 +34,24 @@ def shrink(claim: Claim[Data], case: Data, seed: int = 0, *, most: int = 60) -> 
     first = examine(claim, case, seed)
     if first.outcome is not Outcome.FAILS:
         return case
-    found = case.smaller(Trial(claim, seed, most, half_way(claim, first)), first)
+    assert first.measured is not None
+    beyond = _half_way(claim, first)
+
+    def still_fails(candidate: Data) -> bool:
+        found = examine(claim, candidate, seed)
+        if found.outcome is not Outcome.FAILS:
+            return False
+        assert found.measured is not None
+        return not found.measured.value < beyond  # NaN fails as clearly as anything
+
+    found = case.smaller(Trial(still_fails, most, first.measured.details))
     return case if found is case else found.replace(about=f"{case.about}, made smaller")
+
+
+def _half_way(claim: Claim, found: Finding) -> float:
+    """The geometric mean of an upper bound and of what exceeds it; else nothing."""
+    assert found.measured is not None
+    bound, value = claim.conclusion.bound, found.measured.value
+    if claim.conclusion.sense == "<=" and bound > 0 and np.isfinite(value):
+        return float(np.sqrt(bound * value))
+    return -np.inf

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.analysis.first_gradient import first_gradient_margin
+from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 
 _ON_SCORES = ("W", "p")
 """What moves scores in proportion to its gradient; that of keys and queries vanishes at zero."""

@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 
 from attractor.attention import get_parameterization
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import check_local_optimality
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.gradient_hypotheses import GOOD_FIRST_GRADIENT
 from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,

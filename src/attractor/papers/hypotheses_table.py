@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,18 +10,27 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from attractor.papers.case import Case
-from attractor.papers.classifier_case import ClassifierCase
-from attractor.papers.corpus_case import CorpusCase
+from attractor.files.case import Case
+from attractor.files.classifiers import ClassifierCase
+from attractor.files.contents import DataSet
+from attractor.files.corpus import CorpusCase
+from attractor.files.head import HeadCase
+from attractor.files.regression import RegressionCase
+from attractor.papers.assumption import Assumption
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
-from attractor.papers.data_set import DataSet
-from attractor.papers.head_case import HeadCase
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
-from attractor.papers.regression_case import RegressionCase
 from attractor.records import Printed
+
+_HYPOTHESES: Mapping[type[DataSet], Sequence[Assumption]] = {
+    Case: HYPOTHESES,
+    CorpusCase: CORPUS_HYPOTHESES,
+    HeadCase: HEAD_HYPOTHESES,
+    RegressionCase: REGRESSION_HYPOTHESES,
+    ClassifierCase: CLASSIFIER_HYPOTHESES,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,16 +66,8 @@ class HypothesesTable(Printed):
 
 def check_hypotheses(case: DataSet) -> HypothesesTable:
     """Checks every hypothesis on data that the papers have of data of that kind."""
+    checks: list[tuple[str, Any]] = []
     if isinstance(case, CorpusCase):
-        of_corpora = [(each.name, each.check(case)) for each in CORPUS_HYPOTHESES]
-        checks = [*((each.name, each) for each in case.structure.assumptions), *of_corpora]
-    elif isinstance(case, HeadCase):
-        checks = [(each.name, each.check(case)) for each in HEAD_HYPOTHESES]
-    elif isinstance(case, RegressionCase):
-        checks = [(each.name, each.check(case)) for each in REGRESSION_HYPOTHESES]
-    elif isinstance(case, ClassifierCase):
-        checks = [(each.name, each.check(case)) for each in CLASSIFIER_HYPOTHESES]
-    else:
-        assert isinstance(case, Case)
-        checks = [(each.name, each.check(case)) for each in HYPOTHESES]
+        checks = [(each.name, each) for each in case.structure.assumptions]
+    checks += [(each.name, each.check(case)) for each in _HYPOTHESES.get(type(case), ())]
     return HypothesesTable(case.about, tuple((name, c.met, c.found) for name, c in checks))

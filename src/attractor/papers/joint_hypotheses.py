@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.analysis import label_margin_constant
+from attractor.files.case import Case
 from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""

@@ -13,8 +13,8 @@ import xarray as xr
 
 from attractor.containers import parsing, read_json
 from attractor.errors import InvalidInputError
+from attractor.files.contents import DataSet
 from attractor.papers.check import check_claim
-from attractor.papers.data_set import DataSet
 from attractor.papers.drawing import compute, read_data
 from attractor.papers.registry import get_claim, get_figure
 from attractor.papers.results import ClaimResults

@@ -9,10 +9,9 @@ from types import ModuleType
 from attractor.checks import check_kinds, check_path, shown
 from attractor.containers import parsing
 from attractor.errors import FileFormatError, InvalidInputError
-from attractor.files.existing import RESULT, existing_file
 from attractor.provenance import html, json_key, netcdf, png, svg
 from attractor.provenance.record import Provenance
-from attractor.storage import atomic_file
+from attractor.storage import atomic_file, existing_file
 
 _FORMATS: dict[str, ModuleType] = {
     ".nc": netcdf,
@@ -105,7 +104,7 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
 
 
 def _find(path: str | os.PathLike[str]) -> tuple[Path, ModuleType]:
-    file = existing_file(path, RESULT)
+    file = existing_file(path)
     if file.suffix.lower() not in _FORMATS:
         raise InvalidInputError(
             "file",

@@ -1,6 +1,7 @@
 """Files and folders that appear whole or not at all, where they may appear, and when not."""
 
 from attractor.storage.atomic import atomic_directory, atomic_file, write_file
+from attractor.storage.existing import existing_file
 from attractor.storage.netcdf import save_netcdf
 from attractor.storage.owned import owned_folder
 from attractor.storage.paths import (
@@ -23,6 +24,7 @@ __all__ = [
     "check_replaceable",
     "check_writable",
     "discard_unfinished",
+    "existing_file",
     "owned_folder",
     "save_netcdf",
     "write_file",

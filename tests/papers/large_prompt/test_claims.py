@@ -9,7 +9,6 @@ from attractor.files import load
 from attractor.papers import Outcome, examine, examine_control, get_claim
 from attractor.papers.check import check_claim
 from attractor.papers.claim import Measurement
-from attractor.papers.data_files import data_sets
 from attractor.papers.large_prompt.claims.concentration import rate
 from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.claims.feature_training import RECORDED, attention_on_own
@@ -62,7 +61,7 @@ def test_the_printed_bounds_fail_at_one_token(tmp_path, what):
         "at length": 1.0, "error": pytest.approx(1.0, rel=1e-6), "bound": 0.0
     }  # fmt: skip
     smallest.case.save(tmp_path / "head.npz")
-    (again,) = data_sets(load(tmp_path / "head.npz"), "head.npz")
+    (again,) = load(tmp_path / "head.npz").data_sets()
     assert examine(claim, again).measured == smallest.measured
     repaired = examine(get_claim(f"{claim.name}-repaired"), without_scores())
     assert repaired.outcome is Outcome.HOLDS

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from attractor.papers import DataKind, Outcome, all_claims, examine
+from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent
 from attractor.prompt.regression import leading_order, trained_limit
 
-CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is DataKind.REGRESSION}
+CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is RegressionCase}
 FAILING = ("large-prompt/parameter-limit", "large-prompt/initial-scale")
 """Statements that are wrong as they are read or printed, with data that show it."""
 

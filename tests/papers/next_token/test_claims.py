@@ -11,7 +11,6 @@ from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.check import check_claim
-from attractor.papers.data_files import data_sets
 from attractor.papers.next_token.data import grammar, missing_relations, outnumbered
 from attractor.papers.next_token.training import (
     attention_solution,
@@ -34,7 +33,7 @@ def test_the_closed_form_fails_where_relations_are_missing(tmp_path):
     # one optimal token with three others, one with the query alone: nothing smaller fails
     assert smallest.corpus.vocabulary_size == 5 and smallest.size < case.size
     smallest.save(tmp_path / "counterexample.npz")
-    (again,) = data_sets(load(tmp_path / "counterexample.npz"), "counterexample.npz")
+    (again,) = load(tmp_path / "counterexample.npz").data_sets()
     first, second = examine(claim, smallest), examine(claim, again)
     assert second.outcome is Outcome.FAILS and first.measured == second.measured
 

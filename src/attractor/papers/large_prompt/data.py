@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.head_case import HeadCase
 from attractor.prompt.head import Head
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian

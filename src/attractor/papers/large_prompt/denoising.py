@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.head_case import HeadCase
+from attractor.files.head import HeadCase
 from attractor.papers.large_prompt.denoising_data import variances
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union

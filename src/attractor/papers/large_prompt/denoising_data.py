@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import (
     BROKEN_MIXTURES,

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from attractor.papers.head_case import HeadCase
+from attractor.files.head import HeadCase
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.prompt.head import Head
 

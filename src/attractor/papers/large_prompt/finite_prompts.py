@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.head_case import HeadCase, root
+from attractor.files.head import HeadCase, root
 from attractor.prompt.finite_length import (
     FiniteLengthError,
     averaged_error_of_output,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.head import HeadCase, root
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.head_case import HeadCase, root
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.data import line
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.prompt.head import Head

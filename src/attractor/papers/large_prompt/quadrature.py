@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.head_case import root
+from attractor.files.head import root
 
 
 class Points(NamedTuple):

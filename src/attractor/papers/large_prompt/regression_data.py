@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 from jaxtyping import ArrayLike
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._trained_limit import initial_scale_bounds
 from attractor.prompt.regression.covariances import kac_murdock_szego
 from attractor.prompt.regression.task import RegressionTask

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.regression_case import RegressionCase
+from attractor.files.regression import RegressionCase
 from attractor.prompt.regression._infinite_flow import BlockFlow, infinite_flow
 from attractor.prompt.regression.isotropic_flow import IsotropicFlow, isotropic_finite_flow
 

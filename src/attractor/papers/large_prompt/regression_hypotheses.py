@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 
 _ROUNDING = 1e-9

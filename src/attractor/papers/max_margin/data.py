@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.attention import LinearHead
 from attractor.datasets.torch_stream import TorchNormalStream
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.tokens import Tokens
 
 

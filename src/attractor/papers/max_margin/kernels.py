@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from attractor.attention import LinearHead
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.training import Optimizer, train
 
 EXACT, PUBLISHED = "exact", "as published"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import (
     RateRatioDirection,
@@ -14,7 +15,6 @@ from attractor.margin import (
     relaxed_problem,
     solve,
 )
-from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
 from attractor.papers.joint_hypotheses import label_solution, supports
 from attractor.papers.measurements.paths import RADII, path

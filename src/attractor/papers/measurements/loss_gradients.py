@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import expit, softmax
 
 from attractor.attention import ConcaveHead, LinearHead
-from attractor.papers.case import Case
+from attractor.files.case import Case
 
 _TOLERANCE = 1e-7
 

@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from attractor.analysis.excess_loss import log_excess_loss
 from attractor.attention import get_loss
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.selection import Selection
 
 

@@ -14,8 +14,8 @@ from attractor.attention import AttentionMatrix, get_loss, scaled_gradient
 from attractor.attention._scaled_gradient import mean_loss
 from attractor.attention.rows import attention_rows
 from attractor.attention.scaled import magnitude
+from attractor.files.case import Case
 from attractor.geometry import Lp
-from attractor.papers.case import Case
 from attractor.precision import double_precision
 from attractor.training import mirror_descent
 

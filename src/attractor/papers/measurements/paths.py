@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
 from attractor.geometry._lengths import cosines
-from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
 from attractor.training import Trajectory
 from attractor.training.paths import regularization_path

@@ -10,7 +10,7 @@ import xarray as xr
 
 from attractor.analysis import verify
 from attractor.attention import get_parameterization
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.measurements.directions import step_length, trained
 
 DECADE = float(np.log(10))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.measurements.margin_ratios import margin_ratios
 
 _TURNS = np.linspace(0.0, 4.0, 401)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.randomness import generator
 from attractor.tokens import Tokens
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, locally_optimal, trains
 from attractor.papers.mirror_descent.training import (
     NARROWEST,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import Solution
-from attractor.papers.case import Case
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
 from attractor.selection import Selection

@@ -7,11 +7,11 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token import Corpus
 from attractor.next_token.linear import Contexts
 from attractor.next_token.mechanics import AttentionLimits, attention_limits, conflicting_corpora
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.corpus_case import CorpusCase
 from attractor.randomness import generator
 
 _MOST_UNKNOWNS = 4_000

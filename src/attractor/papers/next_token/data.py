@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token import Corpus
 from attractor.next_token.embeddings import gaussian, one_hot
 from attractor.next_token.generators import order_first_corpus, rolled_out_corpus
 from attractor.papers.assumption import Assumption
-from attractor.papers.corpus_case import CorpusCase
 
 
 @cache

@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from attractor.analysis import verify
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Nuclear
-from attractor.papers.case import Case
 from attractor.papers.figure import Reading, Request, at_least
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.plots._style import COLORS

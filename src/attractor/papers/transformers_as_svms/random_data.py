@@ -8,7 +8,7 @@ import numpy as np
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.tokens import Tokens
 
 SMALL = (3, 4, 4)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase, root
 from attractor.papers.large_prompt.data import broken, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import (
     GAUSSIAN_QUERIES,
@@ -89,7 +88,7 @@ AFFINE_ATTENTION = Claim(
     data=_affine_data,
     broken=broken(_AFFINE),
     note="for a score of 2 on a line the control is |2 - tanh 2| = 1.036",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -151,5 +150,5 @@ GAUSSIAN_OUTPUTS = Claim(
     data=_gaussian_data,
     broken=broken(_GAUSSIAN),
     note="that Gaussian laws stay Gaussian is the paper's; the formula is derived here",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

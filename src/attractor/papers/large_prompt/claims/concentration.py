@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.data import broken, line, random_head, without_scores
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
 from attractor.papers.large_prompt.head_hypotheses import (
@@ -120,7 +119,7 @@ def printed_and_repaired(
                 reason="as for the bound",
             ),
             broken=broken(ASSUMPTIONS),
-            takes=DataKind.HEAD,
+            takes=HeadCase,
             **other,
         )
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
     both_heads,
@@ -95,7 +94,7 @@ def _denoises(
         ),
         data=data,
         broken=broken_denoising(assumptions),
-        takes=DataKind.HEAD,
+        takes=HeadCase,
     )
 
 

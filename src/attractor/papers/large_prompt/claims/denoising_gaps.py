@@ -8,10 +8,9 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
     both_heads,
@@ -135,7 +134,7 @@ def _misses(
         ],
         broken=broken_denoising(assumptions),
         note=note,
-        takes=DataKind.HEAD,
+        takes=HeadCase,
     )
 
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.data import broken, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
@@ -132,7 +131,7 @@ DISCRETE_ATTENTION = Claim(
     data=_data,
     broken=broken(_ASSUMPTIONS),
     note="orthonormal features are those of the paper; any finite set of values is covered",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -184,5 +183,5 @@ DISCRETE_SELECTION = Claim(
     broken=broken(_ASSUMPTIONS),
     note="the opposite of Gaussian tokens, over which the output grows with the query for ever; "
     "training is not run here",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

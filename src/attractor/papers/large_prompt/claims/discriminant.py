@@ -10,9 +10,8 @@ from jaxtyping import Bool, Float
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
+from attractor.files.head import HeadCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.discriminant import (
     Effective,
     bayes_head,
@@ -93,7 +92,7 @@ BAYES_HEAD = Claim(
         two_classes((1.0, 0.0), (-1.0, 0.0)),
     ],
     broken={**broken_mixtures(CLASSES), FEW_DIMENSIONS.name: lambda: _in_many_dimensions()},
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -145,7 +144,7 @@ BAYES_CRITICAL = Claim(
         _in_many_dimensions(),
     ],
     broken=broken_mixtures(CLASSES),
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -222,5 +221,5 @@ DISCRIMINANT_MINIMIZERS = Claim(
     note="found by descent, so that saddles would be seen only where descent stalls; with means "
     "that are opposite and labels equally likely linear attention is Bayes too, and the claim "
     "vacuous",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.discriminant import Classes, Effective, classes, risk
 from attractor.papers.large_prompt.discriminant_head import Matrices, head_flow
 from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
@@ -158,7 +157,7 @@ DISCRIMINANT_BALANCE_KEPT = Claim(
     broken=_BROKEN,
     note="which starts the statement is about is derived: from these r = s = b = 0 throughout, and "
     "from others the balance changes",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -236,5 +235,5 @@ DISCRIMINANT_GLOBAL_CONVERGENCE = Claim(
     broken=_BROKEN,
     note="derived: the balance keeps v21 away from zero, so that only Bayes has no gradient; with "
     "||U11|| > ||v21|| there are critical points with w = 0",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
+from attractor.files.head import HeadCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.claims.discriminant_saddles import NOT_OPPOSITE
 from attractor.papers.large_prompt.discriminant import (
     Classes,
@@ -143,5 +142,5 @@ DISCRIMINANT_LOCAL_CONVERGENCE = Claim(
     },
     note="the flow is that of the matrices of a head; the least rate is that of the Hessian, which "
     "vanishes only along minimizers where r = 0, and along more than those where s = 0",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

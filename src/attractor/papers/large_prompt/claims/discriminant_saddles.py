@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.discriminant import bayes_risk, classes
 from attractor.papers.large_prompt.discriminant_head import head_hessian, head_risk
 from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
@@ -76,5 +75,5 @@ DISCRIMINANT_SADDLES = Claim(
         NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
     },
     note="found as zeros of the gradient from random starts: mostly heads whose score is constant",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase, root
 from attractor.papers.large_prompt.data import broken, line, random_head
 from attractor.papers.large_prompt.finite_prompts import LONG, long_prompt_errors
 from attractor.papers.large_prompt.head_hypotheses import (
@@ -79,7 +78,7 @@ AVERAGED_EXPONENT = Claim(
     note="derived by a heuristic that the exact integrals confirm, and no theorem of the paper, "
     "whose exponent c2/sigma^2 is of this kind. Only the widest direction of scores counts, in the "
     "limit: with 8 alike, and H = 1, the exponent at 1e12 tokens is .485, not .618",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -127,7 +126,7 @@ AVERAGED_LIMIT = Claim(
     data=lambda seed: [line(0.3), line(0.5), line(0.2), random_head(seed, 3, horizon=0.4)],
     broken=broken(_NARROW),
     note="on a line it is (1 - H^2) (1 - 2 H^2)^(-3/2) times the variance of the tokens",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -168,7 +167,7 @@ SAMPLE_COMPLEXITY_EXPONENT = Claim(
     "In the limit the exponent is .309, .104 and .0505 for H of 1, 2 and 3, and the reference "
     ".25, .1 and .05; up to H = .707 the exponent stays at 1/2. With 8 directions of scores alike "
     "the exponent at 1e12 tokens is below the reference, .242 for H = 1",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -207,5 +206,5 @@ UNIFORM_RATE = Claim(
     broken=broken(_ON_BALL),
     note="in expectation, on the ball where score deviations reach 2; the published bound is for "
     "the largest error over the ball, with a constant that grows exponentially in its radius",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

@@ -8,10 +8,9 @@ import numpy as np
 import scipy.integrate
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.data import broken, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
@@ -125,7 +124,7 @@ FEATURE_TRAINING_RATE = Claim(
     broken={**broken((DISCRETE_TOKENS,)), _ORTHONORMAL.name: lambda: random_features(0)},
     note="gradient flow over infinitely many tokens; the paper trains by gradient descent on "
     "finite prompts",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -170,5 +169,5 @@ FREQUENT_FEATURE_FIRST = Claim(
         _DOMINANT.name: features,
     },
     note="gradient flow over infinitely many tokens",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

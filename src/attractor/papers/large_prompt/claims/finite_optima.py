@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import broken, independent, noisy
 from attractor.papers.large_prompt.regression_hypotheses import (
     INDEPENDENT,
@@ -13,7 +13,6 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
@@ -76,7 +75,7 @@ RISK_ORDER = Claim(
     broken=broken(_ORDERED),
     note="all of the best of their kind; the distance of softmax from linear attention closes like "
     "one over the length. Where labels have no noise ridge regression is exact",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 
@@ -113,5 +112,5 @@ TWO_HEADS_BEAT_ONE = Claim(
     broken=broken(_ONE_HEAD),
     note="a single head adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attractor.papers.head_case import HeadCase
+from attractor.files.head import HeadCase
 from attractor.papers.large_prompt.claims.concentration import (
     printed_and_repaired,
     scale,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import (
     broken,
     correlated,
@@ -22,7 +22,6 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     horizon,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.finite_length import averaged_error_of_output, error_exponent
 from attractor.prompt.regression._leading_order import leading_order
 from attractor.prompt.regression._trained_limit import trained_limit
@@ -85,7 +84,7 @@ TRAINED_HORIZON = Claim(
     broken=broken((SAME_QUERIES,)),
     note="for independent inputs H^2 = d^(-1/2): below four inputs it exceeds 1/2, and the risk at "
     "the balanced head falls more slowly than 1/L",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 _HEAVY = (NOISELESS, SAME_QUERIES, WIDE)
@@ -119,7 +118,7 @@ HEAVY_TAIL_EXPONENT = Claim(
     broken=broken(_HEAVY),
     note="for one input H = 1 and the exponent is .618; derived by a heuristic that exact "
     "integrals confirm, and no theorem of the paper, which gives no rate",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 _LIGHT = (NOISELESS, SAME_QUERIES, NARROW)
@@ -163,5 +162,5 @@ LEADING_ORDER = Claim(
     broken=broken(_LIGHT),
     note="for five independent inputs the coefficient is 8.1e3, so that 1/L is not visible at any "
     "length in use; correlated ones of correlation 1/2 have 88",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

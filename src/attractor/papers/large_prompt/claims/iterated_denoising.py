@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
+from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.denoising import posterior_mean
 from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
@@ -123,5 +122,5 @@ ITERATED_DENOISER = Claim(
     },
     note="lambda is half the distance of the means over the deviation of what is seen, "
     "sqrt(gamma^2 + xi^2), which for clusters of points, gamma = 0, is xi",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

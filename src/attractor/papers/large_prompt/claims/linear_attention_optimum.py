@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import (
     broken,
     correlated,
@@ -16,7 +16,6 @@ from attractor.papers.large_prompt.regression_data import (
 )
 from attractor.papers.large_prompt.regression_hypotheses import BALANCED, LONG_TRAINING, NOISELESS
 from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._infinite_flow import linear_attention_flow
 from attractor.prompt.regression._trained_limit import trained_limit
 from attractor.prompt.regression.blocks import Blocks
@@ -77,7 +76,7 @@ LINEAR_OPTIMUM = Claim(
         random_task(seed).replace(lengths=(50,)),
     ],
     broken=broken((NOISELESS,)),
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 _TRAINED = (NOISELESS, BALANCED, LONG_TRAINING)
@@ -122,7 +121,7 @@ LINEAR_TRAINED_LIMIT = Claim(
     ],
     broken=broken(_TRAINED),
     note="Gam = (1 + 1/L) Sigma + (tr Sigma)/L; the query is no token of the prompt here",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 
@@ -195,5 +194,5 @@ TEST_ERROR = Claim(
     holding=_short_then_longer,
     broken=broken((NOISELESS,)),
     note="trained on prompts of the first length given, asked with prompts of the last",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import (
@@ -93,7 +92,7 @@ MIXTURE_ATTENTION = Claim(
     ),
     data=_data,
     broken=broken_mixtures(_ASSUMPTIONS),
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -143,5 +142,5 @@ MIXTURE_SENSITIVITY = Claim(
     ),
     data=lambda seed: [random_mixture(seed), random_mixture(seed + 1), noisy_points()],
     broken=broken_mixtures(_ASSUMPTIONS),
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

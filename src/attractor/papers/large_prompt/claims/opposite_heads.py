@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._opposite_heads import small_score_optimum, small_score_risk
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import linear_attention_risk
@@ -77,5 +76,5 @@ SMALL_OPPOSITE_HEADS = Claim(
     broken={},
     note="derived here, and no statement of the paper; two scales of scores are extrapolated to "
     "zero",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

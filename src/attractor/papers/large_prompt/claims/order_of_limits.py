@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import LONG, broken, independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -18,7 +18,6 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._trained_limit import finite_prompt_limit, trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 
@@ -82,7 +81,7 @@ PARAMETER_LIMIT = Claim(
     note="the theorem speaks of the risk, and of parameters over a fixed time only, where this "
     "holds; trained until it rests b goes elsewhere, for d = 5 to 1.816 (64 tokens), 2.707 (1,024) "
     "and 2.853 in the limit, not to 1.495",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 _TRAINED = (INDEPENDENT, NOISELESS, LONG_TRAINING)
@@ -121,5 +120,5 @@ FINITE_PROMPT_LIMIT = Claim(
     broken=broken(_TRAINED),
     note="the minimizer of (t - 1)(1 - 2/t)^-k, the leading order of the risk in one over the "
     "length along the curve of heads that predict exactly from infinite prompts",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

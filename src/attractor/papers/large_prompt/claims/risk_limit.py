@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import broken, independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -17,7 +17,6 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
 _START = (INDEPENDENT, BALANCED, SMALL_START, SOME_TOKENS)
@@ -64,7 +63,7 @@ TRAINED_RISK_LIMIT = Claim(
     broken=broken(_LIMIT),
     note="nothing is said about parameters, which go elsewhere. For d = 5 the trained risk is "
     ".5191 at 64 tokens and .0451 at 1,024, where the balanced head has .0933",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 
@@ -114,5 +113,5 @@ RISK_FALLS = Claim(
     broken=broken(_START),
     note="the flow on infinite prompts passes the best head of finite ones, which shrinks toward "
     "the mean of the prompt on purpose",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

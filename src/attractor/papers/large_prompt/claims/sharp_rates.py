@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
-from attractor.papers.head_case import HeadCase, root
 from attractor.papers.large_prompt.data import broken, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
 from attractor.papers.paper import LARGE_PROMPT
@@ -137,7 +136,7 @@ def _claim(
         data=_data,
         broken=broken(_ASSUMPTIONS),
         note="derived for Gaussian tokens; the paper's bounds do not give the constant",
-        takes=DataKind.HEAD,
+        takes=HeadCase,
     )
 
 
@@ -190,7 +189,7 @@ OUTPUT_BIAS = Claim(
     data=_data,
     broken=broken(_ASSUMPTIONS),
     note="derived for Gaussian tokens",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )
 
 
@@ -263,5 +262,5 @@ EXACT_ERRORS = Claim(
     broken=broken(_ASSUMPTIONS),
     note="derived for Gaussian tokens; queries with score deviations up to 1, as sampling misses "
     "the rare prompts that the errors of larger ones rest on",
-    takes=DataKind.HEAD,
+    takes=HeadCase,
 )

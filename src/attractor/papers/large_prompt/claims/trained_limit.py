@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import (
     broken,
     correlated,
@@ -26,7 +26,6 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     UNBALANCED,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
@@ -78,7 +77,7 @@ TRAINED_LIMIT = Claim(
     note="it holds from every scale of a balanced start, above the paper's bound (starts 2 and 5) "
     "and where the bound of the theorem cited for it is broken (one input, start 4): neither is "
     "necessary",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 
@@ -126,7 +125,7 @@ UNBALANCED_LIMIT = Claim(
         LONG_TRAINING.name: lambda: unequal().replace(initial_value=1.0, time=2.0),
     },
     note="the theorem asks for a balanced start; from others the risk vanishes as well",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 
@@ -165,7 +164,7 @@ TRAINED_PREDICTION = Claim(
     data=lambda seed: [unequal(), correlated(), random_task(seed), small_input()],
     broken={},
     note="for inputs of variances 1 and 2, the identity predicts 3 where 2 is right",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 _KEPT = (INDEPENDENT, BALANCED, SMALL_START)
@@ -202,7 +201,7 @@ BALANCE_KEPT = Claim(
     ),
     data=lambda seed: [independent(5), independent(2)],
     broken=broken(_KEPT),
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )
 
 
@@ -244,5 +243,5 @@ INITIAL_SCALE = Claim(
     broken=broken((BALANCED, SMALL_START)),
     note="the paper's bound has the first power of ||Sigma||, the cited condition its square root, "
     "so that it fails where ||Sigma|| < 1; training converges there all the same",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.data_set import DataKind
 from attractor.papers.large_prompt.regression_data import broken, independent
 from attractor.papers.large_prompt.regression_flows import gaps
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -17,7 +17,6 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.papers.regression_case import RegressionCase
 from attractor.prompt.regression._trained_limit import trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 
@@ -74,5 +73,5 @@ TRAJECTORY_STABILITY = Claim(
     broken=broken(_FOLLOWING),
     note="the published bound g(L) t exp(beta t) says nothing for t to infinity, and nothing holds "
     "there: flows on finite prompts go on to another point",
-    takes=DataKind.REGRESSION,
+    takes=RegressionCase,
 )

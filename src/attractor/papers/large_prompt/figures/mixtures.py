@@ -54,7 +54,7 @@ def _outputs(count: int) -> xr.Dataset:
 def _denoised(count: int, request: Request) -> xr.Dataset:
     """What is made of a point seen on the line through the middles of both clusters."""
     case = noisy_points((_MEAN, 0.0), (0.0, _MEAN), _SPREAD, _NOISE)
-    request.uses("clusters", **case.arrays)
+    request.uses("clusters", **case.arrays())
     half = np.array([_MEAN, -_MEAN]) / 2
     middle = np.array([_MEAN, _MEAN]) / 2
     places = np.linspace(-4, 4, count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.analysis.offset import measured_offsets, predicted_offsets
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,

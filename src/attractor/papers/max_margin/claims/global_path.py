@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.data import one_sequence, three_sequences

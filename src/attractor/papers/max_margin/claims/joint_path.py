@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW, trains
 from attractor.papers.joint_hypotheses import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.margin import AttractingCone, attracting_cone, locally_optimal_selections
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.margin import attracting_cone
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,

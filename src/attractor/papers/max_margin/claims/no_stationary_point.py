@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,

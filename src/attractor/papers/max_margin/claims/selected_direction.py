@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.margin import Solution, check_local_optimality, solve, tie_classes
 from attractor.margin.alternatives import problem_against_outsiders
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, SeveralSolution, solve, solve_several
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
 from attractor.papers.max_margin.data import three_sequences

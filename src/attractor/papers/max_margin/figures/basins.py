@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.analysis.basins import basin_boundary, basin_map
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
 from attractor.papers.max_margin.data import one_sequence, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN

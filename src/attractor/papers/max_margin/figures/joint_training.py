@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import label_problem, label_support, relaxed_problem, solve
-from attractor.papers.case import Case
 from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run

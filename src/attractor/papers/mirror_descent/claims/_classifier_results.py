@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import xarray as xr
 
-from attractor.papers.classifier_case import ClassifierCase
+from attractor.files.classifiers import ClassifierCase
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers.comparison import Comparison
 from attractor.papers.mirror_descent.classifiers.experiment import experiment

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
-from attractor.papers.case import Case
 from attractor.papers.claim import Measurement
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.training import keeping, length, steps_known

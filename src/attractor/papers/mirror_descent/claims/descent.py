@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence

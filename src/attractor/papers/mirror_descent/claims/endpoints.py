@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.measurements.directions import step_length

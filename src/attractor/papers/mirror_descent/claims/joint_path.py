@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 
 from attractor.attention import LinearHead
+from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
 from attractor.papers.measurements.bregman import divergences

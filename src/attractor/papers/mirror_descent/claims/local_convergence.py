@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Lp
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.mirror_descent.claims._examples import (
     BROKEN,

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.analysis.rates import Rate, fit_rate
 from attractor.errors import TrialStatus
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.mirror_descent.claims._examples import BROKEN, examples, out_of_reach
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from attractor.files.classifiers import ClassifierCase
 from attractor.papers.claim import Claim, Conclusion
-from attractor.papers.classifier_case import ClassifierCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.mirror_descent.claims._classifier_results import (
     made_up,
     mostly_stuck,
@@ -105,7 +104,7 @@ def _claim(
         },
         holding=holding,
         note=f"{published}; {_NOT_SETTLED}",
-        takes=DataKind.CLASSIFIERS,
+        takes=ClassifierCase,
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
+from attractor.files.classifiers import ClassifierCase
 from attractor.papers.claim import Measurement
-from attractor.papers.classifier_case import ClassifierCase
 from attractor.papers.mirror_descent.classifiers.learned import learned_seeds, stuck_models
 from attractor.papers.mirror_descent.classifiers.readings import interval
 

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
+from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import (
     CHOICE,
     FREQUENT_OPTIMAL,
@@ -18,7 +18,6 @@ from attractor.papers.corpus_hypotheses import (
     REALIZABLE,
     ZERO_START,
 )
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     attention_solution,
@@ -116,7 +115,7 @@ DESCENT_ALONG_SOLUTION = Claim(
     ),
     data=_data,
     broken=broken(_ASSUMPTIONS),
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -159,5 +158,5 @@ DESCENT_ALONG_OWN = Claim(
     broken=broken(_ASSUMPTIONS),
     note="claimed from step 8 L |W*|^2/eta on; no a is needed where the published one is large. "
     "The proof uses the closed form of W*, which orders with missing relations may not have",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -8,10 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import softmax
 
+from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import CHOICE, ORTHONORMAL, REALIZABLE
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import explains
 from attractor.papers.paper import NEXT_TOKEN
@@ -89,5 +88,5 @@ GRADIENT_IDENTITY = Claim(
     ),
     data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
     broken=broken(_ASSUMPTIONS),
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -69,7 +68,7 @@ ATTENTION_LOSS = Claim(
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published for T and t beyond all practical sizes; it holds at every step",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -110,5 +109,5 @@ EXCESS_LOSS_RATE = Claim(
     broken=broken(ASSUMPTIONS),
     note="the published excess is over V exp(-T C0), an upper bound of the floor; that over the "
     "floor itself, log(1 + (V - 1) exp(-gap)), is measured here",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

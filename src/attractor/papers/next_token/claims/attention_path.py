@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import (
     CHOICE,
     FREQUENT_OPTIMAL,
@@ -16,7 +16,6 @@ from attractor.papers.corpus_hypotheses import (
     REALIZABLE,
     ZERO_START,
 )
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.closed_form import raised_alone
 from attractor.papers.next_token.data import (
     broken,
@@ -88,7 +87,7 @@ ATTENTION_NORM = Claim(
     broken=broken(ASSUMPTIONS),
     note="what is proved has the length of the longest context in the lower bound as well, which "
     "follows from this one",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -129,7 +128,7 @@ ATTENTION_DIRECTION = Claim(
     broken=broken(ASSUMPTIONS),
     note="the published bound on 1 - cos, 54 N L^4 |W*|^4 log(t)^2/(t eta), is more than one, and "
     "so says nothing, up to about 1e12 steps",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -165,5 +164,5 @@ ATTENTION_DIRECTION_RATE = Claim(
     broken=broken(ASSUMPTIONS),
     note="published is the upper bound log(t)^2/t, which the measured rate satisfies; one optimal "
     "and one other token under every query make the direction exact, and the claim vacuous",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token.problems import complete_orders_solution
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.data import (
     broken,
     grammar,
@@ -81,7 +80,7 @@ def _claim(
         data=data,
         broken=broken(assumptions),
         note=note,
-        takes=DataKind.CORPUS,
+        takes=CorpusCase,
     )
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token.mechanics import label_mass_tokens
 from attractor.papers.claim import Claim, Conclusion
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.conflicting_labels import BROKEN, CYCLIC
 from attractor.papers.next_token.conflicting_data import limits, random_labels
 from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
@@ -59,5 +58,5 @@ CONFLICTING_DIRECTION = Claim(
     ),
     data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 4)],
     broken={each.name: BROKEN[each.name] for each in CYCLIC},
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token import Corpus
 from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
 from attractor.next_token.mechanics._ball_path import BallPath, ball_path
 from attractor.next_token.mechanics.convexity import ChordTest, chord_test
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.conflicting_data import (
     CONFLICTS,
     LABELS_PRESENT,
@@ -87,7 +86,7 @@ LABEL_MASS_CONVEX = Claim(
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
     ],
     broken={name: BROKEN[name] for name in ("labels in contexts", "some order")},
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -132,7 +131,7 @@ LABEL_MASS_PATH = Claim(
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 5)),
     ],
     broken={each.name: BROKEN[each.name] for each in ORDERED},
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -191,7 +190,7 @@ FINITE_PART = Claim(
     broken={each.name: BROKEN[each.name] for each in CYCLIC},
     holding=lambda: random_labels(2, cyclic=True),
     note="where odds on the cycles are even the finite part is zero, and the claim vacuous",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -222,5 +221,5 @@ NO_FINITE_PART = Claim(
     ),
     data=lambda seed: [random_labels(number, cyclic=False) for number in range(seed, seed + 6)],
     broken={each.name: BROKEN[each.name] for each in _ACYCLIC},
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -6,10 +6,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
+from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     feed_forward_solution,
@@ -73,5 +72,5 @@ FEED_FORWARD_GRADIENT = Claim(
     data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
     broken=broken(_ASSUMPTIONS),
     note="checked from zero and from a random start",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

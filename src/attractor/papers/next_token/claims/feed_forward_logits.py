@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import ORTHOGONAL, ORTHONORMAL, REALIZABLE, ZERO_START
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.data import (
     broken,
     grammar,
@@ -76,7 +75,7 @@ EQUAL_LOGITS = Claim(
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -123,7 +122,7 @@ LOGIT_GAP_LEAST = Claim(
     data=_data,
     broken=broken(_FROM_ZERO),
     note="published for T beyond about 1e9 at ordinary sizes; it holds at every T",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -158,5 +157,5 @@ LOGIT_GAP_LARGEST = Claim(
     note="from zero the gap is T eta/|W*| at every T, and so above the bound wherever |W*| is more "
     "than 3/4; orthonormal embeddings, of which it is published, have |W*|^2 = V - 1. The proof "
     "takes a lower bound of the norm of the layer for an upper one",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token.linear import LinearTrajectory
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE, ZERO_START
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     exponent,
@@ -80,7 +79,7 @@ FEED_FORWARD_EXACT = Claim(
     data=_data,
     broken=broken(_FROM_ZERO),
     note="derived, not quoted: what the published bounds on norm and direction become from zero",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -121,7 +120,7 @@ FEED_FORWARD_NORM = Claim(
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -164,7 +163,7 @@ FEED_FORWARD_DIRECTION = Claim(
     note="published is the upper bound 5 |W*|^3 log(2V) log(t)/(t eta) (12 in place of 5 in the "
     "appendix), which the measured rate satisfies; it is more than one, and so says nothing, up to "
     "hundreds of thousands of the published steps",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -202,5 +201,5 @@ FEED_FORWARD_LOSS = Claim(
     broken=broken(_FROM_ZERO),
     note="published is the slower rate as an upper bound, which the true one satisfies; in another "
     "place |W*| is squared in it",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token import TokenClass
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -109,7 +108,7 @@ EXTENDED_ORDER = Claim(
     broken=broken(ASSUMPTIONS),
     note="published is that gaps grow in proportion to t, with some constant; by how much is "
     "derived, not quoted",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 Contexts = Iterator[tuple[list[int], int]]
@@ -198,7 +197,7 @@ UNSEEN_CONTEXTS = Claim(
     broken=broken(ASSUMPTIONS),
     note="queries that are optimal themselves have no such contexts; two different non-comparable "
     "tokens tie",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 UNSEEN_CONTEXTS_WITH_OPTIMAL = Claim(
     name="next-token/unseen-contexts-with-an-optimal-token",
@@ -222,5 +221,5 @@ UNSEEN_CONTEXTS_WITH_OPTIMAL = Claim(
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from attractor.files.corpus import CorpusCase
 from attractor.margin import Solution, solve
 from attractor.next_token import Corpus
 from attractor.next_token.linear import (
@@ -20,8 +21,6 @@ from attractor.next_token.linear import (
 )
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.conflicting_data import (
     FEW_CONTEXTS,
     SPARSE,
@@ -81,7 +80,7 @@ OVERPARAMETERIZED = Claim(
     data=decoder_data,
     broken=BROKEN,
     note=NOTE,
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -139,7 +138,7 @@ ENTROPY_IS_INFIMUM = Claim(
     data=decoder_data,
     broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -186,7 +185,7 @@ DECODER_DIRECTION = Claim(
     data=decoder_data,
     broken=BROKEN,
     note=NOTE,
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -218,5 +217,5 @@ DECODER_FINITE_PART = Claim(
     data=decoder_data,
     broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

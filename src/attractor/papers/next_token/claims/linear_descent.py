@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.files.corpus import CorpusCase
 from attractor.next_token.linear import LinearTrajectory, finite_part, measure_linear, train_linear
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
     BROKEN,
@@ -63,7 +62,7 @@ DESCENT_DIRECTION = Claim(
     data=decoder_data,
     broken=BROKEN,
     note=NOTE,
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -98,5 +97,5 @@ DESCENT_FINITE_PART = Claim(
     data=decoder_data,
     broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
+from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claim, Conclusion, Measurement
-from attractor.papers.corpus_case import CorpusCase
-from attractor.papers.data_set import DataKind
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -76,7 +75,7 @@ OPTIMAL_ATTENTION_GROWS = Claim(
     broken=broken(ASSUMPTIONS),
     note="where another token occurs more often than the optimal one, attention can fall at first; "
     "its limit is the same",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -119,7 +118,7 @@ OPTIMAL_ATTENTION_BOUND = Claim(
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published for T and t beyond all practical sizes; it holds at every step",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )
 
 
@@ -150,5 +149,5 @@ OPTIMAL_ATTENTION_RATE = Claim(
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published is the slower rate as an upper bound, which the true one satisfies",
-    takes=DataKind.CORPUS,
+    takes=CorpusCase,
 )

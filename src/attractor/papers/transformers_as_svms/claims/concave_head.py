@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import ConcaveHead, LinearHead
+from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import ONE_ROW
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS

@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 
 from attractor.errors import DuplicateTokensWarning
+from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (

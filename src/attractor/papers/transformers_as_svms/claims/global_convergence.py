@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.papers.case import Case
+from attractor.files.case import Case
 from attractor.papers.claim import Claim
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,

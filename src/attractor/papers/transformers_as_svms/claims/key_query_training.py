@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.geometry._lengths import cosines
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.directions import NORMALIZED, trained

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.margin import check_local_optimality, enumerate_selections
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
 from attractor.papers.max_margin.claims import local_convergence as prompt

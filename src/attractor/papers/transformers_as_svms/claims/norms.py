@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import FEASIBLE
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS

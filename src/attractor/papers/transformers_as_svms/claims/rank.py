@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attractor.files.case import Case
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import FEASIBLE, SEVERAL_ROWS
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.attention import ConcaveHead
+from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import Decomposition, decompose
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow

@@ -7,8 +7,8 @@ from jaxtyping import Float
 
 from attractor.analysis.smoothness import smoothness_constant
 from attractor.attention import ConcaveHead, LinearHead
+from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.loss_gradients import loss_gradients

@@ -6,9 +6,9 @@ import numpy as np
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
+from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.case import Case
 from attractor.papers.claim import Claim, Conclusion, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS

@@ -5,9 +5,8 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.files import load
-from attractor.papers import ClassifierCase, DataKind, Outcome, get_claim
+from attractor.papers import ClassifierCase, Outcome, get_claim
 from attractor.papers.check import check_claim
-from attractor.papers.data_files import data_sets
 from attractor.papers.hypotheses_table import check_hypotheses
 
 
@@ -18,8 +17,8 @@ def case():
 
 def test_a_file_gives_back_the_same_case(case, tmp_path):
     case.save(tmp_path / "results.nc")
-    (again,) = data_sets(load(tmp_path / "results.nc"), "results.nc")
-    assert isinstance(again, ClassifierCase) and again.kind is DataKind.CLASSIFIERS
+    (again,) = load(tmp_path / "results.nc").data_sets()
+    assert isinstance(again, ClassifierCase) and again.kind is ClassifierCase
     assert again.hash == case.hash and again.about == "results.nc"
     assert again.size == case.size == 10
     assert again.size_in_words == case.size_in_words == "p = 1.1, p = 2; 5 seeds each"

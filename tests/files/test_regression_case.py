@@ -10,8 +10,6 @@ from attractor.papers import Measurement, RegressionCase, get_claim
 from attractor.papers.check import check_claim
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.counterexample import shrink
-from attractor.papers.data_files import data_sets
-from attractor.papers.data_set import DataKind
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.regression_data import correlated, independent, small_input
 from attractor.papers.paper import LARGE_PROMPT
@@ -23,7 +21,7 @@ def claim(measure):
     conclusion = Conclusion("something", measure, bound=0.0, reason="none")
     return Claim(
         "large-prompt/made-up", LARGE_PROMPT, "nothing", "nothing", (), conclusion, conclusion,
-        lambda seed: [], {}, takes=DataKind.REGRESSION,
+        lambda seed: [], {}, takes=RegressionCase,
     )  # fmt: skip
 
 
@@ -32,7 +30,7 @@ def claim(measure):
 )
 def test_a_file_gives_back_the_same_case(tmp_path, case):
     case.save(tmp_path / "task.npz")
-    (again,) = data_sets(load(tmp_path / "task.npz"), "task.npz")
+    (again,) = load(tmp_path / "task.npz").data_sets()
     assert again.hash == case.hash and again.about == "task.npz"
     assert again.size == case.size and again.size_in_words == case.size_in_words
     np.testing.assert_array_equal(again.start.key_query, case.start.key_query)

@@ -136,6 +136,14 @@ def test_one_of_several_data_sets(make, write, rng):
     assert second.tokens.instance_numbers.tolist() == [1]
 
 
+def test_each_of_several_data_sets_starts_where_its_own_start_is(make, write, rng):
+    start = rng.normal(size=(2, 5, 2))
+    cases = load(write(make((2,)) | {"initial": start, "instance_numbers": [7, 3]})).data_sets()
+    assert [case.about for case in cases] == ["a.npz, instance 7", "a.npz, instance 3"]
+    for case, own in zip(cases, start, strict=True):
+        np.testing.assert_array_equal(case.initial, own)
+
+
 def test_what_several_data_sets_share(make, write, rng):
     v, K, Q = rng.normal(size=5), rng.normal(size=(5, 5)), rng.normal(size=(2, 2, 5))
     given = make((2,)) | {"head": v, "initial_K": K, "initial_Q": Q}

@@ -1,4 +1,4 @@
-"""``Case``: the data that a claim is examined on."""
+"""Token sequences with all that a claim may speak of: one data set of a token file."""
 
 from __future__ import annotations
 
@@ -6,32 +6,30 @@ import dataclasses
 import os
 import warnings
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attractor.attention import ConcaveHead, LinearHead, ReLUHead, get_parameterization
 from attractor.checks import check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
-from attractor.files import LoadedTokens, load_tokens, save_tokens
+from attractor.files.contents import DataSet, FileContents
+from attractor.files.reading import load_tokens
+from attractor.files.shrinking import Trial, drop
+from attractor.files.token_file import LoadedTokens
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.data_set import DataKind, DataSet
-from attractor.papers.smaller_tokens import smaller_tokens
 from attractor.precision import as_shaped
 from attractor.provenance import data_hash
 from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 
-if TYPE_CHECKING:
-    from attractor.papers._examine import Finding
-    from attractor.papers.trial import Trial
+_DIGITS = (0, 1, 2, 3)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Case(DataSet):
     """One data set with everything a statement may speak of; what a token file holds.
 
@@ -46,7 +44,7 @@ class Case(DataSet):
         about: What the data are, in words.
     """
 
-    kind: ClassVar[DataKind] = DataKind.TOKENS
+    kind: ClassVar[type[FileContents]] = LoadedTokens
     tokens: Tokens
     head: LinearHead | ConcaveHead | ReLUHead
     parameterization: str = "W"
@@ -100,49 +98,7 @@ class Case(DataSet):
             InvalidInputError: If the file cannot be used, or says neither scores nor a head.
             FileFormatError: If it is damaged.
         """
-        return cls.from_loaded(load_tokens(path), Path(path).name)
-
-    @classmethod
-    def from_loaded(cls, loaded: LoadedTokens, name: str) -> list[Case]:
-        """The cases in what a token file holds: one for every instance.
-
-        Args:
-            loaded: What it holds.
-            name: The name of the file.
-
-        Raises:
-            InvalidInputError: If it says neither scores nor a head.
-        """
-        if loaded.head is None:
-            raise InvalidInputError(
-                "head",
-                f"{name} has no such array, and no scores",
-                "Add head (d,), or scores (n, T) in place of labels and head",
-            )
-        count, shared = (
-            loaded.tokens.instances,
-            {
-                "parameterization": loaded.parameterization,
-                "initial": loaded.initial,
-                "optimizer": loaded.optimizer,
-                "steps": loaded.steps,
-            },
-        )
-        if count is None:
-            return [cls(loaded.tokens, loaded.head, chosen=loaded.selection, about=name, **shared)]
-        weights = np.asarray(loaded.head.weight)
-        heads = weights if weights.ndim == 2 else np.broadcast_to(weights, (count, *weights.shape))
-        numbers = loaded.tokens.instance_numbers
-        return [
-            cls(
-                loaded.tokens[place],
-                LinearHead(heads[place]),
-                chosen=None if loaded.selection is None else loaded.selection[place],
-                about=f"{name}, instance {numbers[place]}",
-                **shared,
-            )
-            for place in range(count)
-        ]
+        return list(load_tokens(path).data_sets())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the case as a token file.
@@ -154,16 +110,8 @@ class Case(DataSet):
             raise InvalidInputError(
                 "head", f"a token file holds no {self.head.name} head", "Save cases of linear heads"
             )
-        save_tokens(
-            path,
-            self.tokens,
-            self.head,
-            parameterization=self.parameterization,
-            initial=self.initial,
-            selection=self.chosen,
-            optimizer=self.optimizer,
-            steps=self.steps,
-        )
+        training = self.initial, self.chosen, self.optimizer, self.steps
+        LoadedTokens(self.tokens, self.head, self.parameterization, *training).save(path)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a case holds besides tokens and head, by name, for hashing."""
@@ -174,7 +122,7 @@ class Case(DataSet):
         words = {"parameterization": self.parameterization, "optimizer": self.optimizer}
         return found | {name: np.array(f"{word}") for name, word in words.items()}
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of tokens, head, and what else the case holds."""
         return data_hash(self.tokens, self.head, **self.arrays())
@@ -191,9 +139,35 @@ class Case(DataSet):
         sizes = f"n = {tokens.sequences}, T = {tokens.length}, d = {tokens.key_dimension}"
         return f"{sizes}, {self.parameterization} trained"
 
-    def smaller(self, trial: Trial, first: Finding) -> Case:
-        """The case less the sequences, tokens and digits that a counterexample does not need."""
-        return smaller_tokens(self, trial, first)
+    def smaller(self, trial: Trial) -> Case:
+        """The case less what a counterexample does not need.
+
+        Sequences go first, in halves and then smaller parts, then tokens, then digits of all
+        numbers.
+        """
+        # Masks in place of smaller arrays let every trial use what is compiled for this shape. With
+        # a head that is trained, rows without a choice still have labels, which count.
+        joint = get_parameterization(self.parameterization).trains_head
+        build = _packed if joint else _masked
+        case = _with_start(self, trial)
+
+        def fails(kept: Bool[np.ndarray, "sequence token"]) -> bool:
+            return trial.fails(build(case, kept), reserve=len(_DIGITS) + 1)
+
+        kept = start = np.asarray(case.tokens.mask.any(-2))
+        before = -1
+        while before != kept.sum():  # a token less may make room for a sequence less
+            before = kept.sum()
+            kept = drop(
+                kept, [_places(_row(kept, i)) for i in range(len(kept)) if kept[i].any()], fails
+            )
+            kept = drop(kept, [[place] for place in _places(kept)], fails)
+        found = case
+        if (kept != start).any():
+            packed = _packed(case, kept)
+            found = packed if trial.fails(packed) else build(case, kept)
+            assert found is not None  # it was found to fail
+        return _rounded(found, trial)
 
     @property
     def several_rows(self) -> bool:
@@ -235,3 +209,117 @@ class Case(DataSet):
             return found
 
         return self.once(("solution", geometry.name, selection.mask.tobytes()), compute)
+
+
+def _with_start(case: Case, trial: Trial) -> Case:
+    """The case with the start for which it fails, where its measurement names one."""
+    start = trial.details.get("start")
+    if start is None or case.initial is not None or case.parameterization not in ("p", "W"):
+        return case
+    matrix = np.asarray(start, dtype=float)
+    candidate = case.replace(initial=matrix[:, 0] if case.parameterization == "p" else matrix)
+    return candidate if trial.fails(candidate) else case
+
+
+def _row(kept: np.ndarray, number: int) -> np.ndarray:
+    return kept & (np.arange(len(kept)) == number)[:, None]
+
+
+def _places(chosen: Bool[np.ndarray, "sequence token"]) -> list[tuple[int, ...]]:
+    return [(int(i), int(t)) for i, t in np.argwhere(chosen)]
+
+
+def _masked(case: Case, kept: Bool[np.ndarray, "sequence token"]) -> Case | None:
+    """The case with other tokens masked; a sequence without any keeps one, and so no choice."""
+    tokens, selected = case.tokens, case.selection.mask
+    alone = np.arange(tokens.length) == selected.argmax(-1)[..., None]
+    rows = np.asarray(kept.any(-1))[:, None, None]
+    mask = np.where(rows, tokens.mask & kept[:, None], alone)
+    chosen = np.where(rows, selected, alone)
+    return _replaced(case, tokens.keys, tokens.queries, tokens.labels, mask, tokens.values, chosen)
+
+
+def _packed(case: Case, kept: Bool[np.ndarray, "sequence token"]) -> Case | None:
+    """The case in arrays that hold nothing but what is kept."""
+    tokens = case.tokens
+    rows = np.asarray(kept.any(-1))
+    order = np.argsort(~kept[rows], axis=-1, kind="stable")
+    order = order[:, : int(kept.sum(-1).max())]
+    along = order[:, None]
+    mask = np.take_along_axis((tokens.mask & kept[:, None])[rows], along, -1)
+    seen = np.asarray(mask.any(-2))[..., None]
+    keys, values = (
+        np.where(seen, np.take_along_axis(array[rows], order[..., None], 1), 0.0)
+        for array in (tokens.keys, tokens.values)
+    )
+    chosen = np.take_along_axis(case.selection.mask[rows], along, -1)
+    labels = None if tokens.labels is None else tokens.labels[rows]
+    return _replaced(case, keys, tokens.queries[rows], labels, mask, values, chosen)
+
+
+def _replaced(
+    case: Case,
+    keys: np.ndarray,
+    queries: np.ndarray,
+    labels: np.ndarray | None,
+    mask: np.ndarray,
+    values: np.ndarray,
+    chosen: np.ndarray,
+) -> Case | None:
+    """A case with other tokens, or None where they are none or a chosen one is missing."""
+    selection = None
+    if case.chosen is not None:
+        if (chosen & ~mask).any() or not chosen.any(-1).all():
+            return None
+        selection = Selection(chosen, np.zeros(chosen.shape[:-1], bool))
+    try:
+        tokens = Tokens(keys, queries, labels, mask, values)
+    except InvalidInputError:
+        return None
+    return case.replace(tokens=tokens, chosen=selection)
+
+
+def _rounded(case: Case, trial: Trial) -> Case:
+    """The case with as few digits as will do."""
+    tokens, chosen = case.tokens, case.selection.mask
+    for digits in _DIGITS:
+
+        def short(array: Any, digits: int = digits) -> np.ndarray:
+            return _short(array, digits)
+
+        keys, queries, values = (short(a) for a in (tokens.keys, tokens.queries, tokens.values))
+        head, start = short(case.head.weight), jax.tree.map(short, case.initial)
+        candidate = _replaced(case, keys, queries, tokens.labels, tokens.mask, values, chosen)
+        if candidate is not None:
+            candidate = candidate.replace(head=LinearHead(head), initial=start)
+            if _same_numbers(case, candidate):
+                return case
+            if trial.fails(candidate):
+                return candidate
+    return case
+
+
+def _short(array: Any, digits: int) -> np.ndarray:
+    """An array rounded to a number of digits behind the first one of its largest entry."""
+    array = np.asarray(array, dtype=float)
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest == 0:
+        return array
+    return np.round(array, digits - int(np.floor(np.log10(largest)))) + 0.0  # no negative zeros
+
+
+def _same_numbers(case: Case, other: Case) -> bool:
+    return all(
+        np.array_equal(one, two) for one, two in zip(_numbers(case), _numbers(other), strict=True)
+    )
+
+
+def _numbers(case: Case) -> list[Any]:
+    tokens = case.tokens
+    return [
+        tokens.keys,
+        tokens.queries,
+        tokens.values,
+        case.head.weight,
+        *jax.tree.leaves(case.initial),
+    ]

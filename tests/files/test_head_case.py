@@ -5,10 +5,9 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.files import load
-from attractor.papers import DataKind, HeadCase, Measurement
+from attractor.papers import HeadCase, Measurement
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.counterexample import shrink
-from attractor.papers.data_files import data_sets
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.data import features, line, random_head, signs
 from attractor.papers.large_prompt.denoising_data import noisy_points
@@ -24,7 +23,7 @@ def claim(fails):
     )
     return Claim(
         "large-prompt/made-up", LARGE_PROMPT, "nothing", "nothing", (), conclusion, conclusion,
-        lambda seed: [], {}, takes=DataKind.HEAD,
+        lambda seed: [], {}, takes=HeadCase,
     )  # fmt: skip
 
 
@@ -32,8 +31,8 @@ def claim(fails):
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
 def test_a_file_gives_back_the_same_case(tmp_path, case, suffix):
     case.save(tmp_path / f"head.{suffix}")
-    (again,) = data_sets(load(tmp_path / f"head.{suffix}"), f"head.{suffix}")
-    assert isinstance(again, HeadCase) and again.kind is DataKind.HEAD
+    (again,) = load(tmp_path / f"head.{suffix}").data_sets()
+    assert isinstance(again, HeadCase) and again.kind is HeadCase
     assert again.hash == case.hash and again.about == f"head.{suffix}"
     assert again.size == case.size
 

@@ -7,7 +7,7 @@ from attractor import load
 from attractor.errors import InvalidInputError
 from attractor.files import (
     REGRESSION_LAYOUT,
-    LoadedRegression,
+    RegressionCase,
     load_corpus,
     load_head,
     load_tokens,
@@ -32,7 +32,7 @@ EVERYTHING = {
 def test_everything_a_file_can_hold(write, suffix):
     assert set(EVERYTHING) == set(REGRESSION_LAYOUT)
     loaded = load(write(EVERYTHING, suffix))
-    assert isinstance(loaded, LoadedRegression)
+    assert isinstance(loaded, RegressionCase)
     np.testing.assert_array_equal(loaded.task.covariance, COVARIANCE)
     np.testing.assert_array_equal(loaded.task.query_covariance, np.eye(2))
     found = (loaded.task.weight_variance, loaded.task.label_noise, loaded.task.query_noise)
@@ -62,9 +62,9 @@ def test_a_written_file_gives_the_same(tmp_path, write, suffix):
 def test_nothing_is_written_where_it_could_not_be_read(tmp_path):
     task = RegressionTask(np.eye(2))
     with pytest.raises(InvalidInputError, match=r"^path: "):
-        save_regression(tmp_path / "task.csv", LoadedRegression(task, (4,), 1.0, 1.0, 1.0))
+        save_regression(tmp_path / "task.csv", RegressionCase(task, (4,), 1.0, 1.0, 1.0))
     with pytest.raises(InvalidInputError, match=r"^length: "):
-        save_regression(tmp_path / "task.npz", LoadedRegression(task, (0,), 1.0, 1.0, 1.0))
+        save_regression(tmp_path / "task.npz", RegressionCase(task, (0,), 1.0, 1.0, 1.0))
     assert not list(tmp_path.iterdir())
 
 

@@ -8,15 +8,8 @@ from typing import Any
 from attractor.checks import check_path
 from attractor.errors import InvalidInputError
 
-ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
-TOKENS = "Give a .npz or .safetensors file; `attractor example tokens PATH` writes one"
-CORPUS = "Give text with a sentence a line; `attractor example corpus PATH` writes one"
-HEAD = "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
-RESULT = "Give the name of a file"
-"""What to do about a file that is not there, by what it is to hold."""
 
-
-def existing_file(path: Any, remedy: str) -> Path:
+def existing_file(path: Any, remedy: str = "Give the name of a file") -> Path:
     """The file at a path.
 
     Args:

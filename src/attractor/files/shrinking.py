@@ -1,39 +1,36 @@
-"""``Trial``: examines smaller data on which a claim might still fail."""
+"""Making a counterexample smaller: what can go is tried piece by piece."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import InvalidInputError
-from attractor.papers._examine import Finding, examine
-from attractor.papers.assumption import Data
-from attractor.papers.claim import Claim, Outcome
-from attractor.papers.data_set import DataSet
+from attractor.files.contents import DataSet
+
+_Data = TypeVar("_Data", bound=DataSet)
 
 
 @dataclass
 class Trial:
-    """Examines candidates, as many as are allowed.
+    """Tries smaller data on which a claim might still fail, as many as are allowed.
 
     Attributes:
-        claim: The claim.
-        seed: Names what is random.
-        left: How many may still be examined.
-        beyond: What a measurement must not lie below to count as a failure.
+        still_fails: Whether the claim's assumptions are met on data and its conclusion fails.
+        left: How many may still be tried.
+        details: What was measured on the counterexample besides the number that fails.
     """
 
-    claim: Claim
-    seed: int
+    still_fails: Callable[[Any], bool]
     left: int
-    beyond: float
+    details: Mapping[str, Any]
 
     def fails(self, candidate: DataSet | None, reserve: int = 0) -> bool:
-        """Whether the claim's assumptions are met and its conclusion fails.
+        """Whether the claim still fails.
 
         Args:
             candidate: The data; None never fails.
@@ -43,28 +40,15 @@ class Trial:
             return False
         self.left -= 1
         try:
-            found = examine(self.claim, candidate, self.seed)
+            return self.still_fails(candidate)
         except InvalidInputError:  # a claim that cannot be measured does not fail
             return False
-        if found.outcome is not Outcome.FAILS:
-            return False
-        assert found.measured is not None
-        return not found.measured.value < self.beyond  # NaN fails as clearly as anything
 
-    def smaller_of(self, case: Data, candidate: Data | None) -> Data:
+    def smaller_of(self, case: _Data, candidate: _Data | None) -> _Data:
         """The candidate, if it is other data on which the claim still fails; else the case."""
         if candidate is None or candidate.hash == case.hash or not self.fails(candidate):
             return case
         return candidate
-
-
-def half_way(claim: Claim, found: Finding) -> float:
-    """The geometric mean of an upper bound and of what exceeds it; else nothing."""
-    assert found.measured is not None
-    bound, value = claim.conclusion.bound, found.measured.value
-    if claim.conclusion.sense == "<=" and bound > 0 and np.isfinite(value):
-        return float(np.sqrt(bound * value))
-    return -np.inf
 
 
 def drop(

@@ -10,8 +10,6 @@ from attractor.next_token.embeddings import gaussian
 from attractor.papers import CorpusCase, Measurement
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.counterexample import shrink
-from attractor.papers.data_files import data_sets
-from attractor.papers.data_set import DataKind
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.next_token.data import grammar, missing_relations
 from attractor.papers.paper import NEXT_TOKEN
@@ -22,7 +20,7 @@ def claim(measure):
     conclusion = Conclusion("something", measure, bound=0.0, reason="none")
     return Claim(
         "next-token/made-up", NEXT_TOKEN, "nothing", "nothing", (), conclusion, conclusion,
-        lambda seed: [], {}, takes=DataKind.CORPUS,
+        lambda seed: [], {}, takes=CorpusCase,
     )  # fmt: skip
 
 
@@ -48,9 +46,9 @@ def fails_with(*wanted):
 def test_a_file_gives_back_the_same_case(tmp_path, table):
     case = grammar().replace(embeddings=table)
     case.save(tmp_path / "corpus.npz")
-    (again,) = data_sets(load(tmp_path / "corpus.npz"), "corpus.npz")
+    (again,) = load(tmp_path / "corpus.npz").data_sets()
     assert again.hash == case.hash and again.about == "corpus.npz"
-    assert again.kind is DataKind.CORPUS and again.size == case.size == 13
+    assert again.kind is CorpusCase and again.size == case.size == 13
 
 
 def test_the_hash_tells_cases_apart():

@@ -1,0 +1,280 @@
+"""What a file of one kind holds, and the data in it that claims are examined on."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from attractor.checks import check_path
+from attractor.containers import StoredArrays, StoredTensors
+from attractor.errors import InvalidInputError
+from attractor.storage import existing_file, write_file
+
+if TYPE_CHECKING:
+    from attractor.files.shrinking import Trial
+
+ARRAY_SUFFIXES = (".npz", ".safetensors")
+"""The endings of files of arrays."""
+
+TEXTS = ("parameterization", "optimizer")
+"""Entries that are texts: arrays without axes in ``.npz``, metadata in ``.safetensors``."""
+
+Layout = Mapping[str, tuple[Any, str]]
+"""What a file may hold: for each entry its shape, or its dimensions, and what it means."""
+
+_Found = TypeVar("_Found")
+
+
+class FileContents(ABC):
+    """What a file of one kind holds. A subclass is a kind of file.
+
+    Attributes:
+        words: What such a file is called: ``"corpus"``.
+        held: What it holds, with an article.
+        reader: The command that reads it.
+        missing: What to give where there is no file.
+        suffix: What its name ends in, where this library writes it; other than ``.npz`` the ending
+            tells it from files of other kinds.
+        layout: What it may hold.
+    """
+
+    words: ClassVar[str]
+    held: ClassVar[str]
+    reader: ClassVar[str] = "attractor claims --data"
+    missing: ClassVar[str] = "Give a .npz or .safetensors file"
+    suffix: ClassVar[str] = ".npz"
+    layout: ClassVar[Layout]
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a file.
+
+        Raises:
+            InvalidInputError: If there is none, it holds something else, or something in it cannot
+                be used.
+            FileFormatError: If it is damaged or not what its name says.
+        """
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file from which ``load`` gives the same.
+
+        Args:
+            path: The destination; replaced atomically.
+
+        Raises:
+            InvalidInputError: If the name ends in anything else, or such a file cannot hold all of
+                it; nothing is written then.
+        """
+
+    def data_sets(self) -> Sequence[DataSet]:
+        """The data sets that claims are examined on: itself, or one for every instance.
+
+        Raises:
+            InvalidInputError: If something is missing that every claim asks for.
+        """
+        assert isinstance(self, DataSet)
+        return [self]
+
+
+class ArrayFile(FileContents):
+    """What a ``.npz`` or ``.safetensors`` file of one kind holds.
+
+    Attributes:
+        marks: The arrays that tell it from files of other kinds.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
+    ) -> Self:
+        """Puts together what lies in a file.
+
+        Args:
+            arrays: The arrays by name.
+            texts: The texts by name: those of token files, and the metadata of ``.safetensors``.
+            name: Name of the file.
+
+        Raises:
+            InvalidInputError: If an array is missing, unknown, at odds with another, or cannot be
+                used; or a text names nothing that is known.
+        """
+
+    @abstractmethod
+    def to_arrays(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+        """The arrays and texts of a file from which the same can be read.
+
+        Raises:
+            InvalidInputError: If such a file cannot hold all of it.
+        """
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a file; see ``FileContents``."""
+        file = existing_file(path, cls.missing)
+        arrays, texts = read_arrays(file)
+        return cls.from_arrays(arrays, texts, file.name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file from which ``load`` gives the same.
+
+        Args:
+            path: The destination, ending in ``.npz`` or ``.safetensors``; replaced atomically.
+
+        Raises:
+            InvalidInputError: If the name ends in anything else, or such a file cannot hold all of
+                it; nothing is written then.
+        """
+        file = Path(check_path("path", path))
+        if file.suffix not in ARRAY_SUFFIXES:
+            raise InvalidInputError(
+                "path",
+                f"{file.name} ends in neither .npz nor .safetensors",
+                "Choose one of the two",
+            )
+        given, texts = self.to_arrays()
+        # safetensors writes memory as it lies, whatever the strides.
+        arrays = {name: np.asarray(array, order="C") for name, array in given.items()}
+        self.from_arrays(arrays, texts, file.name)
+        _write_arrays(file, arrays, texts)
+
+
+class DataSet(ABC):
+    """Data that a claim is examined on; a frozen dataclass of what a file holds of one data set.
+
+    Attributes:
+        kind: The kind of file that holds it; the class itself where it is one.
+        about: What the data are, in words.
+    """
+
+    kind: ClassVar[type[FileContents]]
+    about: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if issubclass(cls, FileContents):
+            cls.kind = cls
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file from which the data can be read again.
+
+        Raises:
+            InvalidInputError: If such a file cannot hold all of it.
+        """
+
+    @abstractmethod
+    def arrays(self) -> Mapping[str, Any]:
+        """All that outcomes depend on, by name, for hashing."""
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of all that outcomes depend on."""
+        from attractor.provenance import data_hash
+
+        return data_hash(None, None, **self.arrays())
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How large it is; of two counterexamples the smaller one is shown."""
+
+    @property
+    @abstractmethod
+    def size_in_words(self) -> str:
+        """How large it is, for people."""
+
+    def smaller(self, trial: Trial) -> Self:
+        """The data less what a counterexample does not need; itself where nothing can go.
+
+        Args:
+            trial: Tries candidates.
+        """
+        return self
+
+    def replace(self, **changes: Any) -> Self:
+        """The data with some attributes changed."""
+        return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
+
+    def once(self, key: Any, compute: Callable[[], _Found]) -> _Found:
+        """What ``compute`` gives, computed the first time only; checks share their work so."""
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[Any, Any]:
+        return {}
+
+    def __repr__(self) -> str:
+        """What it holds, on one line."""
+        return f"{type(self).__name__}({self.size_in_words})"
+
+
+def check_known(arrays: Mapping[str, Any], layout: Layout, name: str, where: str = "here") -> None:
+    """Refuses an array that a file of a kind may not have.
+
+    Args:
+        arrays: Those that it has.
+        layout: What it may hold.
+        name: Name of the file.
+        where: ``"in a corpus"``, ``"for a head"``, for the error.
+    """
+    unknown = next((each for each in sorted(arrays) if each not in layout), None)
+    if unknown is not None:
+        raise InvalidInputError(
+            unknown,
+            f"{name} has an array of this name, which means nothing {where}",
+            f"Rename or remove it; known are {', '.join(layout)}",
+        )
+
+
+def read_arrays(file: Path) -> tuple[Mapping[str, np.ndarray], dict[str, str]]:
+    """The arrays of a file by name, none of them read yet, and its texts.
+
+    Raises:
+        InvalidInputError: If there is an array where a text belongs.
+        FileFormatError: If the file is damaged.
+    """
+    if file.suffix == ".npz":
+        stored = StoredArrays(file)
+        texts = {name: stored.text(name) for name in TEXTS if name in stored}
+        return stored.without(texts), texts
+    tensors = StoredTensors(file)
+    misplaced = next((name for name in TEXTS if name in tensors), None)
+    if misplaced is not None:
+        raise InvalidInputError(
+            misplaced,
+            f"{file.name} has an array of this name, which is a text",
+            f"Put it into the metadata: save_file(..., metadata={{{misplaced!r}: '...'}})",
+        )
+    return tensors, dict(tensors.metadata)
+
+
+def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> None:
+    """Writes arrays and texts: of texts ``.npz`` makes arrays, ``.safetensors`` metadata."""
+    if file.suffix == ".npz":
+        named = {name: np.array(text) for name, text in texts.items()}
+        content = io.BytesIO()
+        np.savez_compressed(content, allow_pickle=False, **arrays, **named)
+        write_file(file, content.getvalue())
+        return
+    from safetensors.numpy import save
+
+    listed = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
+    metadata = {**texts, **{name: json.dumps(array.tolist()) for name, array in listed.items()}}
+    numbers = {name: array for name, array in arrays.items() if name not in listed}
+    write_file(file, save(numbers, metadata=metadata or None))

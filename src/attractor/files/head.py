@@ -1,0 +1,448 @@
+"""Attention heads with the laws of their tokens: their files, and the claims' data in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from attractor.checks import check_kinds
+from attractor.errors import InvalidInputError
+from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
+from attractor.precision import as_float64
+
+if TYPE_CHECKING:
+    from attractor.files.shrinking import Trial
+    from attractor.prompt.head import Head
+    from attractor.prompt.measures import Empirical, Gaussian
+    from attractor.prompt.measures.contract import Measure
+
+HEAD_LAYOUT = {
+    "W_Q": ("(k, e)", "query matrix, for queries of e numbers"),
+    "W_K": ("(k, d)", "key matrix, for tokens of d numbers"),
+    "W_V": ("(v, d)", "value matrix; times the output matrix, if that belongs to the head"),
+    "divide_by_sqrt_head_dimension": ("()", "bool: True if scores are (W_K x)^T W_Q z / sqrt(k)"),
+    "tokens": ("(n, d)", "sampled tokens x; or covariance in their place"),
+    "covariance": ("(d, d)", "of Gaussian tokens, in place of samples"),
+    "mean": ("(d,)", "optional, with covariance; default: zero"),
+    "queries": ("(m, e)", "optional: sampled queries z; or query_covariance in their place"),
+    "query_covariance": ("(e, e)", "optional: of Gaussian queries; default: the law of tokens"),
+    "query_mean": ("(e,)", "optional, with query_covariance; default: zero"),
+}
+"""What a head file may hold: for each entry its shape and what it means.
+
+Matrices act from the left on columns: a linear layer of PyTorch has its ``weight`` so, while code
+that writes ``x @ W`` has the transpose.
+"""
+
+_MATRICES = ("W_Q", "W_K", "W_V")
+_DIVISION = "divide_by_sqrt_head_dimension"
+"""The truth value that a head file must hold: nothing else in it says what scores are."""
+_FEWEST_QUERIES = 2
+_DIGITS = (0, 1, 2)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class HeadCase(ArrayFile, DataSet):
+    """A head with the laws of its tokens and queries; what a head file holds.
+
+    Attributes:
+        head: The score matrix ``U = W_K^T W_Q``, divided as a file says, and the value matrix.
+        tokens: The law of the tokens; one that is neither Gaussian nor samples fits no file.
+        queries: The law of the queries likewise; that of the tokens where a file has none.
+        shortest_length: What is said of a prompt is said of so many tokens and more; a head file
+            says nothing of it, and that is one.
+        about: What the data are, in words.
+    """
+
+    words: ClassVar[str] = "head file"
+    held: ClassVar[str] = "an attention head"
+    reader: ClassVar[str] = "attractor prompt-length"
+    missing: ClassVar[str] = (
+        "Give a .npz or .safetensors file; `attractor example head PATH` writes one"
+    )
+    layout: ClassVar[Layout] = HEAD_LAYOUT
+    marks: ClassVar[tuple[str, ...]] = _MATRICES
+    head: Head
+    tokens: Measure
+    queries: Measure
+    shortest_length: int = 1
+    about: str = "head"
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
+    ) -> HeadCase:
+        """Puts together what lies in a head file; see ``ArrayFile``."""
+        from attractor.prompt.head import Head
+
+        _check_names(arrays, name)
+        W_Q, W_K, W_V = (_matrix(each, arrays[each]) for each in _MATRICES)
+        if len(W_Q) != len(W_K):
+            raise InvalidInputError(
+                "W_Q",
+                f"it has {len(W_Q)} rows and W_K has {len(W_K)}",
+                f"Give {HEAD_LAYOUT['W_Q'][0]} and {HEAD_LAYOUT['W_K'][0]}: queries and keys have "
+                "one dimension; transpose matrices that multiply from the right",
+            )
+        d, e = W_K.shape[1], W_Q.shape[1]
+        if W_V.shape[1] != d:
+            raise InvalidInputError(
+                "W_V", f"the shape is {W_V.shape}", f"Give (v, {d}): tokens have {d} numbers"
+            )
+        head = Head.from_factors(
+            keys=W_K,
+            queries=W_Q,
+            values=W_V,
+            divide_by_sqrt_head_dimension=_division(arrays[_DIVISION]),
+        )
+        tokens = _law(arrays, "tokens", "", d, _fewest_tokens(d))
+        if "queries" in arrays or "query_covariance" in arrays:
+            queries = _law(arrays, "queries", "query_", e, _FEWEST_QUERIES)
+        elif d == e:
+            queries = tokens
+        else:
+            raise InvalidInputError(
+                "queries",
+                f"{name} has none, and they are no tokens: W_Q is for {e} numbers, W_K for {d}",
+                f"Add queries (m, {e}) or query_covariance ({e}, {e})",
+            )
+        return cls(head, tokens, queries, about=name)
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """The arrays of a head file.
+
+        The score matrix is kept as it is: as ``W_Q``, beside the identity as ``W_K``, not divided.
+
+        Raises:
+            InvalidInputError: If short prompts are left out, or a law is neither Gaussian nor
+                samples: a head file cannot say so.
+        """
+        if self.shortest_length != 1:
+            raise InvalidInputError(
+                "shortest_length",
+                "a head file does not say how long prompts are",
+                "Save cases of prompts of every length",
+            )
+        given = {
+            "W_Q": self.head.score_matrix,
+            "W_K": np.eye(self.head.token_dimension),
+            "W_V": self.head.value_matrix,
+            _DIVISION: np.array(False),
+            **_law_arrays("tokens", "", self.tokens),
+        }
+        if self.queries is not self.tokens:
+            given |= _law_arrays("queries", "query_", self.queries)
+        return given, {}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the case holds, by name, for hashing."""
+        import jax
+
+        parts = {"head": self.head, "tokens": self.tokens, "queries": self.queries}
+        leaves = jax.tree_util.tree_leaves_with_path(parts)
+        found = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+        kinds = {"law of tokens": self.tokens, "law of queries": self.queries}
+        found |= {name: np.array(type(law).__name__) for name, law in kinds.items()}
+        return found | {"shortest length": np.array(self.shortest_length)}
+
+    @property
+    def size(self) -> int:
+        """Numbers in the head and the laws."""
+        import jax
+
+        leaves = jax.tree.leaves((self.head, self.tokens, self.queries))
+        return sum(np.size(leaf) for leaf in leaves)
+
+    @property
+    def size_in_words(self) -> str:
+        """Dimensions of tokens, queries and outputs, and the law of the tokens."""
+        outputs = self.head.value_matrix.shape[0]
+        return (
+            f"tokens in R^{self.head.token_dimension} ({type(self.tokens).__name__}), "
+            f"queries in R^{self.head.query_dimension}, outputs in R^{outputs}"
+        )
+
+    def smaller(self, trial: Trial) -> HeadCase:
+        """The case less what a counterexample does not need.
+
+        Outputs go first, then coordinates of tokens and of queries, then samples, and in the end
+        digits, all of them where that is enough.
+        """
+        case = self
+        for without in (_without_output, _without_token_coordinate, _without_query_coordinate):
+            for place in reversed(range(max(case.V.shape[0], *case.U.shape))):
+                case = _if_it_fails(case, partial(without, place=place), trial)
+        for name in ("tokens", "queries"):
+            before = None
+            while before is not case:
+                before = case
+                case = _if_it_fails(case, partial(_with_half, name=name), trial)
+        rounded = [partial(_rounded, digits=digits) for digits in _DIGITS]
+        for simplified in (_without_scores, _with_ones, _with_standard_laws, *rounded):
+            case = _if_it_fails(case, simplified, trial)
+        return case
+
+    @cached_property
+    def U(self) -> np.ndarray:
+        """The score matrix as NumPy float64."""
+        return np.asarray(self.head.score_matrix, dtype=np.float64)
+
+    @cached_property
+    def V(self) -> np.ndarray:
+        """The value matrix as NumPy float64."""
+        return np.asarray(self.head.value_matrix, dtype=np.float64)
+
+    @cached_property
+    def token_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance of a token."""
+        return self._moments(self.tokens)
+
+    @cached_property
+    def query_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance of a query."""
+        return self._moments(self.queries)
+
+    @cached_property
+    def horizon(self) -> float:
+        """``H = ||Gamma^(1/2) U Gamma_z^(1/2)||``: how large score deviations typically are."""
+        tokens, queries = (root(moments[1]) for moments in (self.token_moments, self.query_moments))
+        return float(np.linalg.norm(tokens.T @ self.U @ queries, 2))
+
+    def _moments(self, law: Measure) -> tuple[np.ndarray, np.ndarray]:
+        return np.asarray(law.mean, np.float64), np.asarray(law.covariance, np.float64)
+
+
+def root(covariance: np.ndarray) -> np.ndarray:
+    """A matrix ``F`` with ``F F^T`` the covariance, a column for each axis that is not flat."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-12 * max(values[-1], 0)
+    return vectors[:, kept] * np.sqrt(values[kept])
+
+
+def save_head(
+    path: str | os.PathLike[str], head: Head, tokens: Measure, queries: Measure | None = None
+) -> None:
+    """Writes a head with the laws of its tokens and queries, so that ``load`` gives the same.
+
+    The score matrix is kept as it is: as ``W_Q``, beside the identity as ``W_K``, not divided.
+
+    Args:
+        path: The destination, ending in ``.npz`` or ``.safetensors``; replaced atomically.
+        head: The head.
+        tokens: The law of the tokens: ``Gaussian``, or ``Empirical`` with samples as its points.
+        queries: The law of the queries likewise; None for that of the tokens.
+
+    Raises:
+        InvalidInputError: If the name ends in anything else, a law is another one, or shapes do
+            not fit; nothing is written then.
+    """
+    from attractor.prompt.head import Head
+
+    check_kinds(head=(head, Head))
+    HeadCase(head, tokens, tokens if queries is None else queries).save(path)
+
+
+def _fewest_tokens(dimension: int) -> int:
+    """How many sampled tokens are needed: a covariance of full rank from either half of them."""
+    return 2 * (dimension + 1)
+
+
+def _check_names(arrays: Mapping[str, np.ndarray], file: str) -> None:
+    check_known(arrays, HEAD_LAYOUT, file, "for a head")
+    for name in _MATRICES:
+        if name not in arrays:
+            raise InvalidInputError(
+                name, f"{file} has no such array", f"Add {name} {HEAD_LAYOUT[name][0]}"
+            )
+    if _DIVISION not in arrays:
+        raise InvalidInputError(
+            _DIVISION,
+            f"{file} does not say whether scores are divided by the root of the head dimension, "
+            "and it is never guessed",
+            f"Add {_DIVISION}=True for (W_K x)^T W_Q z / sqrt(k), as most software has it, "
+            "or False",
+        )
+    if "tokens" not in arrays and "covariance" not in arrays:
+        raise InvalidInputError(
+            "tokens",
+            f"{file} has neither them nor a covariance",
+            f"Add tokens {HEAD_LAYOUT['tokens'][0]}, sampled ones, or covariance (d, d)",
+        )
+    for samples, prefix in (("tokens", ""), ("queries", "query_")):
+        mean, covariance = f"{prefix}mean", f"{prefix}covariance"
+        extra = next((name for name in (covariance, mean) if name in arrays), None)
+        if samples in arrays and extra is not None:
+            raise InvalidInputError(
+                extra, f"it stands beside {samples}, which have their own", "Keep one of the two"
+            )
+        if mean in arrays and covariance not in arrays:
+            raise InvalidInputError(
+                covariance, f"{file} has {mean} without it", f"Add {covariance}"
+            )
+
+
+def _matrix(name: str, value: Any) -> np.ndarray:
+    array = as_float64(name, value)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InvalidInputError(name, f"the shape is {array.shape}", f"Give {HEAD_LAYOUT[name][0]}")
+    return array
+
+
+def _division(value: np.ndarray) -> bool:
+    if value.dtype != bool or value.shape != ():
+        raise InvalidInputError(
+            _DIVISION,
+            f"its shape is {value.shape} and its type {value.dtype}",
+            "Save one truth value, such as numpy.array(True)",
+        )
+    return bool(value)
+
+
+def _law(
+    arrays: Mapping[str, np.ndarray], samples: str, prefix: str, dimension: int, fewest: int
+) -> Gaussian | Empirical:
+    """The law of tokens or queries: their samples, or Gaussian with the moments given."""
+    from attractor.prompt.measures import Empirical, Gaussian
+
+    if samples in arrays:
+        points = _matrix(samples, arrays[samples])
+        if points.shape[1] != dimension:
+            raise InvalidInputError(
+                samples, f"the shape is {points.shape}", f"Give (n, {dimension})"
+            )
+        if len(points) < fewest:
+            raise InvalidInputError(
+                samples,
+                f"there are {len(points)} of dimension {dimension}, too few for their covariance",
+                f"Give at least {fewest}",
+            )
+        return Empirical(points)
+    mean_name, name = f"{prefix}mean", f"{prefix}covariance"
+    covariance = _matrix(name, arrays[name])
+    if covariance.shape != (dimension, dimension):
+        raise InvalidInputError(
+            name, f"the shape is {covariance.shape}", f"Give ({dimension}, {dimension})"
+        )
+    mean = as_float64(mean_name, arrays.get(mean_name, np.zeros(dimension)))
+    if mean.shape != (dimension,):
+        raise InvalidInputError(mean_name, f"the shape is {mean.shape}", f"Give ({dimension},)")
+    try:
+        return Gaussian(mean, arrays[name])  # in its own type, whose rounding is allowed for
+    except InvalidInputError as error:
+        raise InvalidInputError(name, error.problem, error.remedy) from None
+
+
+def _law_arrays(samples: str, prefix: str, law: Measure) -> dict[str, np.ndarray]:
+    from attractor.prompt.measures import Empirical, Gaussian
+
+    if isinstance(law, Gaussian):
+        return {f"{prefix}mean": law.mean, f"{prefix}covariance": law.covariance}
+    if isinstance(law, Empirical) and law.weights is None and law.points.ndim == 2:
+        return {samples: law.points}
+    raise InvalidInputError(
+        samples,
+        f"a head file does not hold this {type(law).__name__}",
+        "Give Gaussian, or Empirical with points (n, d) of equal weight",
+    )
+
+
+def _if_it_fails(
+    case: HeadCase, change: Callable[[HeadCase], HeadCase | None], trial: Trial
+) -> HeadCase:
+    """The case with a change, or itself where the claim does not fail on that."""
+    try:
+        return trial.smaller_of(case, change(case))
+    except InvalidInputError:  # rounding made a law impossible
+        return case
+
+
+def _with_matrices(case: HeadCase, U: np.ndarray, V: np.ndarray) -> HeadCase:
+    from attractor.prompt.head import Head
+
+    return case.replace(head=Head(U, V))
+
+
+def _without_output(case: HeadCase, place: int) -> HeadCase | None:
+    kept = _others(case.V.shape[0], place)
+    return None if kept is None else _with_matrices(case, case.U, case.V[kept])
+
+
+def _without_token_coordinate(case: HeadCase, place: int) -> HeadCase | None:
+    kept = _others(case.U.shape[0], place)
+    if kept is None:
+        return None
+    smaller = _with_matrices(case, case.U[kept], case.V[:, kept])
+    return smaller.replace(tokens=_of_coordinates(case.tokens, kept))
+
+
+def _without_query_coordinate(case: HeadCase, place: int) -> HeadCase | None:
+    kept = _others(case.U.shape[1], place)
+    if kept is None:
+        return None
+    smaller = _with_matrices(case, case.U[:, kept], case.V)
+    return smaller.replace(queries=_of_coordinates(case.queries, kept))
+
+
+def _others(count: int, place: int) -> np.ndarray | None:
+    """All places but one; None where there is no such place, or no other."""
+    return np.delete(np.arange(count), place) if place < count and count > 1 else None
+
+
+def _of_coordinates(law: Measure, kept: np.ndarray) -> Measure:
+    return law.pushforward(np.eye(law.dimension)[kept])
+
+
+def _with_half(case: HeadCase, name: str) -> HeadCase | None:
+    """The case with half the samples, or None where that is too few for a file, or none are."""
+    from attractor.prompt.measures import Empirical
+
+    law = getattr(case, name)
+    if not isinstance(law, Empirical) or law.weights is not None:
+        return None
+    count = len(law.points) // 2
+    fewest = _fewest_tokens(law.dimension) if name == "tokens" else _FEWEST_QUERIES
+    return None if count < fewest else case.replace(**{name: Empirical(law.points[:count])})
+
+
+def _without_scores(case: HeadCase) -> HeadCase:
+    return _with_matrices(case, np.zeros_like(case.U), case.V)
+
+
+def _with_ones(case: HeadCase) -> HeadCase:
+    return _with_matrices(case, case.U, np.eye(*case.V.shape))
+
+
+def _with_standard_laws(case: HeadCase) -> HeadCase:
+    """The case with standard normal laws where they are Gaussian."""
+    from attractor.prompt.measures import Gaussian
+
+    laws = {"tokens": case.tokens, "queries": case.queries}
+    standard = {
+        name: Gaussian.isotropic(law.dimension)
+        for name, law in laws.items()
+        if isinstance(law, Gaussian)
+    }
+    return case.replace(**standard)
+
+
+def _rounded(case: HeadCase, digits: int) -> HeadCase:
+    rounded = _with_matrices(case, np.round(case.U, digits), np.round(case.V, digits))
+    return rounded.replace(
+        tokens=_rounded_law(case.tokens, digits),
+        queries=_rounded_law(case.queries, digits),
+    )
+
+
+def _rounded_law(law: Measure, digits: int) -> Measure:
+    from attractor.prompt.measures import Empirical, Gaussian
+
+    if isinstance(law, Gaussian):
+        return Gaussian(np.round(law.mean, digits), np.round(law.covariance, digits))
+    if isinstance(law, Empirical):
+        return Empirical(np.round(law.points, digits), law.weights)
+    return law
