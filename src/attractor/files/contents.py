@@ -146,8 +146,7 @@ class ArrayFile(FileContents):
                 "Choose one of the two",
             )
         given, texts = self.to_arrays()
-        # safetensors writes memory as it lies, whatever the strides.
-        arrays = {name: np.asarray(array, order="C") for name, array in given.items()}
+        arrays = {name: np.asarray(array) for name, array in given.items()}
         self.from_arrays(arrays, texts, file.name)
         _write_arrays(file, arrays, texts)
 
@@ -276,5 +275,8 @@ def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray], texts: Mapping[s
 
     listed = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
     metadata = {**texts, **{name: json.dumps(array.tolist()) for name, array in listed.items()}}
-    numbers = {name: array for name, array in arrays.items() if name not in listed}
+    # safetensors writes memory as it lies, whatever the strides.
+    numbers = {
+        name: np.asarray(array, order="C") for name, array in arrays.items() if name not in listed
+    }
     write_file(file, save(numbers, metadata=metadata or None))

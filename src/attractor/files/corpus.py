@@ -140,11 +140,14 @@ class CorpusCase(ArrayFile, DataSet):
             )
         return arrays, {}
 
-    def with_vocabulary(self, most: int) -> CorpusCase:
+    def with_vocabulary(self, most: int | None) -> CorpusCase:
         """The corpus in which all but the most frequent tokens are one token.
 
         Where tokens have embeddings, the one that others become has the mean of theirs, each
         counted as often as it occurs.
+
+        Args:
+            most: How many of the most frequent tokens keep their names; None for all.
         """
         from attractor.next_token.vocabulary import with_frequent_tokens
 
