@@ -32,8 +32,10 @@ class Assumption(Generic[Data]):
         name: A few words, by which it is known: ``"unique optimum"``.
         statement: What it asks, in a sentence.
         check: Decides it on data.
+        breaker: Data that break it and meet what is usually assumed beside it, or None.
     """
 
     name: str
     statement: str
     check: Callable[[Data], Check]
+    breaker: Callable[[], Data] | None = None

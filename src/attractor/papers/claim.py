@@ -64,6 +64,49 @@ class Conclusion(Generic[Data]):
 
 
 @dataclass(frozen=True)
+class Contrast(Generic[Data]):
+    """A conclusion beside a wrong one, as near to it as can be, measured the same way.
+
+    Where both are met the measurement cannot tell right from wrong: the same limit held against
+    another selection, another norm, another exponent must fail.
+
+    Attributes:
+        quantity: What the statement concludes on, as a formula or in words.
+        measure: Measures it: the data and the seed of all that is random in it.
+        wrong_quantity: What the wrong conclusion is on.
+        wrong_measure: Measures that.
+        bound: The tolerance, of both.
+        reason: Why this tolerance.
+        sense: ``"<="`` or ``">="``: on which side of the tolerance the conclusion holds.
+        wrong_bound: The tolerance of the wrong one where that is what is wrong, or where it needs
+            one of its own.
+        wrong_sense: The side likewise.
+    """
+
+    quantity: str
+    measure: Callable[[Data, int], Measurement]
+    wrong_quantity: str
+    wrong_measure: Callable[[Data, int], Measurement]
+    bound: float
+    reason: str
+    sense: Literal["<=", ">="] = "<="
+    wrong_bound: float | None = None
+    wrong_sense: Literal["<=", ">="] | None = None
+
+    @property
+    def conclusion(self) -> Conclusion[Data]:
+        """What the statement concludes."""
+        return Conclusion(self.quantity, self.measure, self.bound, self.reason, self.sense)
+
+    @property
+    def control(self) -> Conclusion[Data]:
+        """What it does not."""
+        bound = self.bound if self.wrong_bound is None else self.wrong_bound
+        sense = self.wrong_sense or self.sense
+        return Conclusion(self.wrong_quantity, self.wrong_measure, bound, self.reason, sense)
+
+
+@dataclass(frozen=True)
 class Claim(Generic[Data]):
     """A statement of a paper, with everything needed to check it on data.
 
@@ -108,3 +151,65 @@ class Claim(Generic[Data]):
     def example(self) -> Data:
         """Data where the claim holds."""
         return self.data(0)[0] if self.holding is None else self.holding()
+
+
+@dataclass(frozen=True)
+class Claims(Generic[Data]):
+    """Makes the claims of one paper about one kind of data; says once what they share.
+
+    Attributes:
+        paper: The paper.
+        takes: The data that they speak of.
+        folder: What stands in front of their names: that of the paper, or of the one that it is
+            checked beside.
+    """
+
+    paper: Paper
+    takes: type[Data]
+    folder: str = ""
+
+    def claim(
+        self,
+        name: str,
+        summary: str,
+        *,
+        statement: str,
+        assuming: Sequence[Assumption[Data]],
+        contrast: Contrast[Data],
+        data: Callable[[int], Sequence[Data]],
+        holding: Callable[[], Data] | None = None,
+        broken: Mapping[str, Callable[[], Data]] = {},
+        note: str = "",
+        search: Callable[[int], Sequence[Data]] | None = None,
+    ) -> Claim[Data]:
+        """A claim; see ``Claim``.
+
+        Args:
+            name: Its name, without that of the paper.
+            summary: A line that says what is claimed.
+            statement: The statement by its subject, for citations.
+            assuming: What it asks of the data.
+            contrast: What it concludes, against what it does not.
+            data: The paper's data, or data of the paper's kind.
+            holding: Data where it holds; the first of ``data`` if None.
+            broken: Data that break an assumption, by its name, where those that the assumption
+                brings along do not meet the others, or it brings none.
+            note: What a reader of the list should know.
+            search: Candidates for counterexamples, or None.
+        """
+        brought = {each.name: broken.get(each.name, each.breaker) for each in assuming}
+        return Claim(
+            name=f"{self.folder or self.paper.name}/{name}",
+            paper=self.paper,
+            statement=statement,
+            summary=summary,
+            assumptions=assuming,
+            conclusion=contrast.conclusion,
+            control=contrast.control,
+            data=data,
+            broken={each: breaker for each, breaker in brought.items() if breaker is not None},
+            holding=holding,
+            note=note,
+            search=search,
+            takes=self.takes,
+        )

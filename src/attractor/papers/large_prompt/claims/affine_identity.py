@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.data import broken, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import (
     GAUSSIAN_QUERIES,
@@ -18,6 +18,8 @@ from attractor.papers.large_prompt.head_hypotheses import (
 )
 from attractor.papers.large_prompt.quadrature import attended, gaussian_points, standard_points
 from attractor.papers.paper import LARGE_PROMPT
+
+CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 
 _NODES = 40
 _QUERIES = 8
@@ -66,29 +68,23 @@ def _affine_data(seed: int) -> Sequence[HeadCase]:
 
 _AFFINE = (GAUSSIAN_TOKENS, rank_at_most(3))
 
-AFFINE_ATTENTION = Claim(
-    name="large-prompt/affine-attention",
-    paper=LARGE_PROMPT,
+AFFINE_ATTENTION = CLAIMS.claim(
+    "affine-attention",
+    "over tokens N(m, Gamma) attention returns V m + V Gamma U z, singular Gamma included",
     statement="attention over Gaussian tokens is affine",
-    summary="over tokens N(m, Gamma) attention returns V m + V Gamma U z, singular Gamma included",
-    assumptions=_AFFINE,
-    conclusion=Conclusion(
+    assuming=_AFFINE,
+    contrast=Contrast(
         "largest difference of attention by quadrature over the tokens from V m + V Gamma U z, "
         "over the size of values",
         lambda case, seed: _off_affine(case, seed, _NODES),
-        bound=1e-11,
-        reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
-    ),
-    control=Conclusion(
         "the same for random signs of that mean and covariance in place of Gaussian tokens",
         lambda case, seed: _off_affine(case, seed, _RANDOM_SIGNS),
         bound=1e-11,
-        reason="as for Gaussian tokens",
+        reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
     data=_affine_data,
     broken=broken(_AFFINE),
     note="for a score of 2 on a line the control is |2 - tanh 2| = 1.036",
-    takes=HeadCase,
 )
 
 
@@ -128,27 +124,21 @@ def _gaussian_data(seed: int) -> Sequence[HeadCase]:
 
 _GAUSSIAN = (GAUSSIAN_TOKENS, rank_at_most(3), GAUSSIAN_QUERIES, horizon_at_most(1))
 
-GAUSSIAN_OUTPUTS = Claim(
-    name="large-prompt/gaussian-outputs",
-    paper=LARGE_PROMPT,
+GAUSSIAN_OUTPUTS = CLAIMS.claim(
+    "gaussian-outputs",
+    "Gaussian queries become Gaussian outputs of covariance V Gamma U G U^T Gamma V^T",
     statement="attention over Gaussian tokens takes Gaussian queries to Gaussian outputs",
-    summary="Gaussian queries become Gaussian outputs of covariance V Gamma U G U^T Gamma V^T",
-    assumptions=_GAUSSIAN,
-    conclusion=Conclusion(
+    assuming=_GAUSSIAN,
+    contrast=Contrast(
         "largest error of mean, covariance and fourth moment of the outputs by quadrature, over "
         "the size of values",
         lambda case, seed: _off_gaussian(case, seed, _NODES),
-        bound=1e-9,
-        reason="rounding, in the fourth moment of the outputs",
-    ),
-    control=Conclusion(
         "the same for random signs of that mean and covariance in place of Gaussian tokens",
         lambda case, seed: _off_gaussian(case, seed, _RANDOM_SIGNS),
         bound=1e-9,
-        reason="as for Gaussian tokens",
+        reason="rounding, in the fourth moment of the outputs",
     ),
     data=_gaussian_data,
     broken=broken(_GAUSSIAN),
     note="that Gaussian laws stay Gaussian is the paper's; the formula is derived here",
-    takes=HeadCase,
 )

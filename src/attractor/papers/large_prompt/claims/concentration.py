@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claim, Claims, Contrast, Measurement
 from attractor.papers.large_prompt.data import broken, line, random_head, without_scores
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
 from attractor.papers.large_prompt.head_hypotheses import (
@@ -22,6 +22,8 @@ from attractor.papers.large_prompt.head_hypotheses import (
 )
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.finite_length import FiniteLengthError, error_exponent
+
+CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 
 ASSUMPTIONS = (
     GAUSSIAN_TOKENS,
@@ -100,26 +102,20 @@ def printed_and_repaired(
         return measured
 
     def made(start: float, words: str, **other: Any) -> Claim:
-        return Claim(
-            name=f"large-prompt/{name}" + ("-repaired" if start else ""),
-            paper=LARGE_PROMPT,
-            assumptions=ASSUMPTIONS,
+        return CLAIMS.claim(
+            name + ("-repaired" if start else ""),
+            f"the squared error of {what} is at most {logarithm.format(words)}",
             statement=f"concentration of {what}" + (", with one token as well" if start else ""),
-            summary=f"the squared error of {what} is at most {logarithm.format(words)}",
-            conclusion=Conclusion(
+            assuming=ASSUMPTIONS,
+            contrast=Contrast(
                 f"largest squared error of {what} over the bound, up to 1e12 tokens",
                 measure(start, rate),
-                bound=1.0,
-                reason="the bound itself",
-            ),
-            control=Conclusion(
                 "the same over a bound that falls like L^(-3/2), faster than plain averages do",
                 measure(start, lambda case: 1.5),
                 bound=1.0,
-                reason="as for the bound",
+                reason="the bound itself",
             ),
             broken=broken(ASSUMPTIONS),
-            takes=HeadCase,
             **other,
         )
 

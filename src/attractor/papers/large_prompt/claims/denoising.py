@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claim, Claims, Contrast, Measurement
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
     both_heads,
@@ -29,6 +29,8 @@ from attractor.papers.large_prompt.denoising_data import (
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _QUERIES = 16
 _LARGEST_DEVIATION = 5.0
@@ -74,27 +76,21 @@ def _denoises(
     data: Callable[[int], Sequence[HeadCase]] = _data,
 ) -> Claim:
     assumptions = _SMALL if asked is None else (*_SMALL, asked)
-    return Claim(
-        name=f"large-prompt/{name}",
-        paper=GAUSSIAN_MIXTURES,
+    return CLAIMS.claim(
+        f"{name}",
+        summary,
         statement=statement,
-        summary=summary,
-        assumptions=assumptions,
-        conclusion=Conclusion(
+        assuming=assumptions,
+        contrast=Contrast(
             "largest difference of attention by quadrature over the tokens from E[X | Z]",
             _off_posterior(right),
-            bound=1e-9,
-            reason="rounding",
-        ),
-        control=Conclusion(
             f"the same for {wrong[0]}",
             _off_posterior(wrong[1]),
             bound=1e-9,
-            reason="as for what is claimed",
+            reason="rounding",
         ),
         data=data,
         broken=broken_denoising(assumptions),
-        takes=HeadCase,
     )
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claim, Claims, Contrast, Measurement
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
     both_heads,
@@ -30,6 +30,8 @@ from attractor.papers.large_prompt.denoising_data import (
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS, clusters
 from attractor.papers.large_prompt.quadrature import Points
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _QUERIES = 64
 _STARTS = 2
@@ -106,26 +108,20 @@ def _misses(
     note: str,
 ) -> Claim:
     assumptions = (*_SMALL, *asked)
-    return Claim(
-        name=f"large-prompt/{name}",
-        paper=GAUSSIAN_MIXTURES,
+    return CLAIMS.claim(
+        f"{name}",
+        summary,
         statement=statement,
-        summary=summary,
-        assumptions=assumptions,
-        conclusion=Conclusion(
+        assuming=assumptions,
+        contrast=Contrast(
             f"mean squared distance of {what} from E[X | Z], over the square of what the gate "
             "moves it",
             missed,
-            bound=1e-4,
-            sense=">=",
-            reason="far above rounding; clusters that are barely apart leave 1e-3",
-        ),
-        control=Conclusion(
             f"the same for {right[0]}",
             _missed_by(right[1]),
             bound=1e-4,
+            reason="far above rounding; clusters that are barely apart leave 1e-3",
             sense=">=",
-            reason="as for what is claimed",
         ),
         data=lambda seed: [
             noisy_points(),
@@ -134,7 +130,6 @@ def _misses(
         ],
         broken=broken_denoising(assumptions),
         note=note,
-        takes=HeadCase,
     )
 
 

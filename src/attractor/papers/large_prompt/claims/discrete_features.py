@@ -9,11 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.data import broken, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
 from attractor.prompt.measures.empirical import Empirical
+
+CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
 
 _QUERIES = 4
 _LENGTH = 4096
@@ -109,29 +111,23 @@ def _data(seed: int) -> Sequence[HeadCase]:
     return [features(), features(6, dominant=20), random_features(seed)]
 
 
-DISCRETE_ATTENTION = Claim(
-    name="large-prompt/discrete-attention",
-    paper=IN_CONTEXT_CONVERGENCE,
+DISCRETE_ATTENTION = CLAIMS.claim(
+    "discrete-attention",
+    "over discrete tokens attention is the softmax of log p_k + v_k^T U z, not affine",
     statement="attention over features that occur with given probabilities",
-    summary="over discrete tokens attention is the softmax of log p_k + v_k^T U z, not affine",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest difference of prompts of 4,096 drawn tokens from the softmax of "
         "log p_k + v_k^T U z, in standard errors",
         lambda case, seed: _off_finite(case, seed, True),
-        bound=6.0,
-        reason="of some hundred nearly normal numbers one exceeds 6 with probability 1e-6",
-    ),
-    control=Conclusion(
         "the same for the affine map of Gaussian tokens with that mean and covariance",
         lambda case, seed: _off_finite(case, seed, False),
         bound=6.0,
-        reason="as for the softmax",
+        reason="of some hundred nearly normal numbers one exceeds 6 with probability 1e-6",
     ),
     data=_data,
     broken=broken(_ASSUMPTIONS),
     note="orthonormal features are those of the paper; any finite set of values is covered",
-    takes=HeadCase,
 )
 
 
@@ -159,29 +155,22 @@ def _least_on(case: HeadCase, seed: int, frequent: bool) -> Measurement:
     return Measurement(float(weights[rows, chosen].min()), len(longer))
 
 
-DISCRETE_SELECTION = Claim(
-    name="large-prompt/discrete-selection",
-    paper=IN_CONTEXT_CONVERGENCE,
+DISCRETE_SELECTION = CLAIMS.claim(
+    "discrete-selection",
+    "for long queries all attention is on the feature of the highest score, however rare",
     statement="attention concentrates on the feature of the query",
-    summary="for long queries all attention is on the feature of the highest score, however rare",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "least attention on the value of the highest score, for queries that lead by 40 and more",
         lambda case, seed: _least_on(case, seed, False),
-        bound=1 - 1e-9,
-        sense=">=",
-        reason="other values have exp(-40) of the weight each, whatever their frequency",
-    ),
-    control=Conclusion(
         "the same for the most frequent value",
         lambda case, seed: _least_on(case, seed, True),
         bound=1 - 1e-9,
+        reason="other values have exp(-40) of the weight each, whatever their frequency",
         sense=">=",
-        reason="as for the highest score",
     ),
     data=_data,
     broken=broken(_ASSUMPTIONS),
     note="the opposite of Gaussian tokens, over which the output grows with the query for ever; "
     "training is not run here",
-    takes=HeadCase,
 )

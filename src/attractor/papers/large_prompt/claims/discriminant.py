@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.discriminant import (
     Effective,
     bayes_head,
@@ -29,6 +29,8 @@ from attractor.papers.large_prompt.mixture_data import (
 from attractor.papers.large_prompt.quadrature import attended, gaussian_points, union
 from attractor.papers.paper import GAUSSIAN_MIXTURES
 from attractor.prompt.head import Head
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _QUERIES = 8
 _NODES = 40
@@ -67,23 +69,18 @@ def _attention(
     return attended(union(weights, parts), directions) @ np.asarray(head.value_matrix)[0]
 
 
-BAYES_HEAD = Claim(
-    name="large-prompt/bayes-discriminant",
-    paper=GAUSSIAN_MIXTURES,
+BAYES_HEAD = CLAIMS.claim(
+    "bayes-discriminant",
+    "on labeled points of two Gaussian classes one head returns the exact log-odds",
     statement="one head realizes the posterior of two Gaussian classes",
-    summary="on labeled points of two Gaussian classes one head returns the exact log-odds",
-    assumptions=_SMALL,
-    conclusion=Conclusion(
+    assuming=_SMALL,
+    contrast=Contrast(
         "largest difference of attention by quadrature over labeled points from the log-odds",
         lambda case, seed: _off_log_odds(case, seed, True),
-        bound=1e-9,
-        reason="rounding",
-    ),
-    control=Conclusion(
         "the same for the head that does not look at labels",
         lambda case, seed: _off_log_odds(case, seed, False),
         bound=1e-9,
-        reason="as for the head",
+        reason="rounding",
     ),
     data=lambda seed: [
         two_classes(),
@@ -92,7 +89,6 @@ BAYES_HEAD = Claim(
         two_classes((1.0, 0.0), (-1.0, 0.0)),
     ],
     broken={**broken_mixtures(CLASSES), FEW_DIMENSIONS.name: lambda: _in_many_dimensions()},
-    takes=HeadCase,
 )
 
 
@@ -119,24 +115,18 @@ def _gradient_at_bayes(case: HeadCase, seed: int, together: bool) -> Measurement
     return Measurement(float(max(found)), len(found))
 
 
-BAYES_CRITICAL = Claim(
-    name="large-prompt/bayes-parameters-critical",
-    paper=GAUSSIAN_MIXTURES,
+BAYES_CRITICAL = CLAIMS.claim(
+    "bayes-parameters-critical",
+    "both families of Bayes parameters, without a gate and with a constant one, are critical",
     statement="critical points of the logistic risk in the effective parameters",
-    summary="both families of Bayes parameters, without a gate and with a constant one, are "
-    "critical",
-    assumptions=CLASSES,
-    conclusion=Conclusion(
+    assuming=CLASSES,
+    contrast=Contrast(
         "largest gradient of the logistic risk at Bayes parameters with r = 0 or s = 0",
         lambda case, seed: _gradient_at_bayes(case, seed, False),
-        bound=1e-9,
-        reason="rounding in the quadrature",
-    ),
-    control=Conclusion(
         "the same at the same parameters with both r and s",
         lambda case, seed: _gradient_at_bayes(case, seed, True),
         bound=1e-9,
-        reason="as for r = 0 or s = 0",
+        reason="rounding in the quadrature",
     ),
     data=lambda seed: [
         two_classes(),
@@ -144,7 +134,6 @@ BAYES_CRITICAL = Claim(
         _in_many_dimensions(),
     ],
     broken=broken_mixtures(CLASSES),
-    takes=HeadCase,
 )
 
 
@@ -198,28 +187,22 @@ def _minimizer_data(seed: int) -> Sequence[HeadCase]:
     return [two_classes(), two_classes(wide=True, probability=0.3)]
 
 
-DISCRIMINANT_MINIMIZERS = Claim(
-    name="large-prompt/discriminant-minimizers",
-    paper=GAUSSIAN_MIXTURES,
+DISCRIMINANT_MINIMIZERS = CLAIMS.claim(
+    "discriminant-minimizers",
+    "every critical point of the logistic risk in w, b, r, s has the risk of Bayes",
     statement="critical points of the logistic risk in the effective parameters are global",
-    summary="every critical point of the logistic risk in w, b, r, s has the risk of Bayes",
-    assumptions=CLASSES,
-    conclusion=Conclusion(
+    assuming=CLASSES,
+    contrast=Contrast(
         "largest logistic risk above that of Bayes, at critical points found from random starts",
         lambda case, seed: _excess_of_minimizers(case, seed, True),
-        bound=1e-6,
-        reason="gradients of 1e-6 are left, over curvatures of the order of one",
-    ),
-    control=Conclusion(
         "the same for linear attention, whose score has no intercept",
         lambda case, seed: _excess_of_minimizers(case, seed, False),
         bound=1e-6,
-        reason="as for attention",
+        reason="gradients of 1e-6 are left, over curvatures of the order of one",
     ),
     data=_minimizer_data,
     broken=broken_mixtures(CLASSES),
     note="found by descent, so that saddles would be seen only where descent stalls; with means "
     "that are opposite and labels equally likely linear attention is Bayes too, and the claim "
     "vacuous",
-    takes=HeadCase,
 )

@@ -9,11 +9,13 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.discriminant import Classes, Effective, classes, risk
 from attractor.papers.large_prompt.discriminant_head import Matrices, head_flow
 from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _ROUNDING = 1e-9
 _STARTS = 2
@@ -134,30 +136,24 @@ _BROKEN = {
 }
 
 
-DISCRIMINANT_BALANCE_KEPT = Claim(
-    name="large-prompt/discriminant-balance-kept",
-    paper=GAUSSIAN_MIXTURES,
+DISCRIMINANT_BALANCE_KEPT = CLAIMS.claim(
+    "discriminant-balance-kept",
+    "flow that leaves a Krylov subspace and the gate alone keeps ||U11||^2 - ||v21||^2",
     statement="what gradient flow of the logistic risk keeps",
-    summary="flow that leaves a Krylov subspace and the gate alone keeps ||U11||^2 - ||v21||^2",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest change of ||U11||^2 - ||v21||^2 along flows with U11 zero on the Krylov subspace, "
         "v21 orthogonal to it, u12 = 0 and v22 = 0",
         lambda case, seed: _change_of_balance(case, seed, orthogonal=True),
-        bound=1e-6,
-        reason="the flow is followed to 1e-9",
-    ),
-    control=Conclusion(
         "the same along flows from other U11 and v21, where the gate opens",
         lambda case, seed: _change_of_balance(case, seed, orthogonal=False),
         bound=1e-6,
-        reason="as with the gate off",
+        reason="the flow is followed to 1e-9",
     ),
     data=_data,
     broken=_BROKEN,
     note="which starts the statement is about is derived: from these r = s = b = 0 throughout, and "
     "from others the balance changes",
-    takes=HeadCase,
 )
 
 
@@ -212,28 +208,22 @@ def _off_bayes(case: HeadCase, seed: int, *, values_lead: bool) -> Measurement:
     return case.once(("off Bayes", seed, values_lead), compute)
 
 
-DISCRIMINANT_GLOBAL_CONVERGENCE = Claim(
-    name="large-prompt/discriminant-global-convergence",
-    paper=GAUSSIAN_MIXTURES,
+DISCRIMINANT_GLOBAL_CONVERGENCE = CLAIMS.claim(
+    "discriminant-global-convergence",
+    "flow that leaves a Krylov subspace alone tends to Bayes if ||v21|| > ||U11|| at first",
     statement="global convergence of gradient flow of the logistic risk",
-    summary="flow that leaves a Krylov subspace alone tends to Bayes if ||v21|| > ||U11|| at first",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "relative distance of w from that of Bayes, after flows with U11 zero on the Krylov "
         "subspace, v21 orthogonal to it, u12 = 0, v22 = 0 and ||v21|| = 2 ||U11||",
         lambda case, seed: _off_bayes(case, seed, values_lead=True),
-        bound=1e-6,
-        reason="they last until distances shrank by exp(-20), and are followed to 1e-8",
-    ),
-    control=Conclusion(
         "the same with the balance the other way: v21 = 0, and U11 orthogonal to the mean",
         lambda case, seed: _off_bayes(case, seed, values_lead=False),
         bound=1e-6,
-        reason="as where v21 leads",
+        reason="they last until distances shrank by exp(-20), and are followed to 1e-8",
     ),
     data=_data,
     broken=_BROKEN,
     note="derived: the balance keeps v21 away from zero, so that only Bayes has no gradient; with "
     "||U11|| > ||v21|| there are critical points with w = 0",
-    takes=HeadCase,
 )

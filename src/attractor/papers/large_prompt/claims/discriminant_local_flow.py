@@ -7,7 +7,7 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.claims.discriminant_saddles import NOT_OPPOSITE
 from attractor.papers.large_prompt.discriminant import (
     Classes,
@@ -22,6 +22,8 @@ from attractor.papers.large_prompt.discriminant_head import (
 )
 from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _STARTS = 2
 _OFF = 0.1
@@ -110,26 +112,20 @@ def _rate_near(
     return float(np.min(squares[seen] / excess[seen])) / (2 * curvature), curvature
 
 
-DISCRIMINANT_LOCAL_CONVERGENCE = Claim(
-    name="large-prompt/discriminant-local-convergence",
-    paper=GAUSSIAN_MIXTURES,
+DISCRIMINANT_LOCAL_CONVERGENCE = CLAIMS.claim(
+    "discriminant-local-convergence",
+    "near Bayes parameters with r = 0 and s != 0 gradient flow converges exponentially",
     statement="local exponential convergence of gradient flow of the logistic risk",
-    summary="near Bayes parameters with r = 0 and s != 0 gradient flow converges exponentially",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "least rate of log(R - R*) along flows from near r = 0, over twice the least positive "
         "eigenvalue of the Hessian there",
         lambda case, seed: _least_rate(case, seed, gate=True),
-        bound=0.5,
-        sense=">=",
-        reason="a start 0.1 away has curvatures of its own; without exponential convergence 0",
-    ),
-    control=Conclusion(
         "the same from near s = 0 with r != 0, where the risk grows as s to the fourth or slower",
         lambda case, seed: _least_rate(case, seed, gate=False),
         bound=0.5,
+        reason="a start 0.1 away has curvatures of its own; without exponential convergence 0",
         sense=">=",
-        reason="as near r = 0",
     ),
     data=lambda seed: [
         two_classes(),
@@ -142,5 +138,4 @@ DISCRIMINANT_LOCAL_CONVERGENCE = Claim(
     },
     note="the flow is that of the matrices of a head; the least rate is that of the Hessian, which "
     "vanishes only along minimizers where r = 0, and along more than those where s = 0",
-    takes=HeadCase,
 )

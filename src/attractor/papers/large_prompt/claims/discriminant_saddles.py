@@ -7,11 +7,13 @@ import scipy.optimize
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.discriminant import bayes_risk, classes
 from attractor.papers.large_prompt.discriminant_head import head_hessian, head_risk
 from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _STARTS = 4
 _CRITICAL = 1e-8
@@ -50,24 +52,19 @@ def _least_curvature(case: HeadCase, seed: int) -> Measurement:
     return case.once(("least curvature", seed), compute)
 
 
-DISCRIMINANT_SADDLES = Claim(
-    name="large-prompt/discriminant-saddles",
-    paper=GAUSSIAN_MIXTURES,
+DISCRIMINANT_SADDLES = CLAIMS.claim(
+    "discriminant-saddles",
+    "in the matrices of a head every critical point that is not Bayes is a strict saddle",
     statement="critical points of the logistic risk in the matrices of a head",
-    summary="in the matrices of a head every critical point that is not Bayes is a strict saddle",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest least eigenvalue of the Hessian, at critical points found that are not Bayes",
         _least_curvature,
-        bound=-1e-4,
-        reason="differences leave 1e-8",
-    ),
-    control=Conclusion(
         "the same eigenvalue, which no direction of descent would leave at zero or more",
         _least_curvature,
         bound=-1e-4,
-        sense=">=",
-        reason="as for saddles",
+        reason="differences leave 1e-8",
+        wrong_sense=">=",
     ),
     data=lambda seed: [two_classes(), two_classes(wide=True, probability=0.3)],
     broken={
@@ -75,5 +72,4 @@ DISCRIMINANT_SADDLES = Claim(
         NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
     },
     note="found as zeros of the gradient from random starts: mostly heads whose score is constant",
-    takes=HeadCase,
 )

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.data import broken, line, random_head
 from attractor.papers.large_prompt.finite_prompts import LONG, long_prompt_errors
 from attractor.papers.large_prompt.head_hypotheses import (
@@ -24,6 +24,9 @@ from attractor.prompt.finite_length import (
     error_exponent,
     error_of_output,
 )
+
+_LARGE_PROMPT = Claims(LARGE_PROMPT, HeadCase)
+_TOKEN_SAMPLE_COMPLEXITY = Claims(TOKEN_SAMPLE_COMPLEXITY, HeadCase, "large-prompt")
 
 _LAWS = (GAUSSIAN_TOKENS, GAUSSIAN_QUERIES, CENTERED_QUERIES)
 _WIDE = (*_LAWS, MODERATE_DIMENSION, FEW_DIRECTIONS, WIDE_HORIZON, INTEGRABLE_SCORES)
@@ -49,23 +52,18 @@ def _off_exponent(case: HeadCase, expected: float) -> Measurement:
     return Measurement(abs(found - expected), details={"exponent": found, "horizon": case.horizon})
 
 
-AVERAGED_EXPONENT = Claim(
-    name="large-prompt/averaged-exponent",
-    paper=LARGE_PROMPT,
+AVERAGED_EXPONENT = _LARGE_PROMPT.claim(
+    "averaged-exponent",
+    "averaged over queries the error falls like L^-(sqrt(1 + 4/H^2) - 1)/2, not like 1/L",
     statement="concentration of the output, its exponent for one head",
-    summary="averaged over queries the error falls like L^-(sqrt(1 + 4/H^2) - 1)/2, not like 1/L",
-    assumptions=_WIDE,
-    conclusion=Conclusion(
+    assuming=_WIDE,
+    contrast=Contrast(
         "distance of the exponent at 1e11 to 1e12 tokens from (sqrt(1 + 4/H^2) - 1)/2",
         lambda case, seed: _off_exponent(case, float(error_exponent(case.horizon))),
-        bound=0.08,
-        reason="powers of log L change it by up to 0.06 at such lengths",
-    ),
-    control=Conclusion(
         "its distance from 1",
         lambda case, seed: _off_exponent(case, 1.0),
         bound=0.08,
-        reason="as for the exponent",
+        reason="powers of log L change it by up to 0.06 at such lengths",
     ),
     data=lambda seed: [
         line(1.0),
@@ -78,7 +76,6 @@ AVERAGED_EXPONENT = Claim(
     note="derived by a heuristic that the exact integrals confirm, and no theorem of the paper, "
     "whose exponent c2/sigma^2 is of this kind. Only the widest direction of scores counts, in the "
     "limit: with 8 alike, and H = 1, the exponent at 1e12 tokens is .485, not .618",
-    takes=HeadCase,
 )
 
 
@@ -105,28 +102,22 @@ def _off_averaged_limit(case: HeadCase, averaged: bool) -> Measurement:
     return Measurement(abs(found / claimed - 1), details={"L times the error": found})
 
 
-AVERAGED_LIMIT = Claim(
-    name="large-prompt/averaged-limit",
-    paper=LARGE_PROMPT,
+AVERAGED_LIMIT = _LARGE_PROMPT.claim(
+    "averaged-limit",
+    "for a horizon below 0.707 L times the averaged error tends to E exp(s^2)(...)",
     statement="concentration of the output, its constant for a small horizon",
-    summary="for a horizon below 0.707 L times the averaged error tends to E exp(s^2)(...)",
-    assumptions=_NARROW,
-    conclusion=Conclusion(
+    assuming=_NARROW,
+    contrast=Contrast(
         "relative distance of L times the averaged error at 1e12 tokens from its limit",
         lambda case, seed: _off_averaged_limit(case, True),
-        bound=1e-3,
-        reason="what is left falls like a power of L that is small only near a horizon of 0.707",
-    ),
-    control=Conclusion(
         "the same for the limit of a query whose score variance is the average one",
         lambda case, seed: _off_averaged_limit(case, False),
         bound=1e-3,
-        reason="as for the limit",
+        reason="what is left falls like a power of L that is small only near a horizon of 0.707",
     ),
     data=lambda seed: [line(0.3), line(0.5), line(0.2), random_head(seed, 3, horizon=0.4)],
     broken=broken(_NARROW),
     note="on a line it is (1 - H^2) (1 - 2 H^2)^(-3/2) times the variance of the tokens",
-    takes=HeadCase,
 )
 
 
@@ -140,25 +131,19 @@ def _above_reference(case: HeadCase, reference: float) -> Measurement:
     return Measurement(min(at_length, in_limit) - reference, 2, details)
 
 
-SAMPLE_COMPLEXITY_EXPONENT = Claim(
-    name="large-prompt/sample-complexity-exponent",
-    paper=TOKEN_SAMPLE_COMPLEXITY,
+SAMPLE_COMPLEXITY_EXPONENT = _TOKEN_SAMPLE_COMPLEXITY.claim(
+    "sample-complexity-exponent",
+    "the root-mean-square error falls at least as fast as n^(-1/(2(1 + H^2)))",
     statement="convergence of moments at a rate slower than the root of the number of tokens",
-    summary="the root-mean-square error falls at least as fast as n^(-1/(2(1 + H^2)))",
-    assumptions=_WIDE,
-    conclusion=Conclusion(
+    assuming=_WIDE,
+    contrast=Contrast(
         "exponent of the root-mean-square error of the output, less 1/(2(1 + H^2))",
         lambda case, seed: _above_reference(case, 1 / (2 * (1 + case.horizon**2))),
-        bound=0.0,
-        sense=">=",
-        reason="the exponent itself, at 1e11 to 1e12 tokens and in the limit",
-    ),
-    control=Conclusion(
         "the same less 1/2, the exponent of uniform convergence on a ball",
         lambda case, seed: _above_reference(case, 0.5),
         bound=0.0,
+        reason="the exponent itself, at 1e11 to 1e12 tokens and in the limit",
         sense=">=",
-        reason="as for the exponent",
     ),
     data=lambda seed: [line(1.0), line(2.0), line(3.0), random_head(seed, 2, horizon=0.9)],
     broken=broken(_WIDE),
@@ -167,7 +152,6 @@ SAMPLE_COMPLEXITY_EXPONENT = Claim(
     "In the limit the exponent is .309, .104 and .0505 for H of 1, 2 and 3, and the reference "
     ".25, .1 and .05; up to H = .707 the exponent stays at 1/2. With 8 directions of scores alike "
     "the exponent at 1e12 tokens is below the reference, .242 for H = 1",
-    takes=HeadCase,
 )
 
 
@@ -184,27 +168,21 @@ def _off_ball(case: HeadCase, expected: float) -> Measurement:
     return Measurement(abs(half - expected), details={"exponent": half, "radius": float(radius)})
 
 
-UNIFORM_RATE = Claim(
-    name="large-prompt/uniform-rate",
-    paper=TOKEN_SAMPLE_COMPLEXITY,
+UNIFORM_RATE = _TOKEN_SAMPLE_COMPLEXITY.claim(
+    "uniform-rate",
+    "on a ball of queries the root-mean-square error falls like 1/sqrt(n)",
     statement="uniform convergence of the attention map on a ball",
-    summary="on a ball of queries the root-mean-square error falls like 1/sqrt(n)",
-    assumptions=_ON_BALL,
-    conclusion=Conclusion(
+    assuming=_ON_BALL,
+    contrast=Contrast(
         "distance of the exponent at 1e11 to 1e12 tokens from 1/2, where scores are widest",
         lambda case, seed: _off_ball(case, 0.5),
-        bound=0.01,
-        reason="at such lengths corrections are far below 0.001 for score deviations up to 2",
-    ),
-    control=Conclusion(
         "its distance from 1/(2(1 + H^2)), the exponent for averages over all queries",
         lambda case, seed: _off_ball(case, 1 / (2 * (1 + case.horizon**2))),
         bound=0.01,
-        reason="as for 1/2",
+        reason="at such lengths corrections are far below 0.001 for score deviations up to 2",
     ),
     data=lambda seed: [line(1.0), line(2.0), line(2.5)],
     broken=broken(_ON_BALL),
     note="in expectation, on the ball where score deviations reach 2; the published bound is for "
     "the largest error over the ball, with a constant that grows exponentially in its radius",
-    takes=HeadCase,
 )

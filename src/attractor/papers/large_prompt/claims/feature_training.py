@@ -10,11 +10,13 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.data import broken, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
+
+CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
 
 _END = 1e8
 RECORDED = np.concatenate([[0.0], np.geomspace(1e-2, _END, 300)])
@@ -102,29 +104,23 @@ def _data(seed: int) -> Sequence[HeadCase]:
 
 _TRAINED = (DISCRETE_TOKENS, _ORTHONORMAL)
 
-FEATURE_TRAINING_RATE = Claim(
-    name="large-prompt/feature-training-rate",
-    paper=IN_CONTEXT_CONVERGENCE,
+FEATURE_TRAINING_RATE = CLAIMS.claim(
+    "feature-training-rate",
+    "trained from zero, the square of what attention misses falls like one over time",
     statement="convergence of training to attention on the feature of the query",
-    summary="trained from zero, the square of what attention misses falls like one over time",
-    assumptions=_TRAINED,
-    conclusion=Conclusion(
+    assuming=_TRAINED,
+    contrast=Contrast(
         "largest distance of the exponent of (1 - attention on the own feature)^2 from -1",
         lambda case, seed: _off_exponent(case, seed, -1.0),
-        bound=0.02,
-        reason="lower orders at times of 1e7 to 1e8",
-    ),
-    control=Conclusion(
         "the same distance from -2",
         lambda case, seed: _off_exponent(case, seed, -2.0),
         bound=0.02,
-        reason="as for -1",
+        reason="lower orders at times of 1e7 to 1e8",
     ),
     data=_data,
     broken={**broken((DISCRETE_TOKENS,)), _ORTHONORMAL.name: lambda: random_features(0)},
     note="gradient flow over infinitely many tokens; the paper trains by gradient descent on "
     "finite prompts",
-    takes=HeadCase,
 )
 
 
@@ -142,25 +138,19 @@ def _lead(case: HeadCase, seed: int, frequent_first: bool) -> Measurement:
 
 _UNEVEN = (*_TRAINED, _DOMINANT)
 
-FREQUENT_FEATURE_FIRST = Claim(
-    name="large-prompt/frequent-feature-first",
-    paper=IN_CONTEXT_CONVERGENCE,
+FREQUENT_FEATURE_FIRST = CLAIMS.claim(
+    "frequent-feature-first",
+    "the dominant feature is learned first, the rare ones later",
     statement="training on features of different frequency",
-    summary="the dominant feature is learned first, the rare ones later",
-    assumptions=_UNEVEN,
-    conclusion=Conclusion(
+    assuming=_UNEVEN,
+    contrast=Contrast(
         "least time to attention of 0.9 on any other feature, over that for the dominant one",
         lambda case, seed: _lead(case, seed, True),
-        bound=1.5,
-        sense=">=",
-        reason="times are known to 10 percent, and one feature is twice as frequent",
-    ),
-    control=Conclusion(
         "time to attention of 0.9 on the dominant feature, over the largest for any other one",
         lambda case, seed: _lead(case, seed, False),
         bound=1.5,
+        reason="times are known to 10 percent, and one feature is twice as frequent",
         sense=">=",
-        reason="as for the dominant feature",
     ),
     data=lambda seed: [features(6, dominant=20), features(3, dominant=2)],
     broken={
@@ -169,5 +159,4 @@ FREQUENT_FEATURE_FIRST = Claim(
         _DOMINANT.name: features,
     },
     note="gradient flow over infinitely many tokens",
-    takes=HeadCase,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import broken, independent, noisy
 from attractor.papers.large_prompt.regression_hypotheses import (
     INDEPENDENT,
@@ -17,6 +17,8 @@ from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
 from attractor.prompt.regression.ridge import ridge_risk
+
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
 _ORDERED = (INDEPENDENT, SOME_TOKENS, SOME_NOISE)
 _ONE_HEAD = (INDEPENDENT, SOME_TOKENS)
@@ -47,26 +49,20 @@ def _order(case: RegressionCase, seed: int, *, swapped: bool) -> Measurement:
     return Measurement(smallest, 2 * len(case.lengths), details)
 
 
-RISK_ORDER = Claim(
-    name="large-prompt/order-of-predictors",
-    paper=LARGE_PROMPT,
+RISK_ORDER = CLAIMS.claim(
+    "order-of-predictors",
+    "on finite prompts ridge regression beats linear attention, and that one softmax head",
     statement="comparison of softmax attention, linear attention and ridge regression",
-    summary="on finite prompts ridge regression beats linear attention, and that one softmax head",
-    assumptions=_ORDERED,
-    conclusion=Conclusion(
+    assuming=_ORDERED,
+    contrast=Contrast(
         "smallest risk of softmax over linear attention, and of that over ridge regression, less 1",
         lambda case, seed: _order(case, seed, swapped=False),
-        bound=0.0,
-        sense=">=",
-        reason="risks of attention are exact, and that of ridge regression is taken 4.5 standard "
-        "errors higher",
-    ),
-    control=Conclusion(
         "the same with softmax and linear attention exchanged",
         lambda case, seed: _order(case, seed, swapped=True),
         bound=0.0,
+        reason="risks of attention are exact, and that of ridge regression is taken 4.5 standard "
+        "errors higher",
         sense=">=",
-        reason="as in this order",
     ),
     data=lambda seed: [
         noisy(independent(5, (64, 256, 1024))),
@@ -75,7 +71,6 @@ RISK_ORDER = Claim(
     broken=broken(_ORDERED),
     note="all of the best of their kind; the distance of softmax from linear attention closes like "
     "one over the length. Where labels have no noise ridge regression is exact",
-    takes=RegressionCase,
 )
 
 
@@ -90,27 +85,21 @@ def _below(case: RegressionCase, *, linear: bool) -> Measurement:
     return Measurement(largest, len(case.lengths), details)
 
 
-TWO_HEADS_BEAT_ONE = Claim(
-    name="large-prompt/two-heads-beat-one",
-    paper=LARGE_PROMPT,
+TWO_HEADS_BEAT_ONE = CLAIMS.claim(
+    "two-heads-beat-one",
+    "two softmax heads of opposite signs reach a lower risk than the best single one",
     statement="comparison of one softmax head with two heads of opposite signs",
-    summary="two softmax heads of opposite signs reach a lower risk than the best single one",
-    assumptions=_ONE_HEAD,
-    conclusion=Conclusion(
+    assuming=_ONE_HEAD,
+    contrast=Contrast(
         "largest risk of two opposite heads of small scores over that of the best head, less 1",
         lambda case, seed: _below(case, linear=False),
-        bound=0.0,
-        reason="both risks are exact",
-    ),
-    control=Conclusion(
         "the same over that of linear attention on as many tokens, which they reach on one more",
         lambda case, seed: _below(case, linear=True),
         bound=0.0,
-        reason="as for one head",
+        reason="both risks are exact",
     ),
     data=lambda seed: [independent(5, (64, 256, 1024)), noisy(independent(5, (64, 256, 1024)))],
     broken=broken(_ONE_HEAD),
     note="a single head adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
-    takes=RegressionCase,
 )

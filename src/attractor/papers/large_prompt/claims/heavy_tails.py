@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import (
     broken,
     correlated,
@@ -25,6 +25,8 @@ from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.finite_length import averaged_error_of_output, error_exponent
 from attractor.prompt.regression._leading_order import leading_order
 from attractor.prompt.regression._trained_limit import trained_limit
+
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
 _LONG = np.array([1e11, 1e12])
 """Lengths between which exponents are measured."""
@@ -62,29 +64,23 @@ def _off_horizon(case: RegressionCase, power: float) -> Measurement:
     return Measurement(abs(horizon(case) * b**power - 1), details=details)
 
 
-TRAINED_HORIZON = Claim(
-    name="large-prompt/trained-horizon",
-    paper=LARGE_PROMPT,
+TRAINED_HORIZON = CLAIMS.claim(
+    "trained-horizon",
+    "at the trained head the horizon is 1/b: scores are widest where b is small",
     statement="limit of training in in-context linear regression, its scores",
-    summary="at the trained head the horizon is 1/b: scores are widest where b is small",
-    assumptions=(SAME_QUERIES,),
-    conclusion=Conclusion(
+    assuming=(SAME_QUERIES,),
+    contrast=Contrast(
         "relative distance of the horizon from 1/b",
         lambda case, seed: _off_horizon(case, 1.0),
-        bound=1e-9,
-        reason="rounding, times the condition number of the covariance",
-    ),
-    control=Conclusion(
         "its relative distance from 1/b^2",
         lambda case, seed: _off_horizon(case, 2.0),
         bound=1e-9,
-        reason="as for 1/b",
+        reason="rounding, times the condition number of the covariance",
     ),
     data=lambda seed: [correlated(), independent(5), unequal(), random_task(seed)],
     broken=broken((SAME_QUERIES,)),
     note="for independent inputs H^2 = d^(-1/2): below four inputs it exceeds 1/2, and the risk at "
     "the balanced head falls more slowly than 1/L",
-    takes=RegressionCase,
 )
 
 _HEAVY = (NOISELESS, SAME_QUERIES, WIDE)
@@ -96,29 +92,23 @@ def _off_exponent(case: RegressionCase, expected: float) -> Measurement:
     return Measurement(abs(slope - expected), details={"exponent": slope, "expected": expected})
 
 
-HEAVY_TAIL_EXPONENT = Claim(
-    name="large-prompt/heavy-tail-exponent",
-    paper=LARGE_PROMPT,
+HEAVY_TAIL_EXPONENT = CLAIMS.claim(
+    "heavy-tail-exponent",
+    "with few inputs the risk of the balanced head falls like L^-alpha, alpha below one",
     statement="training on long prompts reaches the optimal risk, the rate at the balanced head",
-    summary="with few inputs the risk of the balanced head falls like L^-alpha, alpha below one",
-    assumptions=_HEAVY,
-    conclusion=Conclusion(
+    assuming=_HEAVY,
+    contrast=Contrast(
         "distance of the exponent at 1e11 to 1e12 tokens from (sqrt(1 + 4/H^2) - 1)/2",
         lambda case, seed: _off_exponent(case, float(error_exponent(horizon(case)))),
-        bound=0.08,
-        reason="powers of log L change it by up to 0.06 at such lengths",
-    ),
-    control=Conclusion(
         "its distance from 1",
         lambda case, seed: _off_exponent(case, 1.0),
         bound=0.08,
-        reason="as for the exponent",
+        reason="powers of log L change it by up to 0.06 at such lengths",
     ),
     data=lambda seed: [independent(1), independent(2)],
     broken=broken(_HEAVY),
     note="for one input H = 1 and the exponent is .618; derived by a heuristic that exact "
     "integrals confirm, and no theorem of the paper, which gives no rate",
-    takes=RegressionCase,
 )
 
 _LIGHT = (NOISELESS, SAME_QUERIES, NARROW)
@@ -139,28 +129,22 @@ def _off_leading_order(case: RegressionCase, *, heavy: bool) -> Measurement:
     return Measurement(abs(found / float(coefficient) - 1), details=details)
 
 
-LEADING_ORDER = Claim(
-    name="large-prompt/leading-order",
-    paper=LARGE_PROMPT,
+LEADING_ORDER = CLAIMS.claim(
+    "leading-order",
+    "at the balanced head L times the risk tends to E exp(s^2)(...) over Gaussian queries",
     statement="training on long prompts reaches the optimal risk, its leading order in 1/L",
-    summary="at the balanced head L times the risk tends to E exp(s^2)(...) over Gaussian queries",
-    assumptions=_LIGHT,
-    conclusion=Conclusion(
+    assuming=_LIGHT,
+    contrast=Contrast(
         "relative distance of L times the risk at 1e36 tokens from its limit",
         lambda case, seed: _off_leading_order(case, heavy=True),
-        bound=1e-4,
-        reason="what is left falls like a power of L that is small near a horizon of 0.707: for "
-        "nine independent inputs, H = 0.577, it is 0.1 at 1e12 tokens and 5e-7 at 1e36",
-    ),
-    control=Conclusion(
         "the same with all queries of the average score variance",
         lambda case, seed: _off_leading_order(case, heavy=False),
         bound=1e-4,
-        reason="as with their law",
+        reason="what is left falls like a power of L that is small near a horizon of 0.707: for "
+        "nine independent inputs, H = 0.577, it is 0.1 at 1e12 tokens and 5e-7 at 1e36",
     ),
     data=lambda seed: [correlated(), independent(16), independent(9), random_task(seed)],
     broken=broken(_LIGHT),
     note="for five independent inputs the coefficient is 8.1e3, so that 1/L is not visible at any "
     "length in use; correlated ones of correlation 1/2 have 88",
-    takes=RegressionCase,
 )

@@ -7,7 +7,7 @@ import scipy.optimize
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.denoising import posterior_mean
 from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
@@ -17,6 +17,8 @@ from attractor.papers.large_prompt.denoising_data import (
 )
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _STARTS = 16
 _STEPS = 2000
@@ -92,23 +94,18 @@ def _without_spread(case: HeadCase, seed: int) -> Measurement:
     return _off_fixed_points(case, seed, _gain(case, variances(case).noise))
 
 
-ITERATED_DENOISER = Claim(
-    name="large-prompt/iterated-denoiser",
-    paper=GAUSSIAN_MIXTURES,
+ITERATED_DENOISER = CLAIMS.claim(
+    "iterated-denoiser",
+    "denoised again and again points end where u = tanh(lambda^2 u): one point or two",
     statement="fixed points of the iterated denoiser",
-    summary="denoised again and again points end where u = tanh(lambda^2 u): one point or two",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest distance of where points end from the solution of u = tanh(lambda^2 u)",
         _with_spread,
-        bound=1e-6,
-        reason="distances shrink by 1 percent a step or more, 2,000 times",
-    ),
-    control=Conclusion(
         "the same with the variance of the noise alone in lambda",
         _without_spread,
         bound=1e-6,
-        reason="as for lambda",
+        reason="distances shrink by 1 percent a step or more, 2,000 times",
     ),
     data=lambda seed: [
         noisy_points((4.0, 0.0), (0.0, 4.0)),
@@ -122,5 +119,4 @@ ITERATED_DENOISER = Claim(
     },
     note="lambda is half the distance of the means over the deviation of what is seen, "
     "sqrt(gamma^2 + xi^2), which for clusters of points, gamma = 0, is xi",
-    takes=HeadCase,
 )

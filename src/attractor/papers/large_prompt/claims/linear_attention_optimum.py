@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import (
     broken,
     correlated,
@@ -24,6 +24,9 @@ from attractor.prompt.regression.linear_attention import (
     linear_attention_risk,
     linear_attention_test_error,
 )
+
+_PRECONDITIONED_DESCENT = Claims(PRECONDITIONED_DESCENT, RegressionCase, "large-prompt")
+_TRAINED_LINEAR_MODELS = Claims(TRAINED_LINEAR_MODELS, RegressionCase, "large-prompt")
 
 _OTHERS = 200
 _AT_REST = 1e9
@@ -50,25 +53,19 @@ def _smallest_excess(case: RegressionCase, seed: int, *, infinite: bool) -> Meas
     return Measurement(smallest / claimed - 1, _OTHERS + 1, {"risk": claimed, "length": length})
 
 
-LINEAR_OPTIMUM = Claim(
-    name="large-prompt/linear-attention-optimum",
-    paper=PRECONDITIONED_DESCENT,
+LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
+    "linear-attention-optimum",
+    "the best head of linear attention has b A = ((1 + 1/L) Sigma + (tr Sigma)/L)^-1",
     statement="global minimizer of one layer of linear attention",
-    summary="the best head of linear attention has b A = ((1 + 1/L) Sigma + (tr Sigma)/L)^-1",
-    assumptions=(NOISELESS,),
-    conclusion=Conclusion(
+    assuming=(NOISELESS,),
+    contrast=Contrast(
         "smallest risk among other heads over that of the minimizer, less 1",
         lambda case, seed: _smallest_excess(case, seed, infinite=False),
-        bound=0.0,
-        sense=">=",
-        reason="a minimizer has no larger risk than any other head",
-    ),
-    control=Conclusion(
         "the same over the minimizer of infinite prompts, b A = Sigma^-1",
         lambda case, seed: _smallest_excess(case, seed, infinite=True),
         bound=0.0,
+        reason="a minimizer has no larger risk than any other head",
         sense=">=",
-        reason="as for the minimizer",
     ),
     data=lambda seed: [
         unequal().replace(lengths=(_SHORT,)),
@@ -76,7 +73,6 @@ LINEAR_OPTIMUM = Claim(
         random_task(seed).replace(lengths=(50,)),
     ],
     broken=broken((NOISELESS,)),
-    takes=RegressionCase,
 )
 
 _TRAINED = (NOISELESS, BALANCED, LONG_TRAINING)
@@ -97,23 +93,18 @@ def _off(case: RegressionCase, *, infinite: bool) -> Measurement:
     return Measurement(math.sqrt(square / 2) / b, details=details)
 
 
-LINEAR_TRAINED_LIMIT = Claim(
-    name="large-prompt/linear-attention-limit",
-    paper=TRAINED_LINEAR_MODELS,
+LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
+    "linear-attention-limit",
+    "b of linear attention tends to tr(Gam^-2)^(1/4) and A to Gam^-1 / b",
     statement="convergence of gradient flow of linear attention",
-    summary="b of linear attention tends to tr(Gam^-2)^(1/4) and A to Gam^-1 / b",
-    assumptions=_TRAINED,
-    conclusion=Conclusion(
+    assuming=_TRAINED,
+    contrast=Contrast(
         "relative distance of the trained A, c, v and b from the limit",
         lambda case, seed: _off(case, infinite=False),
-        bound=1e-9,
-        reason="the flow is followed to 1e-13 until it rests",
-    ),
-    control=Conclusion(
         "the same from the limit with Sigma in place of Gam, that of infinite prompts",
         lambda case, seed: _off(case, infinite=True),
         bound=1e-9,
-        reason="as for the limit",
+        reason="the flow is followed to 1e-13 until it rests",
     ),
     data=lambda seed: [
         unequal().replace(lengths=(_SHORT,)),
@@ -121,7 +112,6 @@ LINEAR_TRAINED_LIMIT = Claim(
     ],
     broken=broken(_TRAINED),
     note="Gam = (1 + 1/L) Sigma + (tr Sigma)/L; the query is no token of the prompt here",
-    takes=RegressionCase,
 )
 
 
@@ -172,27 +162,21 @@ def _short_then_longer() -> RegressionCase:
     return unequal().replace(lengths=(5, 40), about="trained on 5 tokens, asked with 40")
 
 
-TEST_ERROR = Claim(
-    name="large-prompt/linear-attention-test-error",
-    paper=TRAINED_LINEAR_MODELS,
+TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
+    "linear-attention-test-error",
+    "the error on new tasks is that of the best predictor, a term in 1/L and one in 1/N^2",
     statement="prediction error of trained linear attention on new tasks",
-    summary="the error on new tasks is that of the best predictor, a term in 1/L and one in 1/N^2",
-    assumptions=(NOISELESS,),
-    conclusion=Conclusion(
+    assuming=(NOISELESS,),
+    contrast=Contrast(
         "distance of the formula from sampled prompts, in standard errors",
         lambda case, seed: _off_test_error(case, seed, bias=True),
-        bound=4.5,
-        reason="of so many normal numbers one in 100,000 is further off",
-    ),
-    control=Conclusion(
         "the same without the length trained on, as if that were infinite",
         lambda case, seed: _off_test_error(case, seed, bias=False),
         bound=4.5,
-        reason="as with it",
+        reason="of so many normal numbers one in 100,000 is further off",
     ),
     data=lambda seed: [_short_then_longer(), correlated(3).replace(lengths=(4, 60))],
     holding=_short_then_longer,
     broken=broken((NOISELESS,)),
     note="trained on prompts of the first length given, asked with prompts of the last",
-    takes=RegressionCase,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import (
@@ -19,6 +19,8 @@ from attractor.papers.large_prompt.mixture_data import (
 )
 from attractor.papers.large_prompt.quadrature import attended, gaussian_points, union
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+
+CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _NODES = 40
 _QUERIES = 8
@@ -72,27 +74,21 @@ def _data(seed: int) -> Sequence[HeadCase]:
     return [random_mixture(seed), random_mixture(seed, 3, 2), noisy_points()]
 
 
-MIXTURE_ATTENTION = Claim(
-    name="large-prompt/mixture-attention",
-    paper=GAUSSIAN_MIXTURES,
+MIXTURE_ATTENTION = CLAIMS.claim(
+    "mixture-attention",
+    "over a mixture attention is sum r_k(z) V (m_k + Gamma_k U z), with softmax gates r_k",
     statement="attention over a Gaussian mixture",
-    summary="over a mixture attention is sum r_k(z) V (m_k + Gamma_k U z), with softmax gates r_k",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest difference of attention by quadrature over the tokens from the gated sum",
         lambda case, seed: _off_gated(case, seed, True),
-        bound=1e-11,
-        reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
-    ),
-    control=Conclusion(
         "the same for the gates of linear attention, the probabilities of the components",
         lambda case, seed: _off_gated(case, seed, False),
         bound=1e-11,
-        reason="as for the gates of attention",
+        reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
     data=_data,
     broken=broken_mixtures(_ASSUMPTIONS),
-    takes=HeadCase,
 )
 
 
@@ -122,25 +118,19 @@ def _off_sensitivity(case: HeadCase, seed: int, between: bool) -> Measurement:
     return Measurement(float(difference / max(1.0, np.abs(claimed).max())), len(queries))
 
 
-MIXTURE_SENSITIVITY = Claim(
-    name="large-prompt/mixture-sensitivity",
-    paper=GAUSSIAN_MIXTURES,
+MIXTURE_SENSITIVITY = CLAIMS.claim(
+    "mixture-sensitivity",
+    "the derivative in the query has the spread of the components' means under the gates",
     statement="attention over a Gaussian mixture, its derivative",
-    summary="the derivative in the query has the spread of the components' means under the gates",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest difference of the derivative, by differences of the quadrature, from V C U",
         lambda case, seed: _off_sensitivity(case, seed, True),
-        bound=1e-8,
-        reason="differences over 2e-5 leave 1e-10 times third derivatives, and rounding of 1e-10",
-    ),
-    control=Conclusion(
         "the same without the spread of the means, that is with gates that do not move",
         lambda case, seed: _off_sensitivity(case, seed, False),
         bound=1e-8,
-        reason="as for the derivative",
+        reason="differences over 2e-5 leave 1e-10 times third derivatives, and rounding of 1e-10",
     ),
     data=lambda seed: [random_mixture(seed), random_mixture(seed + 1), noisy_points()],
     broken=broken_mixtures(_ASSUMPTIONS),
-    takes=HeadCase,
 )

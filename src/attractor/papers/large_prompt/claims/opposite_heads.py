@@ -7,12 +7,14 @@ import math
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression._opposite_heads import small_score_optimum, small_score_risk
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import linear_attention_risk
+
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
 _PROMPTS, _TOKENS, _SCALES = 20_000, 3, (0.05, 0.1)
 
@@ -53,28 +55,22 @@ def _off(case: RegressionCase, seed: int, *, linear: bool) -> Measurement:
     return Measurement(abs(found - claimed) / error, _PROMPTS, details)
 
 
-SMALL_OPPOSITE_HEADS = Claim(
-    name="large-prompt/small-opposite-heads",
-    paper=LARGE_PROMPT,
+SMALL_OPPOSITE_HEADS = CLAIMS.claim(
+    "small-opposite-heads",
+    "two opposite softmax heads of small scores are linear attention with one token less",
     statement="two softmax heads of opposite signs, their limit of small scores",
-    summary="two opposite softmax heads of small scores are linear attention with one token less",
-    assumptions=(),
-    conclusion=Conclusion(
+    assuming=(),
+    contrast=Contrast(
         f"distance of the risk of linear attention on one token less than {_TOKENS} from that of "
         "sampled prompts, in standard errors",
         lambda case, seed: _off(case, seed, linear=False),
-        bound=4.5,
-        reason="of so many normal numbers one in 100,000 is further off",
-    ),
-    control=Conclusion(
         "the same with as many tokens and the same product b A",
         lambda case, seed: _off(case, seed, linear=True),
         bound=4.5,
-        reason="as with one less",
+        reason="of so many normal numbers one in 100,000 is further off",
     ),
     data=lambda seed: [unequal(), correlated(), noisy(independent(5))],
     broken={},
     note="derived here, and no statement of the paper; two scales of scores are extrapolated to "
     "zero",
-    takes=RegressionCase,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import LONG, broken, independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -20,6 +20,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression._trained_limit import finite_prompt_limit, trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
+
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
 _ASSUMPTIONS = (INDEPENDENT, NOISELESS, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS)
 _LENGTHENED = 1e6
@@ -56,20 +58,15 @@ def _bound_words() -> str:
     return "lengths grow by a factor of 16, and at a fixed time distances fall like a power of them"
 
 
-PARAMETER_LIMIT = Claim(
-    name="large-prompt/parameter-limit",
-    paper=LARGE_PROMPT,
+PARAMETER_LIMIT = CLAIMS.claim(
+    "parameter-limit",
+    "b trained on finite prompts tends to b trained on infinite ones as prompts grow",
     statement="softmax attention is trained as linear attention, read as a statement on parameters",
-    summary="b trained on finite prompts tends to b trained on infinite ones as prompts grow",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "distance of b at the longest prompts from that at infinite ones, over the same at the "
         "shortest",
         _to_limit,
-        bound=0.6,
-        reason=_bound_words(),
-    ),
-    control=Conclusion(
         "the same distance from the root of (1 + k) + sqrt(1 + k^2), k = d/2 + 1",
         _to_other,
         bound=0.6,
@@ -81,7 +78,6 @@ PARAMETER_LIMIT = Claim(
     note="the theorem speaks of the risk, and of parameters over a fixed time only, where this "
     "holds; trained until it rests b goes elsewhere, for d = 5 to 1.816 (64 tokens), 2.707 (1,024) "
     "and 2.853 in the limit, not to 1.495",
-    takes=RegressionCase,
 )
 
 _TRAINED = (INDEPENDENT, NOISELESS, LONG_TRAINING)
@@ -95,30 +91,24 @@ def _trained_longer(case: RegressionCase, target: float) -> Measurement:
     return Measurement(abs(best.b / target - 1), details=details)
 
 
-FINITE_PROMPT_LIMIT = Claim(
-    name="large-prompt/finite-prompt-limit",
-    paper=LARGE_PROMPT,
+FINITE_PROMPT_LIMIT = CLAIMS.claim(
+    "finite-prompt-limit",
+    "trained to the end, b^2 tends to 1 + k + sqrt(1 + k^2), k = 1 + d/2, as prompts grow",
     statement="softmax attention is trained as linear attention, where parameters go instead",
-    summary="trained to the end, b^2 tends to 1 + k + sqrt(1 + k^2), k = 1 + d/2, as prompts grow",
-    assumptions=_TRAINED,
-    conclusion=Conclusion(
+    assuming=_TRAINED,
+    contrast=Contrast(
         "relative distance of the best b at a million tokens from the limit",
         lambda case, seed: _trained_longer(case, finite_prompt_limit(case.task)),
-        bound=5e-3,
-        reason="it falls like one over the length, for d = 1 like its power 0.6: 3e-3 for d = 1, "
-        "2e-4 for d = 5",
-    ),
-    control=Conclusion(
         "its relative distance from the balanced limit d^(1/4) of infinite prompts",
         lambda case, seed: _trained_longer(
             case, float(trained_limit(case.task).blocks.value_label)
         ),
         bound=5e-3,
-        reason="as for the limit",
+        reason="it falls like one over the length, for d = 1 like its power 0.6: 3e-3 for d = 1, "
+        "2e-4 for d = 5",
     ),
     data=lambda seed: [independent(5), independent(2), independent(1, LONG)],
     broken=broken(_TRAINED),
     note="the minimizer of (t - 1)(1 - 2/t)^-k, the leading order of the risk in one over the "
     "length along the curve of heads that predict exactly from infinite prompts",
-    takes=RegressionCase,
 )

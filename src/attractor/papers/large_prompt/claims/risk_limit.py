@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import broken, independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -18,6 +18,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
+
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
 _START = (INDEPENDENT, BALANCED, SMALL_START, SOME_TOKENS)
 _LIMIT = (*_START, SEVERAL_LENGTHS, LONG_TRAINING)
@@ -40,30 +42,24 @@ def _decay(case: RegressionCase, *, longer: bool) -> Measurement:
     return Measurement(ratio, 2, {**found.details, "over": before.details["risk"]})
 
 
-TRAINED_RISK_LIMIT = Claim(
-    name="large-prompt/trained-risk-limit",
-    paper=LARGE_PROMPT,
+TRAINED_RISK_LIMIT = CLAIMS.claim(
+    "trained-risk-limit",
+    "trained to the end, the risk on finite prompts tends to zero as they grow",
     statement="training on long prompts reaches the optimal risk",
-    summary="trained to the end, the risk on finite prompts tends to zero as they grow",
-    assumptions=_LIMIT,
-    conclusion=Conclusion(
+    assuming=_LIMIT,
+    contrast=Contrast(
         "fall of the trained risk from the shortest prompts to the longest, over that of L^(-1/2)",
         lambda case, seed: _decay(case, longer=True),
-        bound=1.0,
-        reason="the theorem gives no rate; the leading order is 1/L, which prompts of some hundred "
-        "tokens do not reach yet, so half of that power is asked for",
-    ),
-    control=Conclusion(
         "the same with prompts kept at the shortest length, however long training is",
         lambda case, seed: _decay(case, longer=False),
         bound=1.0,
-        reason="as for longer prompts",
+        reason="the theorem gives no rate; the leading order is 1/L, which prompts of some hundred "
+        "tokens do not reach yet, so half of that power is asked for",
     ),
     data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
     broken=broken(_LIMIT),
     note="nothing is said about parameters, which go elsewhere. For d = 5 the trained risk is "
     ".5191 at 64 tokens and .0451 at 1,024, where the balanced head has .0933",
-    takes=RegressionCase,
 )
 
 
@@ -91,27 +87,21 @@ def _along_limit(case: RegressionCase, length: int) -> np.ndarray:
     return np.array(found)
 
 
-RISK_FALLS = Claim(
-    name="large-prompt/risk-falls",
-    paper=LARGE_PROMPT,
+RISK_FALLS = CLAIMS.claim(
+    "risk-falls",
+    "gradient flow on the risk of finite prompts never raises it",
     statement="training on long prompts reaches the optimal risk, the risk falls on the way",
-    summary="gradient flow on the risk of finite prompts never raises it",
-    assumptions=_START,
-    conclusion=Conclusion(
+    assuming=_START,
+    contrast=Contrast(
         "largest rise of the risk between recorded times, over the risk of predicting zero",
         lambda case, seed: _largest_rise(case, elsewhere=False),
-        bound=1e-9,
-        reason="its slope is minus the squared gradient; steps are exact to 1e-9",
-    ),
-    control=Conclusion(
         "the same of the risk of finite prompts along the flow on infinite ones",
         lambda case, seed: _largest_rise(case, elsewhere=True),
         bound=1e-9,
-        reason="as along their own flow",
+        reason="its slope is minus the squared gradient; steps are exact to 1e-9",
     ),
     data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
     broken=broken(_START),
     note="the flow on infinite prompts passes the best head of finite ones, which shrinks toward "
     "the mean of the prompt on purpose",
-    takes=RegressionCase,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claim, Claims, Contrast, Measurement
 from attractor.papers.large_prompt.data import broken, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
 from attractor.papers.paper import LARGE_PROMPT
@@ -18,6 +18,8 @@ from attractor.prompt.finite_length import (
     mean_output,
     monte_carlo_error,
 )
+
+CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 
 _LENGTH = 1e12
 _QUERIES = 6
@@ -114,29 +116,23 @@ def _claim(
     def measure(tilted: bool) -> Callable[[HeadCase, int], Measurement]:
         return lambda case, seed: _off_limit(case, seed, part, limit, tilted)
 
-    return Claim(
-        name=f"large-prompt/{name}",
-        paper=LARGE_PROMPT,
+    return CLAIMS.claim(
+        f"{name}",
+        summary,
         statement=f"concentration of {what}, its sharp rate for one query",
-        summary=summary,
-        assumptions=_ASSUMPTIONS,
-        conclusion=Conclusion(
+        assuming=_ASSUMPTIONS,
+        contrast=Contrast(
             f"largest relative distance of L times the error of {what} at 1e12 tokens from its "
             "limit",
             measure(True),
-            bound=1e-3,
-            reason="for score deviations up to 2 what is left vanishes like exp(6 s^2) / L",
-        ),
-        control=Conclusion(
             "the same for the limit of plain averages of the tokens",
             measure(False),
             bound=1e-3,
-            reason="as for the limit",
+            reason="for score deviations up to 2 what is left vanishes like exp(6 s^2) / L",
         ),
         data=_data,
         broken=broken(_ASSUMPTIONS),
         note="derived for Gaussian tokens; the paper's bounds do not give the constant",
-        takes=HeadCase,
     )
 
 
@@ -167,29 +163,23 @@ def _off_bias(case: HeadCase, seed: int, tilted: bool) -> Measurement:
     return Measurement(_relative(bias, claimed), len(deviations))
 
 
-OUTPUT_BIAS = Claim(
-    name="large-prompt/output-bias",
-    paper=LARGE_PROMPT,
+OUTPUT_BIAS = CLAIMS.claim(
+    "output-bias",
+    "for one query the bias of the output is -exp(s^2) V Gamma U z / L, toward the mean",
     statement="attention over a finite prompt, its bias for one query",
-    summary="for one query the bias of the output is -exp(s^2) V Gamma U z / L, toward the mean",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest relative distance of L times the bias along the scores at 1e8 tokens from its "
         "limit",
         lambda case, seed: _off_bias(case, seed, True),
-        bound=1e-3,
-        reason="what is left vanishes like exp(3 s^2) / L",
-    ),
-    control=Conclusion(
         "the same without the factor exp(s^2)",
         lambda case, seed: _off_bias(case, seed, False),
         bound=1e-3,
-        reason="as for the limit",
+        reason="what is left vanishes like exp(3 s^2) / L",
     ),
     data=_data,
     broken=broken(_ASSUMPTIONS),
     note="derived for Gaussian tokens",
-    takes=HeadCase,
 )
 
 
@@ -240,27 +230,21 @@ def _sampled_data(seed: int) -> Sequence[HeadCase]:
     ]
 
 
-EXACT_ERRORS = Claim(
-    name="large-prompt/exact-errors",
-    paper=LARGE_PROMPT,
+EXACT_ERRORS = CLAIMS.claim(
+    "exact-errors",
+    "errors of finite prompts are integrals of one variable, whatever the dimension",
     statement="error of a finite prompt of Gaussian tokens, as integrals",
-    summary="errors of finite prompts are integrals of one variable, whatever the dimension",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest difference of sampled errors from computed ones at 200 tokens, in standard errors",
         lambda case, seed: _off_sampled(case, seed, _exact),
-        bound=4.0,
-        reason="three numbers that are nearly normal lie within 4 with probability 0.9998",
-    ),
-    control=Conclusion(
         "the same for the errors of plain averages of the tokens",
         lambda case, seed: _off_sampled(case, seed, _untilted),
         bound=4.0,
-        reason="as for the errors",
+        reason="three numbers that are nearly normal lie within 4 with probability 0.9998",
     ),
     data=_sampled_data,
     broken=broken(_ASSUMPTIONS),
     note="derived for Gaussian tokens; queries with score deviations up to 1, as sampling misses "
     "the rare prompts that the errors of larger ones rest on",
-    takes=HeadCase,
 )

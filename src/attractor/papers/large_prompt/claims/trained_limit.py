@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import (
     broken,
     correlated,
@@ -30,6 +30,8 @@ from attractor.prompt.regression._trained_limit import initial_scale_bounds, tra
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
+
 _TRAINED = (BALANCED, LONG_TRAINING)
 _TIME = 3.0
 
@@ -48,23 +50,18 @@ def _off(case: RegressionCase, product: np.ndarray) -> Measurement:
     return Measurement(math.sqrt(squares / 2) / b, details=details)
 
 
-TRAINED_LIMIT = Claim(
-    name="large-prompt/trained-limit",
-    paper=LARGE_PROMPT,
+TRAINED_LIMIT = CLAIMS.claim(
+    "trained-limit",
+    "on infinite prompts b tends to tr(Sigma^-2)^(1/4) and A to Sigma^-1 / b",
     statement="limit of training in in-context linear regression",
-    summary="on infinite prompts b tends to tr(Sigma^-2)^(1/4) and A to Sigma^-1 / b",
-    assumptions=_TRAINED,
-    conclusion=Conclusion(
+    assuming=_TRAINED,
+    contrast=Contrast(
         "relative distance of the trained A and b from the limit",
         lambda case, seed: _off(case, np.linalg.inv(case.task.covariance)),
-        bound=1e-9,
-        reason="the flow is followed to 1e-13 until it rests",
-    ),
-    control=Conclusion(
         "the same from the limit with the identity in place of Sigma^-1",
         lambda case, seed: _off(case, np.eye(case.task.dimension)),
         bound=1e-9,
-        reason="as for the limit",
+        reason="the flow is followed to 1e-13 until it rests",
     ),
     data=lambda seed: [
         unequal(),
@@ -77,7 +74,6 @@ TRAINED_LIMIT = Claim(
     note="it holds from every scale of a balanced start, above the paper's bound (starts 2 and 5) "
     "and where the bound of the theorem cited for it is broken (one input, start 4): neither is "
     "necessary",
-    takes=RegressionCase,
 )
 
 
@@ -96,24 +92,19 @@ def _off_unbalanced(case: RegressionCase, *, balanced: bool) -> Measurement:
     return Measurement(math.sqrt(square / size), details=details)
 
 
-UNBALANCED_LIMIT = Claim(
-    name="large-prompt/unbalanced-limit",
-    paper=LARGE_PROMPT,
+UNBALANCED_LIMIT = CLAIMS.claim(
+    "unbalanced-limit",
+    "from a start without balance training ends at the zero-risk head of the same balance",
     statement="limit of training in in-context linear regression, from starts without balance",
-    summary="from a start without balance training ends at the zero-risk head of the same balance",
-    assumptions=_UNBALANCED,
-    conclusion=Conclusion(
+    assuming=_UNBALANCED,
+    contrast=Contrast(
         "relative distance of the trained A and b from b A = Sigma^-1 with ||A||^2 - b^2 as at the "
         "start",
         lambda case, seed: _off_unbalanced(case, balanced=False),
-        bound=1e-9,
-        reason="the flow is followed to 1e-13 until it rests",
-    ),
-    control=Conclusion(
         "the same from the balanced limit",
         lambda case, seed: _off_unbalanced(case, balanced=True),
         bound=1e-9,
-        reason="as for the limit of the same balance",
+        reason="the flow is followed to 1e-13 until it rests",
     ),
     data=lambda seed: [
         unequal().replace(initial_value=1.0),
@@ -125,7 +116,6 @@ UNBALANCED_LIMIT = Claim(
         LONG_TRAINING.name: lambda: unequal().replace(initial_value=1.0, time=2.0),
     },
     note="the theorem asks for a balanced start; from others the risk vanishes as well",
-    takes=RegressionCase,
 )
 
 
@@ -143,28 +133,22 @@ def _wrong_prediction(case: RegressionCase, *, inverse: bool) -> Measurement:
     return Measurement(float(np.abs(error).max()), len(weights), details)
 
 
-TRAINED_PREDICTION = Claim(
-    name="large-prompt/trained-prediction",
-    paper=LARGE_PROMPT,
+TRAINED_PREDICTION = CLAIMS.claim(
+    "trained-prediction",
+    "on an infinite prompt the trained head predicts w^T x exactly",
     statement="limit of training in in-context linear regression, its prediction",
-    summary="on an infinite prompt the trained head predicts w^T x exactly",
-    assumptions=(),
-    conclusion=Conclusion(
+    assuming=(),
+    contrast=Contrast(
         "largest error of the prediction over weights and queries that are unit vectors or ones",
         lambda case, seed: _wrong_prediction(case, inverse=True),
-        bound=1e-10,
-        reason="rounding, times the condition number of the covariance",
-    ),
-    control=Conclusion(
         "the same with the identity in place of Sigma^-1",
         lambda case, seed: _wrong_prediction(case, inverse=False),
         bound=1e-10,
-        reason="as with the inverse",
+        reason="rounding, times the condition number of the covariance",
     ),
     data=lambda seed: [unequal(), correlated(), random_task(seed), small_input()],
     broken={},
     note="for inputs of variances 1 and 2, the identity predicts 3 where 2 is right",
-    takes=RegressionCase,
 )
 
 _KEPT = (INDEPENDENT, BALANCED, SMALL_START)
@@ -181,27 +165,21 @@ def _imbalance(case: RegressionCase, *, finite: bool) -> Measurement:
     return Measurement(float(np.abs(flow.balance / flow.blocks.value_label**2).max()))
 
 
-BALANCE_KEPT = Claim(
-    name="large-prompt/balance-kept",
-    paper=LARGE_PROMPT,
+BALANCE_KEPT = CLAIMS.claim(
+    "balance-kept",
+    "on infinite prompts ||A||^2 - b^2 does not change in training",
     statement="gradient flow on infinite prompts keeps the balance",
-    summary="on infinite prompts ||A||^2 - b^2 does not change in training",
-    assumptions=_KEPT,
-    conclusion=Conclusion(
+    assuming=_KEPT,
+    contrast=Contrast(
         "largest ||A||^2 - b^2 along the flow, over b^2",
         lambda case, seed: _imbalance(case, finite=False),
-        bound=1e-10,
-        reason="the flow is followed to 1e-13",
-    ),
-    control=Conclusion(
         "the same along the flow on finite prompts, which see no symmetry of scale",
         lambda case, seed: _imbalance(case, finite=True),
         bound=1e-10,
-        reason="as on infinite prompts",
+        reason="the flow is followed to 1e-13",
     ),
     data=lambda seed: [independent(5), independent(2)],
     broken=broken(_KEPT),
-    takes=RegressionCase,
 )
 
 
@@ -220,28 +198,22 @@ def _almost_too_large() -> RegressionCase:
     )
 
 
-INITIAL_SCALE = Claim(
-    name="large-prompt/initial-scale",
-    paper=LARGE_PROMPT,
+INITIAL_SCALE = CLAIMS.claim(
+    "initial-scale",
+    "a start below the bound on the scale meets the condition of the theorem cited for it",
     statement="training in in-context linear regression, its condition on the start",
-    summary="a start below the bound on the scale meets the condition of the theorem cited for it",
-    assumptions=(BALANCED, SMALL_START),
-    conclusion=Conclusion(
+    assuming=(BALANCED, SMALL_START),
+    contrast=Contrast(
         "alpha^2 ||Sigma|| sqrt(d) / 2",
         lambda case, seed: _condition(case, 1.0),
-        bound=1.0,
-        reason="the condition of the cited theorem itself",
-    ),
-    control=Conclusion(
         "the same of a start twice as large",
         lambda case, seed: _condition(case, 2.0),
         bound=1.0,
-        reason="as for the start",
+        reason="the condition of the cited theorem itself",
     ),
     data=lambda seed: [small_input(), _almost_too_large()],
     holding=_almost_too_large,
     broken=broken((BALANCED, SMALL_START)),
     note="the paper's bound has the first power of ||Sigma||, the cited condition its square root, "
     "so that it fails where ||Sigma|| < 1; training converges there all the same",
-    takes=RegressionCase,
 )

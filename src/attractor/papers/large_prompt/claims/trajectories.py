@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import broken, independent
 from attractor.papers.large_prompt.regression_flows import gaps
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -19,6 +19,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression._trained_limit import trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
+
+CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
 _FOLLOWING = (INDEPENDENT, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS, FIXED_TIME)
 
@@ -46,24 +48,19 @@ def _of_gaps(case: RegressionCase, found: np.ndarray) -> Measurement:
     return Measurement(float((found[1:] / found[:-1]).max()), len(found), details)
 
 
-TRAJECTORY_STABILITY = Claim(
-    name="large-prompt/trajectory-stability",
-    paper=LARGE_PROMPT,
+TRAJECTORY_STABILITY = CLAIMS.claim(
+    "trajectory-stability",
+    "over a fixed time flows on finite prompts tend to the flow on infinite ones",
     statement="stability of gradient flow over a fixed time",
-    summary="over a fixed time flows on finite prompts tend to the flow on infinite ones",
-    assumptions=_FOLLOWING,
-    conclusion=Conclusion(
+    assuming=_FOLLOWING,
+    contrast=Contrast(
         "largest ratio of the distance of the flows at one length to that at the one before",
         _largest_gaps,
-        bound=0.95,
-        reason="lengths grow by factors of four, and the distance falls like a root of them, less "
-        "powers of log L",
-    ),
-    control=Conclusion(
         "the same of where the flows rest, as if the time could be taken to infinity first",
         _gaps_at_rest,
         bound=0.95,
-        reason="as over a fixed time",
+        reason="lengths grow by factors of four, and the distance falls like a root of them, less "
+        "powers of log L",
     ),
     data=lambda seed: [
         independent(5, time=2.0),
@@ -73,5 +70,4 @@ TRAJECTORY_STABILITY = Claim(
     broken=broken(_FOLLOWING),
     note="the published bound g(L) t exp(beta t) says nothing for t to infinity, and nothing holds "
     "there: flows on finite prompts go on to another point",
-    takes=RegressionCase,
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.analysis.offset import measured_offsets, predicted_offsets
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
     LOCALLY_OPTIMAL,
@@ -18,6 +18,8 @@ from attractor.papers.max_margin.claims.local_convergence import LOCAL_CONVERGEN
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
 from attractor.papers.measurements.directions import far_enough, trained
 from attractor.papers.paper import MAX_MARGIN
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _SETTLED = 1e-5
 """Change of an offset in the second half of training up to which it counts as settled."""
@@ -67,29 +69,24 @@ def _difference_of_margins(case: Case, seed: int) -> Measurement:
     return Measurement(float(np.abs(found).max(initial=0.0)), max(len(found) - 1, 0))
 
 
-FINITE_OFFSET = Claim(
-    name="max-margin/finite-offset",
-    paper=MAX_MARGIN,
+FINITE_OFFSET = CLAIMS.claim(
+    "finite-offset",
+    "normalized descent runs beside its ray, where loss and score gaps meet multipliers",
     statement="finite offset of normalized gradient descent",
-    summary="normalized descent runs beside its ray, where loss and score gaps meet multipliers",
-    assumptions=(
+    assuming=(
         trains("p", "W"),
         NORMALIZED_STEPS,
         ONE_TOKEN_A_ROW,
         FEASIBLE,
         LOCALLY_OPTIMAL,
     ),
-    conclusion=Conclusion(
+    contrast=Contrast(
         "largest error of the margins of what is orthogonal to the solution, at support tokens",
         _error,
-        bound=1e-4,
-        reason="what is left of tokens beyond the margin, whose weight has fallen by exp(-20)",
-    ),
-    control=Conclusion(
         "largest such margin, as if all support tokens came to the same",
         _difference_of_margins,
         bound=1e-4,
-        reason="as for the offset",
+        reason="what is left of tokens beyond the margin, whose weight has fallen by exp(-20)",
     ),
     data=lambda seed: [
         three_sequences(),

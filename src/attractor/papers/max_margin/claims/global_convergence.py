@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_OTHER_SCORES,
     EQUAL_SCORES_OR_ALL_SUPPORT,
@@ -26,6 +26,8 @@ from attractor.papers.measurements.directions import (
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import MAX_MARGIN
 
+CLAIMS = Claims(MAX_MARGIN, Case)
+
 _ANOTHER = "adam:learning_rate=0.1"
 
 
@@ -39,17 +41,13 @@ def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
     return from_anywhere(case, seed, lambda run: distance_from(run, direction))
 
 
-_CONCLUSION = Conclusion(
+CONTRAST = Contrast(
     "largest 1 - cos of the second half of the way with the max-margin direction",
     _distance_from_solution,
-    bound=ARRIVED,
-    reason=ARRIVED_BECAUSE,
-)
-_CONTROL = Conclusion(
     "largest 1 - cos of it with the solution for one support token fewer",
     _distance_from_one_token_fewer,
     bound=ARRIVED,
-    reason="as for the max-margin direction",
+    reason=ARRIVED_BECAUSE,
 )
 
 
@@ -78,12 +76,11 @@ def small_random_sequences(seed: int, count: int = 60) -> list[Case]:
     return found
 
 
-SINGLE_SEQUENCE_CONVERGENCE = Claim(
-    name="max-margin/single-sequence-convergence",
-    paper=MAX_MARGIN,
+SINGLE_SEQUENCE_CONVERGENCE = CLAIMS.claim(
+    "single-sequence-convergence",
+    "one sequence, equal other scores: any start leads to the max-margin direction",
     statement="global convergence of gradient descent for a single sequence",
-    summary="one sequence, equal other scores: any start leads to the max-margin direction",
-    assumptions=(
+    assuming=(
         trains("p"),
         GRADIENT_DESCENT,
         ONE_ROW,
@@ -91,8 +88,7 @@ SINGLE_SEQUENCE_CONVERGENCE = Claim(
         OPTIMUM_FEASIBLE,
         EQUAL_OTHER_SCORES,
     ),
-    conclusion=_CONCLUSION,
-    control=_CONTROL,
+    contrast=CONTRAST,
     data=lambda seed: [
         one_sequence(equal_scores=True),
         *(_random_sequence(number) for number in range(seed, seed + 5)),
@@ -109,12 +105,11 @@ SINGLE_SEQUENCE_CONVERGENCE = Claim(
     "is approached like 1 / log t, see gradient-descent-direction",
 )
 
-GLOBAL_CONVERGENCE = Claim(
-    name="max-margin/global-convergence",
-    paper=MAX_MARGIN,
+GLOBAL_CONVERGENCE = CLAIMS.claim(
+    "global-convergence",
+    "several sequences without stationary points: any start leads to the best tokens",
     statement="global convergence of gradient descent, read for several sequences",
-    summary="several sequences without stationary points: any start leads to the best tokens",
-    assumptions=(
+    assuming=(
         trains("p"),
         GRADIENT_DESCENT,
         SEVERAL_ROWS,
@@ -122,8 +117,7 @@ GLOBAL_CONVERGENCE = Claim(
         OPTIMUM_FEASIBLE,
         EQUAL_SCORES_OR_ALL_SUPPORT,
     ),
-    conclusion=_CONCLUSION,
-    control=_CONTROL,
+    contrast=CONTRAST,
     data=lambda seed: [
         three_sequences().replace(initial=np.zeros(2)),
         trapped_sequence((0.0, 0.0)),

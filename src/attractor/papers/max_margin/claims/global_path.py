@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.papers.paper import MAX_MARGIN
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 
 def _distance(case: Case, seed: int) -> Measurement:
@@ -20,24 +22,20 @@ def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
     return distance_of_path(path(case, seed), wrong)
 
 
-GLOBAL_PATH = Claim(
-    name="max-margin/global-path",
-    paper=MAX_MARGIN,
+CONTRAST = Contrast(
+    "1 - cos of the path with the max-margin direction, at 10,000 norms of the solution",
+    _distance,
+    "1 - cos of the path with the solution for one support token fewer",
+    _distance_from_one_token_fewer,
+    bound=1e-5,
+    reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
+)
+GLOBAL_PATH = CLAIMS.claim(
+    "global-path",
+    "minimizers over balls of growing radius tend to the max-margin direction",
     statement="global regularization path of the prompt",
-    summary="minimizers over balls of growing radius tend to the max-margin direction",
-    assumptions=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    conclusion=Conclusion(
-        "1 - cos of the path with the max-margin direction, at 10,000 norms of the solution",
-        _distance,
-        bound=1e-5,
-        reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
-    ),
-    control=Conclusion(
-        "1 - cos of the path with the solution for one support token fewer",
-        _distance_from_one_token_fewer,
-        bound=1e-5,
-        reason="as for the max-margin direction",
-    ),
+    assuming=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    contrast=CONTRAST,
     data=lambda seed: [
         three_sequences(),
         one_sequence(equal_scores=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW, trains
 from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,
@@ -26,6 +26,8 @@ from attractor.papers.measurements.joint_paths import (
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _REASON = "both angles fall like c / R; at 10,000 norms of the solution the bound lets c be 14"
 
@@ -118,16 +120,14 @@ _BROKEN = {
 }
 _QUANTITY = "larger 1 - cos of the path with {} and with the label solution"
 
-JOINT_PATH = Claim(
-    name="max-margin/joint-path",
-    paper=MAX_MARGIN,
+JOINT_PATH = CLAIMS.claim(
+    "joint-path",
+    "if all labels support the head, head and prompt tend to their max-margin directions",
     statement="joint regularization path with all labels at the margin",
-    summary="if all labels support the head, head and prompt tend to their max-margin directions",
-    assumptions=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, PURE_SELECTION),
-    conclusion=Conclusion(
-        _QUANTITY.format("the max-margin direction"), _tight, bound=1e-6, reason=_REASON
-    ),
-    control=Conclusion(
+    assuming=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, PURE_SELECTION),
+    contrast=Contrast(
+        _QUANTITY.format("the max-margin direction"),
+        _tight,
         _QUANTITY.format("the solution as if one label were beyond the margin"),
         _tight_as_if_not,
         bound=1e-6,
@@ -142,16 +142,14 @@ JOINT_PATH = Claim(
     note="the ball of the head grows like the square of that of the prompt",
 )
 
-RELAXED_JOINT_PATH = Claim(
-    name="max-margin/relaxed-joint-path",
-    paper=MAX_MARGIN,
+RELAXED_JOINT_PATH = CLAIMS.claim(
+    "relaxed-joint-path",
+    "labels beyond the head's margin relax the prompt's problem to margins of zero",
     statement="joint regularization path",
-    summary="labels beyond the head's margin relax the prompt's problem to margins of zero",
-    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
-    conclusion=Conclusion(
-        _QUANTITY.format("the relaxed direction"), _relaxed, bound=1e-6, reason=_REASON
-    ),
-    control=Conclusion(
+    assuming=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
+    contrast=Contrast(
+        _QUANTITY.format("the relaxed direction"),
+        _relaxed,
         _QUANTITY.format("the max-margin direction, as if all labels were at the margin"),
         _plain,
         bound=1e-6,
@@ -166,16 +164,14 @@ RELAXED_JOINT_PATH = Claim(
     note="the head first: its ball grows like the square of that of the prompt",
 )
 
-JOINT_PATH_AT_ANY_RATES = Claim(
-    name="max-margin/relaxed-joint-path-at-any-rates",
-    paper=MAX_MARGIN,
+JOINT_PATH_AT_ANY_RATES = CLAIMS.claim(
+    "relaxed-joint-path-at-any-rates",
+    "the relaxed direction is the limit however the two balls grow",
     statement="joint regularization path, read for any order of limits",
-    summary="the relaxed direction is the limit however the two balls grow",
-    assumptions=(*_ASSUMPTIONS, PURE_SELECTION_AT_MARGIN),
-    conclusion=Conclusion(
-        _QUANTITY.format("the relaxed direction"), _relaxed_at_ratio, bound=1e-6, reason=_REASON
-    ),
-    control=Conclusion(
+    assuming=(*_ASSUMPTIONS, PURE_SELECTION_AT_MARGIN),
+    contrast=Contrast(
+        _QUANTITY.format("the relaxed direction"),
+        _relaxed_at_ratio,
         _QUANTITY.format("the direction as if one more label were beyond the margin"),
         _as_if_not_at_ratio,
         bound=1e-6,
@@ -190,20 +186,18 @@ JOINT_PATH_AT_ANY_RATES = Claim(
     note="fails where a label is beyond the margin and the head's ball grows too slowly",
 )
 
-JOINT_ORDER_OF_LIMITS = Claim(
-    name="max-margin/joint-order-of-limits",
-    paper=MAX_MARGIN,
+JOINT_ORDER_OF_LIMITS = CLAIMS.claim(
+    "joint-order-of-limits",
+    "at r = c R, c between 0 and a critical ratio, the direction depends on c",
     statement="joint regularization path at a fixed ratio of radii",
-    summary="at r = c R, c between 0 and a critical ratio, the direction depends on c",
-    assumptions=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
-    conclusion=Conclusion(
+    assuming=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
+    contrast=Contrast(
         _QUANTITY.format("the direction of largest joint margin at that ratio"),
         _between,
+        _QUANTITY.format("the max-margin direction"),
+        _plain_at_ratio,
         bound=1e-6,
         reason=_REASON,
-    ),
-    control=Conclusion(
-        _QUANTITY.format("the max-margin direction"), _plain_at_ratio, bound=1e-6, reason=_REASON
     ),
     data=lambda seed: [_loose_case()],
     broken={

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import AttractingCone, attracting_cone, locally_optimal_selections
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
     GRADIENT_DESCENT,
@@ -26,6 +26,8 @@ from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 from attractor.training import Trajectory
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _EDGES = 4
 
@@ -111,30 +113,26 @@ def _enclosed() -> Case:
     return case.replace(chosen=Selection.from_index(case.tokens, [0]))
 
 
-LOCAL_CONVERGENCE = Claim(
-    name="max-margin/local-convergence",
-    paper=MAX_MARGIN,
+CONTRAST = Contrast(
+    "largest 1 - cos of the second half of the way with the direction of the selection",
+    _distance_from_solution,
+    "largest 1 - cos of it with the solution for one support token fewer",
+    _distance_from_one_token_fewer,
+    bound=ARRIVED,
+    reason=f"{ARRIVED_BECAUSE}; the start, in the cone already, is not in the second half",
+)
+LOCAL_CONVERGENCE = CLAIMS.claim(
+    "local-convergence",
+    "from a cone around a locally optimal direction, descent converges to that direction",
     statement="local convergence of gradient descent",
-    summary="from a cone around a locally optimal direction, descent converges to that direction",
-    assumptions=(
+    assuming=(
         trains("p", "W"),
         GRADIENT_DESCENT,
         ONE_TOKEN_A_ROW,
         FEASIBLE,
         LOCALLY_OPTIMAL,
     ),
-    conclusion=Conclusion(
-        "largest 1 - cos of the second half of the way with the direction of the selection",
-        _distance_from_solution,
-        bound=ARRIVED,
-        reason=f"{ARRIVED_BECAUSE}; the start, in the cone already, is not in the second half",
-    ),
-    control=Conclusion(
-        "largest 1 - cos of it with the solution for one support token fewer",
-        _distance_from_one_token_fewer,
-        bound=ARRIVED,
-        reason="as for the direction of the selection",
-    ),
+    contrast=CONTRAST,
     data=lambda seed: [
         second_token(),
         three_sequences(),

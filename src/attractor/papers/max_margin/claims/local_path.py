@@ -9,7 +9,7 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.margin import attracting_cone
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
     LOCALLY_OPTIMAL,
@@ -27,6 +27,8 @@ from attractor.papers.measurements.near_misses import turned
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 from attractor.training import local_path
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _NARROW = (1e-3, 1e-5)
 """Openings around directions of which it is claimed for every small one."""
@@ -113,23 +115,18 @@ def _not_locally_optimal(seed: int) -> Case:
     return case.replace(chosen=chosen, about=f"{case.about}, tokens {index.tolist()}")
 
 
-LOCAL_PATH = Claim(
-    name="max-margin/local-path",
-    paper=MAX_MARGIN,
+LOCAL_PATH = CLAIMS.claim(
+    "local-path",
+    "in a small cone around a locally optimal direction, the path tends to that direction",
     statement="local regularization path",
-    summary="in a small cone around a locally optimal direction, the path tends to that direction",
-    assumptions=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    contrast=Contrast(
         "angle of the path to the direction, as a share of the largest in the cone",
         _inside,
-        bound=0.05,
-        reason="it falls like c / R, here at 1,000 times the radius from which descent is held",
-    ),
-    control=Conclusion(
         "that share in the same cone around a direction on the edge of this one",
         lambda case, seed: _inside(case, seed, aside=True),
         bound=0.05,
-        reason="as for the direction itself",
+        reason="it falls like c / R, here at 1,000 times the radius from which descent is held",
     ),
     data=lambda seed: [
         second_token(),
@@ -140,30 +137,24 @@ LOCAL_PATH = Claim(
     note="wider cones may hold directions of better tokens, and there it fails as it should",
 )
 
-LOCAL_PATH_CONVERSE = Claim(
-    name="max-margin/local-path-converse",
-    paper=MAX_MARGIN,
+LOCAL_PATH_CONVERSE = CLAIMS.claim(
+    "local-path-converse",
+    "around a solution that is not locally optimal the path leaves every small cone",
     statement="converse for local regularization paths",
-    summary="around a solution that is not locally optimal the path leaves every small cone",
-    assumptions=(
+    assuming=(
         trains("p", "W"),
         ONE_TOKEN_A_ROW,
         FEASIBLE,
         SUPPORT_TOKEN_SCORES_HIGHER,
     ),
-    conclusion=Conclusion(
+    contrast=Contrast(
         "least angle of the path to the direction, as a share of the largest in the cone",
         lambda case, seed: _at_edge(case, seed, case.solution().W),
-        bound=0.999,
-        sense=">=",
-        reason="the minimizer lies on the edge, to rounding, however small the cone",
-    ),
-    control=Conclusion(
         "that share around the direction of the best tokens",
         lambda case, seed: _at_edge(case, seed, _best_direction(case)),
         bound=0.999,
+        reason="the minimizer lies on the edge, to rounding, however small the cone",
         sense=">=",
-        reason="as for the selection",
     ),
     data=lambda seed: [
         worst_token(),
@@ -179,25 +170,19 @@ LOCAL_PATH_CONVERSE = Claim(
     note="tokens of the same score are left out: among them nothing is decided by the loss",
 )
 
-LOCAL_PATH_ELSEWHERE = Claim(
-    name="max-margin/local-path-elsewhere",
-    paper=MAX_MARGIN,
+LOCAL_PATH_ELSEWHERE = CLAIMS.claim(
+    "local-path-elsewhere",
+    "around a direction that solves no margin problem the path leaves every small cone",
     statement="converse for local regularization paths",
-    summary="around a direction that solves no margin problem the path leaves every small cone",
-    assumptions=(trains("p", "W"), FEASIBLE, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), FEASIBLE, SCORES_DIFFER),
+    contrast=Contrast(
         "least share of the largest angle, around the solution turned by 0.1",
         lambda case, seed: _at_edge(case, seed, turned(case.solution().W, 0.1, seed)),
-        bound=0.999,
-        sense=">=",
-        reason="the minimizer lies on the edge, to rounding, however small the cone",
-    ),
-    control=Conclusion(
         "that share around the direction of the best tokens",
         lambda case, seed: _at_edge(case, seed, _best_direction(case)),
         bound=0.999,
+        reason="the minimizer lies on the edge, to rounding, however small the cone",
         sense=">=",
-        reason="as for the turned direction",
     ),
     data=lambda seed: [
         one_sequence(equal_scores=False),

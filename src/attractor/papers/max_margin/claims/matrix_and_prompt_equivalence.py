@@ -6,12 +6,14 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.directions import step_length
 from attractor.papers.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, train
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _STEPS = 500
 _ROUNDING = 1e-12
@@ -89,23 +91,18 @@ def _data(seed: int, *, shared: bool = True) -> Case:
     )
 
 
-MATRIX_AND_PROMPT_EQUIVALENCE = Claim(
-    name="max-margin/matrix-and-prompt-equivalence",
-    paper=MAX_MARGIN,
+MATRIX_AND_PROMPT_EQUIVALENCE = CLAIMS.claim(
+    "matrix-and-prompt-equivalence",
+    "with one query u, descent on W is descent on p = W u with steps |u|^2 times as long",
     statement="equivalence of training the key-query matrix and the prompt",
-    summary="with one query u, descent on W is descent on p = W u with steps |u|^2 times as long",
-    assumptions=(trains("W"), SHARED_QUERY),
-    conclusion=Conclusion(
+    assuming=(trains("W"), SHARED_QUERY),
+    contrast=Contrast(
         "largest difference of W(t) u from p(t), and of W(t) - W(0) from rank one",
         _difference,
-        bound=_ROUNDING,
-        reason="rounding of 500 steps",
-    ),
-    control=Conclusion(
         "largest difference of W(t) itself from the matrix of rank one p(t) u^T / |u|^2",
         _difference_from_rank_one,
         bound=_ROUNDING,
-        reason="the same rounding; what W is across the query at the start never moves",
+        reason="rounding of 500 steps",
     ),
     data=lambda seed: [_data(number) for number in range(seed, seed + 3)],
     broken={

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,
     OPTIMUM_FEASIBLE,
@@ -18,6 +18,8 @@ from attractor.papers.max_margin.data import one_sequence, three_sequences, two_
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
 from attractor.papers.paper import MAX_MARGIN
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 
 def _gain(case: Case, seed: int, direction: Float[np.ndarray, "d e"]) -> Measurement:
@@ -36,26 +38,21 @@ def _gain_past_the_margin(case: Case, seed: int) -> Measurement:
     return _gain(case, seed, turned_past(case.solution(selection=case.optimal)))
 
 
-NO_STATIONARY_POINT = Claim(
-    name="max-margin/no-stationary-point",
-    paper=MAX_MARGIN,
+CONTRAST = Contrast(
+    "least cosine of the descent direction with the max-margin direction",
+    _gain_along_solution,
+    "least cosine of the descent direction with one just past a support token's margin",
+    _gain_past_the_margin,
+    bound=0.0,
+    reason="every term of the product is positive; the sign alone is claimed",
+    sense=">=",
+)
+NO_STATIONARY_POINT = CLAIMS.claim(
+    "no-stationary-point",
+    "descent always gains along the max-margin direction: no finite stationary point",
     statement="absence of finite stationary points",
-    summary="descent always gains along the max-margin direction: no finite stationary point",
-    assumptions=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
-    conclusion=Conclusion(
-        "least cosine of the descent direction with the max-margin direction",
-        _gain_along_solution,
-        bound=0.0,
-        sense=">=",
-        reason="every term of the product is positive; the sign alone is claimed",
-    ),
-    control=Conclusion(
-        "least cosine of the descent direction with one just past a support token's margin",
-        _gain_past_the_margin,
-        bound=0.0,
-        sense=">=",
-        reason="as for the max-margin direction; where that token gets the attention, it is lost",
-    ),
+    assuming=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
+    contrast=CONTRAST,
     data=lambda seed: [one_sequence(equal_scores=True), three_sequences(), two_scores(5.0)],
     broken={
         "parameterization": lambda: one_sequence(equal_scores=True).replace(parameterization="W"),

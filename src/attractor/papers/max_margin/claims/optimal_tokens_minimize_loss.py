@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     OPTIMUM_FEASIBLE,
     SCORES_DIFFER,
@@ -24,6 +24,8 @@ from attractor.papers.measurements.near_misses import turned_past
 from attractor.papers.measurements.selections import runner_up
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _DECIDED = 1e-9
 """Relative excess above which it is that of the losses themselves, and not of its formula."""
@@ -72,23 +74,18 @@ def _decay_past_the_margin(case: Case, seed: int) -> Measurement:
     return _decay(case, turned * float(solution.value) / np.linalg.norm(turned))
 
 
-OPTIMAL_TOKENS_MINIMIZE_LOSS = Claim(
-    name="max-margin/optimal-tokens-minimize-loss",
-    paper=MAX_MARGIN,
+OPTIMAL_TOKENS_MINIMIZE_LOSS = CLAIMS.claim(
+    "optimal-tokens-minimize-loss",
+    "no parameters reach the loss of keeping the best tokens, and none lies below",
     statement="optimal tokens minimize the training loss",
-    summary="no parameters reach the loss of keeping the best tokens, and none lies below",
-    assumptions=(trains("p", "W"), SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), SCORES_DIFFER),
+    contrast=Contrast(
         "number of parameters whose loss is not above that of the best tokens",
         _not_above_best,
-        bound=0.0,
-        reason="not one is allowed",
-    ),
-    control=Conclusion(
         "number whose loss is not above that of one second best token among the best",
         _not_above_runner_up,
         bound=0.0,
-        reason="as for the best tokens",
+        reason="not one is allowed",
     ),
     data=lambda seed: [
         three_sequences(),
@@ -102,23 +99,18 @@ OPTIMAL_TOKENS_MINIMIZE_LOSS = Claim(
     },
 )
 
-LEAST_LOSS_AT_INFINITY = Claim(
-    name="max-margin/least-loss-at-infinity",
-    paper=MAX_MARGIN,
+LEAST_LOSS_AT_INFINITY = CLAIMS.claim(
+    "least-loss-at-infinity",
+    "along the max-margin direction the loss falls to that of the best tokens like exp(-R)",
     statement="optimal tokens minimize the training loss",
-    summary="along the max-margin direction the loss falls to that of the best tokens like exp(-R)",
-    assumptions=(trains("p", "W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    contrast=Contrast(
         "distance from -1 of the slope of log(L(R p) - L_best) in R, p the margin solution",
         _decay_along_solution,
-        bound=0.01,
-        reason="from R = 1,000 to 2,000, m tokens just off the margin change it by log(m) / 1000",
-    ),
-    control=Conclusion(
         "the same along a direction just past a support token's margin",
         _decay_past_the_margin,
         bound=0.01,
-        reason="as along the solution",
+        reason="from R = 1,000 to 2,000, m tokens just off the margin change it by log(m) / 1000",
     ),
     data=lambda seed: [three_sequences(), one_sequence(equal_scores=False), two_scores(5.0)],
     broken={

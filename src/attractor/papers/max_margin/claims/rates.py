@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     GRADIENT_DESCENT,
     NORMALIZED_STEPS,
@@ -15,6 +15,8 @@ from attractor.papers.hypotheses import (
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.rates import DECADE, curves
 from attractor.papers.paper import MAX_MARGIN
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 _STATEMENT = "rates of convergence"
 _CONSTANT = "gradient descent:learning_rate=1"
@@ -64,23 +66,18 @@ def _data(seed: int) -> list[Case]:
     return [three_sequences(), one_sequence(equal_scores=True), *random]
 
 
-GRADIENT_DESCENT_RATE = Claim(
-    name="max-margin/gradient-descent-rate",
-    paper=MAX_MARGIN,
+GRADIENT_DESCENT_RATE = CLAIMS.claim(
+    "gradient-descent-rate",
+    "with constant steps the loss above its infimum falls like 1 / t",
     statement=_STATEMENT,
-    summary="with constant steps the loss above its infimum falls like 1 / t",
-    assumptions=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
+    contrast=Contrast(
         "distance from -1 of the slope of log(L - L_best) in log t",
         lambda case, seed: _excess(case, seed, -1.0),
-        bound=0.05,
-        reason="over the last decade of 20,000 constant steps, where 1 / (t log t) is off by 0.1",
-    ),
-    control=Conclusion(
         "distance of that slope from -1/2",
         lambda case, seed: _excess(case, seed, -0.5),
         bound=0.05,
-        reason="as for -1",
+        reason="over the last decade of 20,000 constant steps, where 1 / (t log t) is off by 0.1",
     ),
     data=lambda seed: [
         three_sequences().replace(optimizer=_CONSTANT, steps=20_000),
@@ -91,69 +88,56 @@ GRADIENT_DESCENT_RATE = Claim(
     note=_NOTE,
 )
 
-GRADIENT_DESCENT_NORM = Claim(
-    name="max-margin/gradient-descent-norm",
-    paper=MAX_MARGIN,
+GRADIENT_DESCENT_NORM = CLAIMS.claim(
+    "gradient-descent-norm",
+    "the norm of the prompt grows like that of the margin solution times log t",
     statement=_STATEMENT,
-    summary="the norm of the prompt grows like that of the margin solution times log t",
-    assumptions=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
+    contrast=Contrast(
         "distance from 1 of the slope of |p| in log t, in norms of the margin solution",
         lambda case, seed: _norm(case, seed, 1.0),
-        bound=0.1,
-        reason="tokens close to the margin slow it until log t passes one over their slack",
-    ),
-    control=Conclusion(
         "distance of that slope from 1/2",
         lambda case, seed: _norm(case, seed, 0.5),
         bound=0.1,
-        reason="as for 1",
+        reason="tokens close to the margin slow it until log t passes one over their slack",
     ),
     data=_data,
     broken=_BROKEN,
     note=f"{_NOTE}; measured in the time that normalized steps would take unnormalized",
 )
 
-GRADIENT_DESCENT_DIRECTION = Claim(
-    name="max-margin/gradient-descent-direction",
-    paper=MAX_MARGIN,
+GRADIENT_DESCENT_DIRECTION = CLAIMS.claim(
+    "gradient-descent-direction",
+    "with constant steps the angle with the max-margin direction falls like 1 / log t",
     statement=_STATEMENT,
-    summary="with constant steps the angle with the max-margin direction falls like 1 / log t",
-    assumptions=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
+    contrast=Contrast(
         "slope of log(angle) in log(log t)",
+        lambda case, seed: _angle(case, seed, "log_time"),
+        "the same slope, for an angle that falls like 1 / (log t)^(3/2)",
         lambda case, seed: _angle(case, seed, "log_time"),
         bound=-0.85,
         reason="-1, and up to 0.15 for what is left of the beginning at half the logarithm",
-    ),
-    control=Conclusion(
-        "the same slope, for an angle that falls like 1 / (log t)^(3/2)",
-        lambda case, seed: _angle(case, seed, "log_time"),
-        bound=-1.35,
-        reason="-3/2, and up to 0.15 likewise",
+        wrong_bound=-1.35,
     ),
     data=_data,
     broken=_BROKEN,
     note=f"{_NOTE}; measured in the time that normalized steps would take unnormalized",
 )
 
-NORMALIZED_GRADIENT_DESCENT_RATE = Claim(
-    name="max-margin/normalized-gradient-descent-rate",
-    paper=MAX_MARGIN,
+NORMALIZED_GRADIENT_DESCENT_RATE = CLAIMS.claim(
+    "normalized-gradient-descent-rate",
+    "with normalized steps the angle with the max-margin direction falls like 1 / t",
     statement=_STATEMENT,
-    summary="with normalized steps the angle with the max-margin direction falls like 1 / t",
-    assumptions=(trains("p", "W"), NORMALIZED_STEPS, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), NORMALIZED_STEPS, SCORES_DIFFER),
+    contrast=Contrast(
         "slope of log(angle) in log t",
+        lambda case, seed: _angle(case, seed, "step"),
+        "the same slope, for an angle that falls like 1 / t^(3/2)",
         lambda case, seed: _angle(case, seed, "step"),
         bound=-0.85,
         reason="-1, and up to 0.15 for what is left of the beginning half way",
-    ),
-    control=Conclusion(
-        "the same slope, for an angle that falls like 1 / t^(3/2)",
-        lambda case, seed: _angle(case, seed, "step"),
-        bound=-1.35,
-        reason="-3/2, and up to 0.15 likewise",
+        wrong_bound=-1.35,
     ),
     data=_data,
     broken=_BROKEN,

@@ -7,7 +7,7 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.margin import Solution, check_local_optimality, solve, tie_classes
 from attractor.margin.alternatives import problem_against_outsiders
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import (
     one_sequence,
@@ -26,6 +26,8 @@ from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 from attractor.training import Trajectory
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 
 def _solution(case: Case, mask: np.ndarray) -> Solution | None:
@@ -79,23 +81,18 @@ def random_equal_scores(seed: int, n: int = 3, T: int = 5, d: int = 15) -> Case:
     return Case.from_scores(keys, scores, about=f"random keys, equal scores, seed {seed}")
 
 
-SELECTED_DIRECTION = Claim(
-    name="max-margin/selected-direction",
-    paper=MAX_MARGIN,
+SELECTED_DIRECTION = CLAIMS.claim(
+    "selected-direction",
+    "wherever training ends, its direction is the margin solution of the tokens selected",
     statement="direction of the tokens that training selects",
-    summary="wherever training ends, its direction is the margin solution of the tokens selected",
-    assumptions=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
+    contrast=Contrast(
         "largest 1 - cos of the second half of the way with that of the selection reached",
         _distance,
-        bound=ARRIVED,
-        reason=ARRIVED_BECAUSE,
-    ),
-    control=Conclusion(
         "largest 1 - cos of it with the solution for one support token fewer",
         lambda case, seed: _distance(case, seed, wrong=True),
         bound=ARRIVED,
-        reason="as for the selection reached",
+        reason=ARRIVED_BECAUSE,
     ),
     data=lambda seed: [
         three_sequences(),

@@ -8,13 +8,15 @@ from attractor.files.case import Case
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, SeveralSolution, solve, solve_several
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.papers.paper import MAX_MARGIN
 from attractor.training import Trajectory
+
+CLAIMS = Claims(MAX_MARGIN, Case)
 
 
 def _several(case: Case) -> SeveralSolution:
@@ -82,23 +84,18 @@ def _enclosed() -> Case:
     return Case.from_scores(keys, [[1.0, 1, 0, 0]])
 
 
-SEVERAL_OPTIMAL_TOKENS_PATH = Claim(
-    name="max-margin/several-optimal-tokens-path",
-    paper=MAX_MARGIN,
+SEVERAL_OPTIMAL_TOKENS_PATH = CLAIMS.claim(
+    "several-optimal-tokens-path",
+    "with several best tokens the path leads to the least norm by which one of them wins",
     statement="regularization path with several optimal tokens and nonlinear heads",
-    summary="with several best tokens the path leads to the least norm by which one of them wins",
-    assumptions=(trains("p", "W"), SEVERAL_OPTIMAL_TOKENS, SOME_CHOICE_FEASIBLE),
-    conclusion=Conclusion(
+    assuming=(trains("p", "W"), SEVERAL_OPTIMAL_TOKENS, SOME_CHOICE_FEASIBLE),
+    contrast=Contrast(
         "1 - cos of the path with the nearest minimizer, at 10,000 norms of it",
         _distance,
-        bound=1e-5,
-        reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
-    ),
-    control=Conclusion(
         "1 - cos of the path with the solution by which every best token wins",
         _distance_from_all_pairs,
         bound=1e-5,
-        reason="as for the minimizer",
+        reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
     ),
     data=lambda seed: [_two_best_tokens(number) for number in range(seed, seed + 6)],
     broken={

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence
 from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
@@ -15,6 +15,8 @@ from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
+
+CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _LENGTH = 300
 _STARTS = 4
@@ -86,23 +88,18 @@ def _more_descent(case: Case, seed: int) -> Measurement:
     return _rise(case, seed, 2.5)
 
 
-DESCENT = Claim(
-    name="mirror-descent/descent",
-    paper=PAPER,
+DESCENT = CLAIMS.claim(
+    "descent",
+    "small steps lower the loss, each by its own divergence over the learning rate",
     statement="descent of mirror descent",
-    summary="small steps lower the loss, each by its own divergence over the learning rate",
-    assumptions=(trains("W"), MIRROR_DESCENT, CONVEX_STEPS),
-    conclusion=Conclusion(
+    assuming=(trains("W"), MIRROR_DESCENT, CONVEX_STEPS),
+    contrast=Contrast(
         "largest rise of the loss in a step, with D(W, W+) / eta added, relative to the loss",
         _descent,
-        bound=_ROUNDING,
-        reason="the sum is never positive but for rounding of the loss",
-    ),
-    control=Conclusion(
         "the same with 2.5 D(W, W+) / eta",
         _more_descent,
         bound=_ROUNDING,
-        reason="short steps lower the loss by twice that, and no more",
+        reason="the sum is never positive but for rounding of the loss",
     ),
     data=lambda seed: [
         random_case(4 * seed),

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.measurements.directions import step_length
 from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
@@ -21,6 +21,8 @@ from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import STARTS, keeping, steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
+
+CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _LENGTHS = (3000, 21_000, 168_000)
 """How long training goes, and goes on for runs whose tokens are not locally optimal yet."""
@@ -120,25 +122,19 @@ def _one_token_away(scores: np.ndarray) -> np.ndarray:
     return index
 
 
-ENDPOINTS = Claim(
-    name="mirror-descent/endpoints",
-    paper=PAPER,
+ENDPOINTS = CLAIMS.claim(
+    "endpoints",
+    "from random starts, mirror descent ends on locally optimal tokens",
     statement="convergence to locally optimal tokens",
-    summary="from random starts, mirror descent ends on locally optimal tokens",
-    assumptions=(trains("W"), MIRROR_DESCENT, UNIQUE_OPTIMUM),
-    conclusion=Conclusion(
+    assuming=(trains("W"), MIRROR_DESCENT, UNIQUE_OPTIMUM),
+    contrast=Contrast(
         "share of decided runs whose tokens are locally optimal in the own norm",
         lambda case, seed: _share_locally_optimal(case, seed, _attended),
-        bound=1.0,
-        sense=">=",
-        reason="every one; runs with a score gap below 20 are not decided yet, and not counted",
-    ),
-    control=Conclusion(
         "the same for the tokens one away: the runner-up where it comes nearest",
         lambda case, seed: _share_locally_optimal(case, seed, _one_token_away),
         bound=1.0,
+        reason="every one; runs with a score gap below 20 are not decided yet, and not counted",
         sense=">=",
-        reason="the same, for selections that differ in one row",
     ),
     data=lambda seed: [
         random_case(4 * seed),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence, step_from
 from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
@@ -13,6 +13,8 @@ from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
+
+CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _NORMS = (0.1, 1.0, 5.0, 30.0)
 _EACH = 50
@@ -58,20 +60,15 @@ def _with_another_potential(case: Case, seed: int) -> Measurement:
     return _difference(case, seed, 0.01)
 
 
-STEP_IDENTITY = Claim(
-    name="mirror-descent/step-identity",
-    paper=PAPER,
+STEP_IDENTITY = CLAIMS.claim(
+    "step-identity",
+    "a step changes the divergence from any U by what potential, gradient and loss say",
     statement="identity of one step of mirror descent",
-    summary="a step changes the divergence from any U by what potential, gradient and loss say",
-    assumptions=(trains("W"), MIRROR_DESCENT),
-    conclusion=Conclusion(
+    assuming=(trains("W"), MIRROR_DESCENT),
+    contrast=Contrast(
         "difference of the sides of D(U, W) = D(U, W+) + D_(psi - eta L)(W+, W) "
         "- eta <grad L, U - W> + eta (L+ - L), relative to the largest term",
         _exact,
-        bound=_BOUND,
-        reason=_REASON,
-    ),
-    control=Conclusion(
         "the same with the potential of the exponent p + 0.01",
         _with_another_potential,
         bound=_BOUND,

@@ -11,7 +11,7 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import RADII, path
@@ -22,6 +22,8 @@ from attractor.papers.mirror_descent.training import steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.selection import Selection
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _BOUND = 1e-6
 _REASON = "both fall like R^-2; at 10,000 norms of the solutions the bound lets c be 100"
@@ -158,12 +160,11 @@ def _no_selection() -> Case:
     return _two_sequences([1, 0]).replace(chosen=None)
 
 
-JOINT_PATH = Claim(
-    name="mirror-descent/joint-path",
-    paper=PAPER,
+JOINT_PATH = CLAIMS.claim(
+    "joint-path",
+    "head and attention, best in two l_p balls, tend to both max-margin directions",
     statement="joint regularization path in the l_p norm",
-    summary="head and attention, best in two l_p balls, tend to both max-margin directions",
-    assumptions=(
+    assuming=(
         trains("v, W"),
         MIRROR_DESCENT,
         ONE_TOKEN_A_ROW,
@@ -172,13 +173,9 @@ JOINT_PATH = Claim(
         ALL_LABELS_SUPPORT,
         ATTENTION_ELSEWHERE_COSTS,
     ),
-    conclusion=Conclusion(
+    contrast=Contrast(
         "larger divergence, of attention and of the head, from both solutions in the own norm",
         _from_own,
-        bound=_BOUND,
-        reason=_REASON,
-    ),
-    control=Conclusion(
         "the same with the solution of attention in another norm",
         _from_another,
         bound=_BOUND,

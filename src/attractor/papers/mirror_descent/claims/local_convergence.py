@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.geometry import Lp
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.mirror_descent.claims._examples import (
     BROKEN,
     examples,
@@ -21,6 +21,8 @@ from attractor.papers.mirror_descent.training import (
     steps_known,
 )
 from attractor.papers.paper import MIRROR_DESCENT
+
+CLAIMS = Claims(MIRROR_DESCENT, Case)
 
 _REASON = "D falls like (log k)^(-2 min(p - 1, 1)); training goes on until that is about 5e-4"
 
@@ -70,19 +72,14 @@ def _widest_of_another_selection(case: Case, seed: int) -> Measurement:
     return _widest(case.replace(chosen=other, initial=None), seed)
 
 
-LOCAL_CONVERGENCE = Claim(
-    name="mirror-descent/local-convergence",
-    paper=MIRROR_DESCENT,
+LOCAL_CONVERGENCE = CLAIMS.claim(
+    "local-convergence",
+    "from near a locally optimal direction, W tends to the max-margin solution in l_p",
     statement="local convergence of mirror descent",
-    summary="from near a locally optimal direction, W tends to the max-margin solution in l_p",
-    assumptions=NEAR_A_SOLUTION,
-    conclusion=Conclusion(
+    assuming=NEAR_A_SOLUTION,
+    contrast=Contrast(
         "directional divergence from the solution in the own norm, at the end",
         _end,
-        bound=1e-3,
-        reason=_REASON,
-    ),
-    control=Conclusion(
         "directional divergence from the solution in another norm",
         _end_from_another_norm,
         bound=1e-3,
@@ -94,23 +91,18 @@ LOCAL_CONVERGENCE = Claim(
     "times as many, have barely begun; p and the learning rate are those of the data's optimizer",
 )
 
-STAYS_IN_CONE = Claim(
-    name="mirror-descent/stays-in-cone",
-    paper=MIRROR_DESCENT,
+STAYS_IN_CONE = CLAIMS.claim(
+    "stays-in-cone",
+    "iterates that start in a cone about the solution stay in one twice as wide",
     statement="local convergence of mirror descent: iterates stay in a cone",
-    summary="iterates that start in a cone about the solution stay in one twice as wide",
-    assumptions=NEAR_A_SOLUTION,
-    conclusion=Conclusion(
+    assuming=NEAR_A_SOLUTION,
+    contrast=Contrast(
         "largest divergence on the way, over the largest at the start",
         _widest,
-        bound=2.0,
-        reason="the statement is that of a cone; single runs rise above their start, by up to 1.9",
-    ),
-    control=Conclusion(
         "the same about a selection one token away that is not locally optimal",
         _widest_of_another_selection,
         bound=2.0,
-        reason="the same, where runs leave",
+        reason="the statement is that of a cone; single runs rise above their start, by up to 1.9",
     ),
     data=examples,
     broken=BROKEN,

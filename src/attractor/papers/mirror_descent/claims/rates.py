@@ -7,7 +7,7 @@ import numpy as np
 from attractor.analysis.rates import Rate, fit_rate
 from attractor.errors import TrialStatus
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.mirror_descent.claims._examples import BROKEN, examples, out_of_reach
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
 from attractor.papers.mirror_descent.training import (
@@ -18,6 +18,8 @@ from attractor.papers.mirror_descent.training import (
 )
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.training import Trajectory
+
+CLAIMS = Claims(MIRROR_DESCENT, Case)
 
 _NOTE = (
     "against the logarithm of k, the number of unnormalized steps that normalized ones amount to, "
@@ -74,48 +76,37 @@ def _four_times_the_slope(case: Case, seed: int) -> Measurement:
     return _excess_of_slope(case, seed, 4.0)
 
 
-NORM_GROWTH = Claim(
-    name="mirror-descent/norm-growth",
-    paper=MIRROR_DESCENT,
+NORM_GROWTH = CLAIMS.claim(
+    "norm-growth",
+    "the norm of W grows at least like the logarithm of the number of steps",
     statement="growth of the norm under mirror descent",
-    summary="the norm of W grows at least like the logarithm of the number of steps",
-    assumptions=NEAR_A_SOLUTION,
-    conclusion=Conclusion(
+    assuming=NEAR_A_SOLUTION,
+    contrast=Contrast(
         "slope of the norm, in norms of the solution, against log k",
         _growth,
-        bound=0.9,
-        sense=">=",
-        reason="an order is claimed; its constant tends to 1, and is .94 or more at log k of 50",
-    ),
-    control=Conclusion(
         "slope of the norm against (log k)^1.1",
         _growth_by_higher_power,
         bound=0.9,
+        reason="an order is claimed; its constant tends to 1, and is .94 or more at log k of 50",
         sense=">=",
-        reason="the same, for a higher order",
     ),
     data=examples,
     broken=BROKEN,
     note=_NOTE,
 )
 
-RATE = Claim(
-    name="mirror-descent/rate",
-    paper=MIRROR_DESCENT,
+RATE = CLAIMS.claim(
+    "rate",
+    "the divergence falls at least like (log k)^-(p - 1), for p above 2 like 1 / log k",
     statement="rate of local convergence of mirror descent",
-    summary="the divergence falls at least like (log k)^-(p - 1), for p above 2 like 1 / log k",
-    assumptions=NEAR_A_SOLUTION,
-    conclusion=Conclusion(
+    assuming=NEAR_A_SOLUTION,
+    contrast=Contrast(
         "slope of log divergence against log log k, less that of the proved rate",
         _slope,
-        bound=0.0,
-        reason="the proved rate is an upper bound; the rate measured is about its square",
-    ),
-    control=Conclusion(
         "the same for four times the exponent",
         _four_times_the_slope,
         bound=0.0,
-        reason="an upper bound that is too low",
+        reason="the proved rate is an upper bound; the rate measured is about its square",
     ),
     data=examples,
     broken=BROKEN,

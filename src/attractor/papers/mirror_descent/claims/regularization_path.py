@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.geometry import Lp
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, feasible, trains
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import path
@@ -15,6 +15,8 @@ from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import imbalance, steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
+
+CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _BOUND = 1e-6
 _REASON = "D falls like R^-2; at 10,000 norms of the solution the bound lets its constant be 100"
@@ -63,24 +65,19 @@ def _scored(keys: np.ndarray, scores: list[list[float]]) -> Case:
     return Case.from_scores(keys, scores, parameterization="W", queries=np.eye(2))
 
 
-REGULARIZATION_PATH = Claim(
-    name="mirror-descent/regularization-path",
-    paper=PAPER,
+REGULARIZATION_PATH = CLAIMS.claim(
+    "regularization-path",
+    "the best W in the l_p ball of radius R tends to the max-margin direction in l_p",
     statement="regularization path in the l_p norm",
-    summary="the best W in the l_p ball of radius R tends to the max-margin direction in l_p",
-    assumptions=(
+    assuming=(
         trains("W"),
         MIRROR_DESCENT,
         UNIQUE_OPTIMUM,
         feasible(of="optimum"),
     ),
-    conclusion=Conclusion(
+    contrast=Contrast(
         "directional divergence from the solution in the norm of the ball, at the largest radius",
         _from_own,
-        bound=_BOUND,
-        reason=_REASON,
-    ),
-    control=Conclusion(
         "directional divergence from the solution in another norm",
         _from_another,
         bound=_BOUND,

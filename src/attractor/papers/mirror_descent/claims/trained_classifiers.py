@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attractor.files.classifiers import ClassifierCase
-from attractor.papers.claim import Claim, Conclusion
+from attractor.papers.claim import Claim, Claims, Contrast
 from attractor.papers.mirror_descent.claims._classifier_results import (
     made_up,
     mostly_stuck,
@@ -24,6 +24,8 @@ from attractor.papers.mirror_descent.classifiers.hypotheses import (
     results_of,
 )
 from attractor.papers.paper import MIRROR_DESCENT
+
+CLAIMS = Claims(MIRROR_DESCENT, ClassifierCase)
 
 _ORDER = "the claim is of an order; that there are seeds enough to see it is an assumption"
 _NEAR = -0.02
@@ -68,33 +70,29 @@ def _claim(
     def holding() -> ClassifierCase:
         return made_up(comparison, gap)
 
-    return Claim(
-        name=f"mirror-descent/{name}",
-        paper=MIRROR_DESCENT,
+    return CLAIMS.claim(
+        f"{name}",
+        summary,
         statement=statement,
-        summary=summary,
-        assumptions=(
+        assuming=(
             first,
             rates_inside(comparison.names),
             own_starts(),
             learned(comparison.names),
             enough_seeds(comparison, bound),
         ),
-        conclusion=Conclusion(
+        contrast=Contrast(
             f"mean over seeds of {comparison.words}",
             comparison.measure,
+            "mean over seeds of the difference the other way round",
+            comparison.measure_reversed,
             bound=bound,
             reason=reason,
             sense=">=",
-        ),
-        control=Conclusion(
-            "mean over seeds of the difference the other way round",
-            comparison.measure_reversed,
-            bound=abs(bound),
-            reason=reason,
-            sense=">=",
+            wrong_bound=abs(bound),
         ),
         data=lambda seed: [trained(seed)],
+        holding=holding,
         broken={
             first.name: lambda: other_data(holding()),
             "learning rates": lambda: rate_at_edge(holding()),
@@ -102,9 +100,7 @@ def _claim(
             "learned": lambda: mostly_stuck(holding()),
             "enough seeds": lambda: made_up(comparison, bound),
         },
-        holding=holding,
         note=f"{published}; {_NOT_SETTLED}",
-        takes=ClassifierCase,
     )
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import (
     CHOICE,
     FREQUENT_OPTIMAL,
@@ -30,6 +30,8 @@ from attractor.papers.next_token.training import (
     two_stages,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE, FREQUENT_OPTIMAL, ZERO_START)
 
@@ -91,31 +93,24 @@ def _least_ratio(case: CorpusCase, seed: int, factor: float) -> Measurement:
     return Measurement(ratio, len(cosine), {"least cosine": float(cosine.min())})
 
 
-DESCENT_ALONG_SOLUTION = Claim(
-    name="next-token/descent-along-attention-solution",
-    paper=NEXT_TOKEN,
+DESCENT_ALONG_SOLUTION = CLAIMS.claim(
+    "descent-along-attention-solution",
+    "the cosine of descent with W* is at least the optimal attention over 2 |W*|",
     statement="cosine of the gradient of attention with the max-margin solution",
-    summary="the cosine of descent with W* is at least the optimal attention over 2 |W*|",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "least cosine of the descent direction with W*, over its bound",
         lambda case, seed: _least_ratio(
             case, seed, 1 / (2 * float(attention_solution(case).value))
         ),
-        bound=1.0,
-        sense=">=",
-        reason="the bound itself",
-    ),
-    control=Conclusion(
         "the same with the norm multiplied in place of divided by",
         lambda case, seed: _least_ratio(case, seed, 2 * float(attention_solution(case).value)),
         bound=1.0,
+        reason="the bound itself",
         sense=">=",
-        reason="as for the bound",
     ),
     data=_data,
     broken=broken(_ASSUMPTIONS),
-    takes=CorpusCase,
 )
 
 
@@ -136,27 +131,22 @@ def _share_of_correction(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float((needed / published)[late].max()), int(late.sum()), details)
 
 
-DESCENT_ALONG_OWN = Claim(
-    name="next-token/descent-along-own-direction",
-    paper=NEXT_TOKEN,
+DESCENT_ALONG_OWN = CLAIMS.claim(
+    "descent-along-own-direction",
+    "late in training the loss falls along W at most little faster than along W*",
     statement="gradient of attention along its own direction and the solution's",
-    summary="late in training the loss falls along W at most little faster than along W*",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest a for which <grad, W/|W|> is (1 + a) <grad, W*/|W*|>, over the published a",
+        _share_of_correction,
+        "the same, held against the published a with its sign reversed",
         _share_of_correction,
         bound=1.0,
         reason="the bound itself",
-    ),
-    control=Conclusion(
-        "the same, held against the published a with its sign reversed",
-        _share_of_correction,
-        bound=-1.0,
-        reason="as for the bound",
+        wrong_bound=-1.0,
     ),
     data=_data,
     broken=broken(_ASSUMPTIONS),
     note="claimed from step 8 L |W*|^2/eta on; no a is needed where the published one is large. "
     "The proof uses the closed form of W*, which orders with missing relations may not have",
-    takes=CorpusCase,
 )

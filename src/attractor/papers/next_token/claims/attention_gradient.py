@@ -9,12 +9,14 @@ from jaxtyping import Array, Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import explains
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.precision import double_precision
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
 _GAP = 2.0
@@ -68,25 +70,19 @@ def _stated(case: CorpusCase, W: np.ndarray, centered: bool) -> Float[np.ndarray
     return _GAP * np.einsum("n,nd,ne->de", samples.frequencies, pulls, queries)
 
 
-GRADIENT_IDENTITY = Claim(
-    name="next-token/attention-gradient-identity",
-    paper=NEXT_TOKEN,
+GRADIENT_IDENTITY = CLAIMS.claim(
+    "attention-gradient-identity",
+    "with equal gaps the gradient is a sum over optimal tokens and one over all others",
     statement="gradient of attention for equal logit gaps",
-    summary="with equal gaps the gradient is a sum over optimal tokens and one over all others",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest error of the identity against automatic differentiation, at random matrices",
         lambda case, seed: _identity_error(case, seed, centered=True),
-        bound=1e-10,
-        reason="rounding: it is algebra",
-    ),
-    control=Conclusion(
         "the same with the plain mean of a context in place of the one that attention weights",
         lambda case, seed: _identity_error(case, seed, centered=False),
         bound=1e-10,
-        reason="as for the identity",
+        reason="rounding: it is algebra",
     ),
     data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
     broken=broken(_ASSUMPTIONS),
-    takes=CorpusCase,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -19,6 +19,8 @@ from attractor.papers.next_token.training import (
     slope,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 
 def _data(seed: int) -> Sequence[CorpusCase]:
@@ -46,29 +48,23 @@ def _above_floor(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(np.log(2 * last / floor)), 1, {"floor": float(floor), "loss": last})
 
 
-ATTENTION_LOSS = Claim(
-    name="next-token/attention-loss",
-    paper=NEXT_TOKEN,
+ATTENTION_LOSS = CLAIMS.claim(
+    "attention-loss",
+    "the loss is at most V exp(-T C0 (1 - 2L/(L + exp(C1 t)))), C0 = eta0/(4 |W_ov*|^2)",
     statement="convergence of the loss",
-    summary="the loss is at most V exp(-T C0 (1 - 2L/(L + exp(C1 t)))), C0 = eta0/(4 |W_ov*|^2)",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "largest logarithm of the loss over its bound",
         _excess,
-        bound=0.0,
-        reason="the bound itself",
-    ),
-    control=Conclusion(
         "logarithm of the last loss over half of what stage one leaves, as if attention could "
         "bring it to zero",
         _above_floor,
         bound=0.0,
-        reason="as for the bound",
+        reason="the bound itself",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published for T and t beyond all practical sizes; it holds at every step",
-    takes=CorpusCase,
 )
 
 
@@ -87,27 +83,21 @@ def _published_rate(case: CorpusCase) -> float:
     return _true_rate(case) / (4 * longest_context(case) * float(attention_solution(case).value))
 
 
-EXCESS_LOSS_RATE = Claim(
-    name="next-token/excess-loss-rate",
-    paper=NEXT_TOKEN,
+EXCESS_LOSS_RATE = CLAIMS.claim(
+    "excess-loss-rate",
+    "the loss above that of all attention on optimal tokens falls like exp(-t eta/|W*|)",
     statement="linear convergence of the loss",
-    summary="the loss above that of all attention on optimal tokens falls like exp(-t eta/|W*|)",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "relative distance of the rate of the excess loss from eta/|W*|",
         lambda case, seed: _off_rate(case, seed, _true_rate(case)),
-        bound=0.02,
-        reason="margins grow by eta/|W*| a step once W goes along W*",
-    ),
-    control=Conclusion(
         "its relative distance from eta/(4 L |W*|^2), the rate that is published",
         lambda case, seed: _off_rate(case, seed, _published_rate(case)),
         bound=0.02,
-        reason="as for the true rate",
+        reason="margins grow by eta/|W*| a step once W goes along W*",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="the published excess is over V exp(-T C0), an upper bound of the floor; that over the "
     "floor itself, log(1 + (V - 1) exp(-gap)), is measured here",
-    takes=CorpusCase,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import (
     CHOICE,
     FREQUENT_OPTIMAL,
@@ -32,6 +32,8 @@ from attractor.papers.next_token.training import (
     plan,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE, FREQUENT_OPTIMAL, ZERO_START)
 _LEAST = 1e-20
@@ -65,29 +67,23 @@ def _norm_above_lower_bound(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float((found - least).max()), len(found))
 
 
-ATTENTION_NORM = Claim(
-    name="next-token/attention-norm",
-    paper=NEXT_TOKEN,
+ATTENTION_NORM = CLAIMS.claim(
+    "attention-norm",
+    "the norm of attention lies between t eta/(2 |W*|) and t eta",
     statement="norm of attention",
-    summary="the norm of attention lies between t eta/(2 |W*|) and t eta",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "largest excess of |W(t)|/(t eta) over its bounds",
         _norm_outside,
-        bound=1e-10,
-        reason="rounding; where W goes straight, the upper bound is met with equality",
-    ),
-    control=Conclusion(
         "its largest excess over the lower bound, taken for an upper one",
         _norm_above_lower_bound,
         bound=1e-10,
-        reason="as for the bounds",
+        reason="rounding; where W goes straight, the upper bound is met with equality",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="what is proved has the length of the longest context in the lower bound as well, which "
     "follows from this one",
-    takes=CorpusCase,
 )
 
 
@@ -105,30 +101,24 @@ def _distance_from_raised(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(direction_distance(attention_weights(case, seed)[-1], wrong)))
 
 
-ATTENTION_DIRECTION = Claim(
-    name="next-token/attention-direction",
-    paper=NEXT_TOKEN,
+ATTENTION_DIRECTION = CLAIMS.claim(
+    "attention-direction",
+    "attention tends to the direction of its max-margin solution",
     statement="directional convergence of attention",
-    summary="attention tends to the direction of its max-margin solution",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "1 - cos of attention and the max-margin solution in the end",
         _distance,
-        bound=2e-3,
-        reason="what is not along W* stays as large, while the norm grows to more than 14 times "
-        "that of W*; the solutions of other constraints are 1e-2 or more away",
-    ),
-    control=Conclusion(
         "1 - cos to scores of one for optimal tokens and zero for all others",
         _distance_from_raised,
         bound=2e-3,
-        reason="as for the solution",
+        reason="what is not along W* stays as large, while the norm grows to more than 14 times "
+        "that of W*; the solutions of other constraints are 1e-2 or more away",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="the published bound on 1 - cos, 54 N L^4 |W*|^4 log(t)^2/(t eta), is more than one, and "
     "so says nothing, up to about 1e12 steps",
-    takes=CorpusCase,
 )
 
 
@@ -142,27 +132,21 @@ def _off_exponent(case: CorpusCase, seed: int, expected: float) -> Measurement:
     return Measurement(abs(fitted - expected), 1, {"exponent": fitted})
 
 
-ATTENTION_DIRECTION_RATE = Claim(
-    name="next-token/attention-direction-rate",
-    paper=NEXT_TOKEN,
+ATTENTION_DIRECTION_RATE = CLAIMS.claim(
+    "attention-direction-rate",
+    "1 - cos of attention and its solution falls like 1/t^2",
     statement="directional convergence of attention, its rate",
-    summary="1 - cos of attention and its solution falls like 1/t^2",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "distance of the exponent of 1 - cos in t from -2",
         lambda case, seed: _off_exponent(case, seed, -2.0),
-        bound=0.1,
-        reason="what is not along W* stays, while the norm grows; lower orders of 1/t",
-    ),
-    control=Conclusion(
         "distance of the exponent from -1, that of the published bound",
         lambda case, seed: _off_exponent(case, seed, -1.0),
         bound=0.1,
-        reason="as for -2",
+        reason="what is not along W* stays, while the norm grows; lower orders of 1/t",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published is the upper bound log(t)^2/t, which the measured rate satisfies; one optimal "
     "and one other token under every query make the direction exact, and the claim vacuous",
-    takes=CorpusCase,
 )

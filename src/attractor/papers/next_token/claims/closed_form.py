@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.problems import complete_orders_solution
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claim, Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.data import (
     broken,
@@ -21,6 +21,8 @@ from attractor.papers.next_token.data import (
 )
 from attractor.papers.next_token.training import attention_solution
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
 
@@ -59,33 +61,27 @@ def _claim(
     data: Callable[[int], Sequence[CorpusCase]],
     note: str,
 ) -> Claim[CorpusCase]:
-    return Claim(
-        name=name,
-        paper=NEXT_TOKEN,
+    return CLAIMS.claim(
+        name,
+        summary,
         statement="closed form of the max-margin solution of attention",
-        summary=summary,
-        assumptions=assumptions,
-        conclusion=Conclusion(
+        assuming=assumptions,
+        contrast=Contrast(
             "distance of the solution from the closed form, over its norm",
             _from_closed_form,
-            bound=1e-6,
-            reason="rounding of the solver; a relation that matters makes 1e-2 or more",
-        ),
-        control=Conclusion(
             "distance from scores of one for optimal tokens and zero for all others",
             _from_raised,
             bound=1e-6,
-            reason="as for the closed form; that matrix has margin one too, and a larger norm",
+            reason="rounding of the solver; a relation that matters makes 1e-2 or more",
         ),
         data=data,
         broken=broken(assumptions),
         note=note,
-        takes=CorpusCase,
     )
 
 
 CLOSED_FORM = _claim(
-    "next-token/closed-form",
+    "closed-form",
     "under each query the solution depends on the numbers of optimal and non-optimal tokens alone",
     _ASSUMPTIONS,
     lambda seed: [
@@ -99,7 +95,7 @@ CLOSED_FORM = _claim(
     "optimal and a non-optimal token, whether or not any context compares the two",
 )
 CLOSED_FORM_COMPLETE = _claim(
-    "next-token/closed-form-of-complete-orders",
+    "closed-form-of-complete-orders",
     "where all optimal tokens are compared with all non-optimal ones, the closed form is right",
     (*_ASSUMPTIONS, COMPLETE_ORDERS),
     lambda seed: [

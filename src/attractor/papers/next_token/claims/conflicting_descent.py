@@ -7,12 +7,14 @@ from jaxtyping import Float
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.mechanics import label_mass_tokens
-from attractor.papers.claim import Claim, Conclusion
+from attractor.papers.claim import Claims, Contrast
 from attractor.papers.next_token.claims.conflicting_labels import BROKEN, CYCLIC
 from attractor.papers.next_token.conflicting_data import limits, random_labels
 from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
 from attractor.papers.paper import MECHANICS
 from attractor.training import gradient_descent, train
+
+CLAIMS = Claims(MECHANICS, CorpusCase, "next-token")
 
 _LEARNING_RATE = 0.5
 
@@ -37,26 +39,20 @@ def _matrices(case: CorpusCase) -> list[Float[np.ndarray, "d d"]]:
     return case.once("raw descent", compute)
 
 
-CONFLICTING_DIRECTION = Claim(
-    name="next-token/conflicts-leave-the-direction",
-    paper=MECHANICS,
+CONFLICTING_DIRECTION = CLAIMS.claim(
+    "conflicts-leave-the-direction",
+    "gradient descent carries attention to infinity along the graphs' margin solution",
     statement="global convergence of gradient descent, direction",
-    summary="gradient descent carries attention to infinity along the graphs' margin solution",
-    assumptions=CYCLIC,
-    conclusion=Conclusion(
+    assuming=CYCLIC,
+    contrast=Contrast(
         "1 - cos of the solution and what steps 2,000 to 20,000 add to W",
         lambda case, seed: last_decade(_matrices(case), limits(case).direction),
+        "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
+        lambda case, seed: against_beginning(_matrices(case)),
         bound=1.5e-2,
         reason="W itself, which is the solution times log t and a part that stays bounded, turns "
         "like 1/log t; what a decade adds is free of the bounded part",
     ),
-    control=Conclusion(
-        "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
-        lambda case, seed: against_beginning(_matrices(case)),
-        bound=1.5e-2,
-        reason="as for the solution",
-    ),
     data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 4)],
     broken={each.name: BROKEN[each.name] for each in CYCLIC},
-    takes=CorpusCase,
 )

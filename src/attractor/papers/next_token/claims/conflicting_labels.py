@@ -13,7 +13,7 @@ from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vo
 from attractor.next_token.mechanics._ball_path import BallPath, ball_path
 from attractor.next_token.mechanics.convexity import ChordTest, chord_test
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.conflicting_data import (
     CONFLICTS,
     LABELS_PRESENT,
@@ -27,6 +27,8 @@ from attractor.papers.next_token.conflicting_data import (
 from attractor.papers.next_token.data import grammar
 from attractor.papers.paper import MECHANICS
 from attractor.training import normalized_gradient_descent, train
+
+CLAIMS = Claims(MECHANICS, CorpusCase, "next-token")
 
 _STEP = 0.05
 _REACH = 40
@@ -63,30 +65,24 @@ def _of_logits(case: CorpusCase, seed: int) -> Measurement:
     return _violations(case, chord_test(tokens, head, "cross_entropy", seed=seed))
 
 
-LABEL_MASS_CONVEX = Claim(
-    name="next-token/label-mass-loss-is-convex",
-    paper=MECHANICS,
+LABEL_MASS_CONVEX = CLAIMS.claim(
+    "label-mass-loss-is-convex",
+    "the log-loss of the attention on the label is convex in the attention matrix",
     statement="convexity of the training loss",
-    summary="the log-loss of the attention on the label is convex in the attention matrix",
-    assumptions=(LABELS_PRESENT, SOME_ORDER),
-    conclusion=Conclusion(
+    assuming=(LABELS_PRESENT, SOME_ORDER),
+    contrast=Contrast(
         "number of random chords that the loss rises above",
         _of_label_mass,
-        bound=0.0,
-        reason="rounding is allowed for",
-    ),
-    control=Conclusion(
         "number of them for the cross-entropy of logits that the embeddings give",
         _of_logits,
         bound=0.0,
-        reason="as for the attention on the label; that loss is not convex",
+        reason="rounding is allowed for",
     ),
     data=lambda seed: [
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 3)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
     ],
     broken={name: BROKEN[name] for name in ("labels in contexts", "some order")},
-    takes=CorpusCase,
 )
 
 
@@ -107,31 +103,25 @@ def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
 
 
 ORDERED = (LABELS_PRESENT, SEPARABLE, PRIORITIES)
-LABEL_MASS_PATH = Claim(
-    name="next-token/regularization-path-of-label-mass",
-    paper=MECHANICS,
+LABEL_MASS_PATH = CLAIMS.claim(
+    "regularization-path-of-label-mass",
+    "minimizers over growing balls turn to the solution of the priority graphs",
     statement="regularization path of the training loss",
-    summary="minimizers over growing balls turn to the solution of the priority graphs",
-    assumptions=ORDERED,
-    conclusion=Conclusion(
+    assuming=ORDERED,
+    contrast=Contrast(
         "1 - cos of the minimizer and the solution, at 1000 norms of the solution",
         _end_of_path,
-        bound=1e-4,
-        reason="the angle falls like one over the radius",
-    ),
-    control=Conclusion(
         "1 - cos of the minimizers at 1000 norms and at one, as if the direction were that of "
         "the beginning",
         _start_of_path,
         bound=1e-4,
-        reason="as for the solution",
+        reason="the angle falls like one over the radius",
     ),
     data=lambda seed: [
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 5)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 5)),
     ],
     broken={each.name: BROKEN[each.name] for each in ORDERED},
-    takes=CorpusCase,
 )
 
 
@@ -168,29 +158,23 @@ def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
 
 
 CYCLIC = (*ORDERED, CONFLICTS)
-FINITE_PART = Claim(
-    name="next-token/conflicts-leave-a-finite-part",
-    paper=MECHANICS,
+FINITE_PART = CLAIMS.claim(
+    "conflicts-leave-a-finite-part",
+    "within cycles attention tends to finite scores, those of least loss on the cycles",
     statement="global convergence of gradient descent, finite part",
-    summary="within cycles attention tends to finite scores, those of least loss on the cycles",
-    assumptions=CYCLIC,
-    conclusion=Conclusion(
+    assuming=CYCLIC,
+    contrast=Contrast(
         "distance of the part in the cyclic subspace from the finite part, in steps",
         lambda case, seed: _off_finite_part(case, seed, zero=False),
-        bound=1.0,
-        reason="steps of constant length go to and fro about it, by half a step",
-    ),
-    control=Conclusion(
         "its distance from zero, as if nothing were left there",
         lambda case, seed: _off_finite_part(case, seed, zero=True),
         bound=1.0,
-        reason="as for the finite part",
+        reason="steps of constant length go to and fro about it, by half a step",
     ),
     data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 6)],
-    broken={each.name: BROKEN[each.name] for each in CYCLIC},
     holding=lambda: random_labels(2, cyclic=True),
+    broken={each.name: BROKEN[each.name] for each in CYCLIC},
     note="where odds on the cycles are even the finite part is zero, and the claim vacuous",
-    takes=CorpusCase,
 )
 
 
@@ -201,25 +185,19 @@ def _descent_direction(case: CorpusCase, seed: int) -> Measurement:
 
 
 _ACYCLIC = (*ORDERED, NO_CONFLICTS)
-NO_FINITE_PART = Claim(
-    name="next-token/no-conflicts-no-finite-part",
-    paper=MECHANICS,
+NO_FINITE_PART = CLAIMS.claim(
+    "no-conflicts-no-finite-part",
+    "without cycles attention itself tends to the direction of the priority graphs",
     statement="global convergence of gradient descent, labels without conflict",
-    summary="without cycles attention itself tends to the direction of the priority graphs",
-    assumptions=_ACYCLIC,
-    conclusion=Conclusion(
+    assuming=_ACYCLIC,
+    contrast=Contrast(
         "1 - cos of attention and the solution in the end, nothing taken off",
         _descent_direction,
-        bound=5e-3,
-        reason="the angle falls like one over the norm, which is 40 times that of the solution",
-    ),
-    control=Conclusion(
         "1 - cos of the end and beginning of the regularization path",
         _start_of_path,
         bound=5e-3,
-        reason="as for the solution",
+        reason="the angle falls like one over the norm, which is 40 times that of the solution",
     ),
     data=lambda seed: [random_labels(number, cyclic=False) for number in range(seed, seed + 6)],
     broken={each.name: BROKEN[each.name] for each in _ACYCLIC},
-    takes=CorpusCase,
 )

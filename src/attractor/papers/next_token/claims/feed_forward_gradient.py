@@ -7,7 +7,7 @@ from jaxtyping import Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -17,6 +17,8 @@ from attractor.papers.next_token.training import (
     with_collocation,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL)
 
@@ -51,26 +53,20 @@ def _shortfall(case: CorpusCase, seed: int, sign: float) -> Measurement:
     return Measurement(float((missed / np.abs(along_solution)).max()), len(W))
 
 
-FEED_FORWARD_GRADIENT = Claim(
-    name="next-token/feed-forward-gradient",
-    paper=NEXT_TOKEN,
+FEED_FORWARD_GRADIENT = CLAIMS.claim(
+    "feed-forward-gradient",
+    "along its own direction the loss falls at most little faster than along the solution",
     statement="gradient of the feed-forward layer along its own direction and the solution's",
-    summary="along its own direction the loss falls at most little faster than along the solution",
-    assumptions=_ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=_ASSUMPTIONS,
+    contrast=Contrast(
         "largest shortfall of <W/|W|, grad> from (1 + 2|W*| log(2V)/|W|) <W*/|W*|, grad>",
         lambda case, seed: _shortfall(case, seed, 1.0),
-        bound=1e-9,
-        reason="rounding; the inequality has room at every step",
-    ),
-    control=Conclusion(
         "the same with the sign of the correction reversed",
         lambda case, seed: _shortfall(case, seed, -1.0),
         bound=1e-9,
-        reason="as for the inequality",
+        reason="rounding; the inequality has room at every step",
     ),
     data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
     broken=broken(_ASSUMPTIONS),
     note="checked from zero and from a random start",
-    takes=CorpusCase,
 )

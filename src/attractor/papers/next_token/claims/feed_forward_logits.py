@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import ORTHOGONAL, ORTHONORMAL, REALIZABLE, ZERO_START
 from attractor.papers.next_token.data import (
     broken,
@@ -26,6 +26,8 @@ from attractor.papers.next_token.training import (
     with_collocation,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _FROM_ZERO = (REALIZABLE, ORTHONORMAL, ZERO_START)
 _SCALED = (REALIZABLE, ORTHOGONAL, ZERO_START)
@@ -55,27 +57,21 @@ def _spread_from_random(case: CorpusCase, seed: int) -> Measurement:
     return _spread(case.replace(initial_scales=(RANDOM_SCALE, 0.0)), seed)
 
 
-EQUAL_LOGITS = Claim(
-    name="next-token/equal-other-logits",
-    paper=NEXT_TOKEN,
+EQUAL_LOGITS = CLAIMS.claim(
+    "equal-other-logits",
+    "from zero the feed-forward layer gives all tokens but the follower the same logit",
     statement="equal logits of tokens that do not follow",
-    summary="from zero the feed-forward layer gives all tokens but the follower the same logit",
-    assumptions=_FROM_ZERO,
-    conclusion=Conclusion(
+    assuming=_FROM_ZERO,
+    contrast=Contrast(
         "largest difference of two other logits of a token, which lie about 10 below the follower",
         _spread,
-        bound=1e-10,
-        reason="rounding: by symmetry they are the same at every step",
-    ),
-    control=Conclusion(
         "the same from a random start",
         _spread_from_random,
         bound=1e-10,
-        reason="as from zero; what the start puts between them fades far more slowly",
+        reason="rounding: by symmetry they are the same at every step",
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
-    takes=CorpusCase,
 )
 
 
@@ -99,30 +95,23 @@ def _least_of_more_than_true(case: CorpusCase, seed: int) -> Measurement:
     return _least(case, seed, 1.01 * 4 * norm * _published_gap(case, seed))
 
 
-LOGIT_GAP_LEAST = Claim(
-    name="next-token/logit-gaps-from-below",
-    paper=NEXT_TOKEN,
+LOGIT_GAP_LEAST = CLAIMS.claim(
+    "logit-gaps-from-below",
+    "after stage one each follower leads by T eta/(4 |W*|^2) or more",
     statement="logit gaps after training the feed-forward layer, lower bound",
-    summary="after stage one each follower leads by T eta/(4 |W*|^2) or more",
-    assumptions=_FROM_ZERO,
-    conclusion=Conclusion(
+    assuming=_FROM_ZERO,
+    contrast=Contrast(
         "smallest gap over T eta/(4 |W*|^2)",
         _least_of_published,
-        bound=1.0,
-        sense=">=",
-        reason="the bound itself",
-    ),
-    control=Conclusion(
         "smallest gap over 1.01 T eta/|W*|, just above what it is",
         _least_of_more_than_true,
         bound=1.0,
+        reason="the bound itself",
         sense=">=",
-        reason="as for the published bound",
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
     note="published for T beyond about 1e9 at ordinary sizes; it holds at every T",
-    takes=CorpusCase,
 )
 
 
@@ -134,28 +123,22 @@ def _largest(case: CorpusCase, seed: int, times: float) -> Measurement:
     return Measurement(float(gaps.max()) / unit, gaps.size, details)
 
 
-LOGIT_GAP_LARGEST = Claim(
-    name="next-token/logit-gaps-from-above",
-    paper=NEXT_TOKEN,
+LOGIT_GAP_LARGEST = CLAIMS.claim(
+    "logit-gaps-from-above",
+    "after stage one no follower leads by more than 3 T eta/(4 |W*|^2)",
     statement="logit gaps after training the feed-forward layer, upper bound",
-    summary="after stage one no follower leads by more than 3 T eta/(4 |W*|^2)",
-    assumptions=_SCALED,
-    conclusion=Conclusion(
+    assuming=_SCALED,
+    contrast=Contrast(
         "largest gap over 3 T eta/(4 |W*|^2)",
         lambda case, seed: _largest(case, seed, 3.0),
-        bound=1.0,
-        reason="the bound itself",
-    ),
-    control=Conclusion(
         "largest gap over T eta/(4 |W*|^2), the lower bound taken for an upper one",
         lambda case, seed: _largest(case, seed, 1.0),
         bound=1.0,
-        reason="as for the published bound",
+        reason="the bound itself",
     ),
     data=lambda seed: [with_long_embeddings(grammar(), 3.0), *_data(seed)],
     broken=broken(_SCALED),
     note="from zero the gap is T eta/|W*| at every T, and so above the bound wherever |W*| is more "
     "than 3/4; orthonormal embeddings, of which it is published, have |W*|^2 = V - 1. The proof "
     "takes a lower bound of the norm of the layer for an upper one",
-    takes=CorpusCase,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.linear import LinearTrajectory
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE, ZERO_START
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -22,6 +22,8 @@ from attractor.papers.next_token.training import (
     with_collocation,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _FROM_ZERO = (REALIZABLE, ORTHONORMAL, ZERO_START)
 _FROM_ANYWHERE = (REALIZABLE, ORTHONORMAL)
@@ -58,28 +60,22 @@ def _from_line(case: CorpusCase, seed: int, direction: np.ndarray) -> Measuremen
     )
 
 
-FEED_FORWARD_EXACT = Claim(
-    name="next-token/feed-forward-exact",
-    paper=NEXT_TOKEN,
+FEED_FORWARD_EXACT = CLAIMS.claim(
+    "feed-forward-exact",
+    "from zero the feed-forward layer goes along its max-margin solution at every step",
     statement="training dynamics of the feed-forward layer",
-    summary="from zero the feed-forward layer goes along its max-margin solution at every step",
-    assumptions=_FROM_ZERO,
-    conclusion=Conclusion(
+    assuming=_FROM_ZERO,
+    contrast=Contrast(
         "largest distance of W(t) from t eta W*/|W*|, over t eta",
         _exactness,
-        bound=1e-10,
-        reason="rounding of some thousand steps, and of the solver",
-    ),
-    control=Conclusion(
         "the same for one at the token that follows and zero at all others, in place of W*",
         _exactness_uncentered,
         bound=1e-10,
-        reason="as for the solution",
+        reason="rounding of some thousand steps, and of the solver",
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
     note="derived, not quoted: what the published bounds on norm and direction become from zero",
-    takes=CorpusCase,
 )
 
 
@@ -100,27 +96,21 @@ def _norms(case: CorpusCase, seed: int) -> tuple[np.ndarray, float]:
     return norms / travelled(case, run), 1 / (2 * float(feed_forward_solution(case).value))
 
 
-FEED_FORWARD_NORM = Claim(
-    name="next-token/feed-forward-norm",
-    paper=NEXT_TOKEN,
+FEED_FORWARD_NORM = CLAIMS.claim(
+    "feed-forward-norm",
+    "the norm of the feed-forward layer lies between t eta/(2 |W*|) and t eta",
     statement="norm of the feed-forward layer",
-    summary="the norm of the feed-forward layer lies between t eta/(2 |W*|) and t eta",
-    assumptions=_FROM_ZERO,
-    conclusion=Conclusion(
+    assuming=_FROM_ZERO,
+    contrast=Contrast(
         "largest excess of |W(t)|/(t eta) over its bounds",
         _norm_outside,
-        bound=1e-10,
-        reason="rounding; from zero the norm is t eta, and the upper bound met with equality",
-    ),
-    control=Conclusion(
         "its largest excess over the lower bound, taken for an upper one",
         _norm_above_lower_bound,
         bound=1e-10,
-        reason="as for the bounds",
+        reason="rounding; from zero the norm is t eta, and the upper bound met with equality",
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
-    takes=CorpusCase,
 )
 
 
@@ -140,30 +130,24 @@ def _off_exponent(case: CorpusCase, seed: int, expected: float) -> Measurement:
     return Measurement(abs(found - expected), 1, details)
 
 
-FEED_FORWARD_DIRECTION = Claim(
-    name="next-token/feed-forward-direction",
-    paper=NEXT_TOKEN,
+FEED_FORWARD_DIRECTION = CLAIMS.claim(
+    "feed-forward-direction",
+    "from a random start 1 - cos to the feed-forward solution falls like 1/t^2",
     statement="direction of the feed-forward layer",
-    summary="from a random start 1 - cos to the feed-forward solution falls like 1/t^2",
-    assumptions=_FROM_ANYWHERE,
-    conclusion=Conclusion(
+    assuming=_FROM_ANYWHERE,
+    contrast=Contrast(
         "distance of the exponent of 1 - cos in t from -2",
         lambda case, seed: _off_exponent(case, seed, -2.0),
-        bound=0.1,
-        reason="what the start left behind stays, while the norm grows; lower orders of 1/t",
-    ),
-    control=Conclusion(
         "distance of the exponent from -1, that of the published bound",
         lambda case, seed: _off_exponent(case, seed, -1.0),
         bound=0.1,
-        reason="as for -2",
+        reason="what the start left behind stays, while the norm grows; lower orders of 1/t",
     ),
     data=_data,
     broken=broken(_FROM_ANYWHERE),
     note="published is the upper bound 5 |W*|^3 log(2V) log(t)/(t eta) (12 in place of 5 in the "
     "appendix), which the measured rate satisfies; it is more than one, and so says nothing, up to "
     "hundreds of thousands of the published steps",
-    takes=CorpusCase,
 )
 
 
@@ -179,27 +163,21 @@ def _losses(run: LinearTrajectory) -> np.ndarray:
     return run.data["loss"].isel(instance=0, seed=0).to_numpy()[1:]
 
 
-FEED_FORWARD_LOSS = Claim(
-    name="next-token/feed-forward-loss",
-    paper=NEXT_TOKEN,
+FEED_FORWARD_LOSS = CLAIMS.claim(
+    "feed-forward-loss",
+    "from zero the loss of the feed-forward layer falls like exp(-t eta/|W*|)",
     statement="loss of the feed-forward layer",
-    summary="from zero the loss of the feed-forward layer falls like exp(-t eta/|W*|)",
-    assumptions=_FROM_ZERO,
-    conclusion=Conclusion(
+    assuming=_FROM_ZERO,
+    contrast=Contrast(
         "relative distance of the rate of exp(loss) - 1 from eta/|W*|",
         lambda case, seed: _off_rate(case, seed, 1.0),
-        bound=1e-6,
-        reason="the rate is exact but for rounding",
-    ),
-    control=Conclusion(
         "its relative distance from eta/(4 |W*|), the rate that is published",
         lambda case, seed: _off_rate(case, seed, 0.25),
         bound=1e-6,
-        reason="as for the true rate",
+        reason="the rate is exact but for rounding",
     ),
     data=_data,
     broken=broken(_FROM_ZERO),
     note="published is the slower rate as an upper bound, which the true one satisfies; in another "
     "place |W*| is squared in it",
-    takes=CorpusCase,
 )

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token import TokenClass
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -22,6 +22,8 @@ from attractor.papers.next_token.training import (
     two_stages,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _MOST_QUERIES = 200
 _REPEATS = (1, 3)
@@ -84,31 +86,24 @@ def _least_growth(case: CorpusCase, seed: int, order: Sequence[int]) -> Measurem
     return Measurement(min(ratios), len(ratios), details)
 
 
-EXTENDED_ORDER = Claim(
-    name="next-token/extended-order",
-    paper=NEXT_TOKEN,
+EXTENDED_ORDER = CLAIMS.claim(
+    "extended-order",
+    "optimal tokens draw away from non-comparable ones, and these from non-optimal ones",
     statement="scores of optimal, non-comparable and non-optimal tokens",
-    summary="optimal tokens draw away from non-comparable ones, and these from non-optimal ones",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "least growth of a score gap of neighboring classes, over that of the max-margin solution",
         lambda case, seed: _least_growth(case, seed, (0, 1, 2)),
-        bound=0.98,
-        sense=">=",
-        reason="gaps grow by eta (w_i - w_j)/|W*| a step once W goes along W*",
-    ),
-    control=Conclusion(
         "the same for non-comparable tokens below the non-optimal ones",
         lambda case, seed: _least_growth(case, seed, (0, 2, 1)),
         bound=0.98,
+        reason="gaps grow by eta (w_i - w_j)/|W*| a step once W goes along W*",
         sense=">=",
-        reason="as for the extended order",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published is that gaps grow in proportion to t, with some constant; by how much is "
     "derived, not quoted",
-    takes=CorpusCase,
 )
 
 Contexts = Iterator[tuple[list[int], int]]
@@ -173,53 +168,39 @@ def _of_other(context: list[int], token: int) -> int:
     return context[1]
 
 
-UNSEEN_CONTEXTS = Claim(
-    name="next-token/unseen-contexts",
-    paper=NEXT_TOKEN,
+UNSEEN_CONTEXTS = CLAIMS.claim(
+    "unseen-contexts",
+    "beside non-optimal tokens alone a non-comparable token explains what follows",
     statement="prediction of unseen sentences without an optimal token",
-    summary="beside non-optimal tokens alone a non-comparable token explains what follows",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "share of unseen contexts after which its follower is predicted",
         lambda case, seed: _share_right(case, seed, _without_optimal, _of_token),
-        bound=1.0,
-        sense=">=",
-        reason="it is claimed of all",
-    ),
-    control=Conclusion(
         "share of them after which the follower of the query is predicted",
         lambda case, seed: _share_right(case, seed, _without_optimal, _of_query),
         bound=1.0,
+        reason="it is claimed of all",
         sense=">=",
-        reason="as for the non-comparable token",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="queries that are optimal themselves have no such contexts; two different non-comparable "
     "tokens tie",
-    takes=CorpusCase,
 )
-UNSEEN_CONTEXTS_WITH_OPTIMAL = Claim(
-    name="next-token/unseen-contexts-with-an-optimal-token",
-    paper=NEXT_TOKEN,
+UNSEEN_CONTEXTS_WITH_OPTIMAL = CLAIMS.claim(
+    "unseen-contexts-with-an-optimal-token",
+    "beside non-comparable tokens an optimal token explains what follows",
     statement="prediction of unseen sentences with an optimal token",
-    summary="beside non-comparable tokens an optimal token explains what follows",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "share of unseen contexts after which its follower is predicted",
         lambda case, seed: _share_right(case, seed, _with_optimal, _of_token),
-        bound=1.0,
-        sense=">=",
-        reason="it is claimed of all",
-    ),
-    control=Conclusion(
         "share of them after which the follower of a non-comparable token is predicted",
         lambda case, seed: _share_right(case, seed, _with_optimal, _of_other),
         bound=1.0,
+        reason="it is claimed of all",
         sense=">=",
-        reason="as for the optimal token",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
-    takes=CorpusCase,
 )

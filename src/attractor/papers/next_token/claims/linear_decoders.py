@@ -20,7 +20,7 @@ from attractor.next_token.linear import (
     separability,
 )
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.conflicting_data import (
     FEW_CONTEXTS,
     SPARSE,
@@ -29,6 +29,8 @@ from attractor.papers.next_token.conflicting_data import (
     random_labels,
 )
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
+
+CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
 
 ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
 BROKEN = {
@@ -59,28 +61,22 @@ def _condition(case: CorpusCase, seed: int, dimension: int | None) -> Measuremen
     return Measurement(residual if apart else np.inf, len(contexts.embeddings), details)
 
 
-OVERPARAMETERIZED = Claim(
-    name="next-token/more-dimensions-than-contexts",
-    paper=LINEAR_NEXT_TOKEN,
+OVERPARAMETERIZED = CLAIMS.claim(
+    "more-dimensions-than-contexts",
+    "embeddings of more dimensions than contexts are compatible and separable",
     statement="overparameterization makes data compatible and separable",
-    summary="embeddings of more dimensions than contexts are compatible and separable",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "largest residual of the log-odds, infinite where followers cannot be separated",
         lambda case, seed: _condition(case, seed, None),
-        bound=1e-9,
-        reason="rounding",
-    ),
-    control=Conclusion(
         "the same for embeddings of one dimension",
         lambda case, seed: _condition(case, seed, 1),
         bound=1e-9,
-        reason="as for many dimensions",
+        reason="rounding",
     ),
     data=decoder_data,
     broken=BROKEN,
     note=NOTE,
-    takes=CorpusCase,
 )
 
 
@@ -117,28 +113,22 @@ def _excess_far_out(case: CorpusCase, seed: int, *, finite: bool) -> Measurement
     return Measurement(abs(found[-1]), 1, details)
 
 
-ENTROPY_IS_INFIMUM = Claim(
-    name="next-token/entropy-is-the-infimum",
-    paper=LINEAR_NEXT_TOKEN,
+ENTROPY_IS_INFIMUM = CLAIMS.claim(
+    "entropy-is-the-infimum",
+    "along W* + g W_mm the cross-entropy tends to the entropy of what follows contexts",
     statement="the cross-entropy tends to the entropy along a direction",
-    summary="along W* + g W_mm the cross-entropy tends to the entropy of what follows contexts",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "cross-entropy above the entropy at W* + 30 W_mm",
         lambda case, seed: _excess_far_out(case, seed, finite=True),
-        bound=1e-11,
-        reason="exp(-30) for every token that does not follow, and rounding",
-    ),
-    control=Conclusion(
         "the same at 30 W_mm, without W*",
         lambda case, seed: _excess_far_out(case, seed, finite=False),
         bound=1e-11,
-        reason="as with W*",
+        reason="exp(-30) for every token that does not follow, and rounding",
     ),
     data=decoder_data,
     broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
-    takes=CorpusCase,
 )
 
 
@@ -163,29 +153,23 @@ def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(direction_distance(run.W()[0, 0], first)))
 
 
-DECODER_DIRECTION = Claim(
-    name="next-token/regularization-path-of-decoders",
-    paper=LINEAR_NEXT_TOKEN,
+DECODER_DIRECTION = CLAIMS.claim(
+    "regularization-path-of-decoders",
+    "minimizers over growing balls turn to the solution of the decoder's margin problem",
     statement="regularization path of the cross-entropy, direction",
-    summary="minimizers over growing balls turn to the solution of the decoder's margin problem",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "1 - cos of the minimizer and W_mm, at 1000 norms of W_mm",
         _end_of_path,
-        bound=1e-4,
-        reason="the angle falls like one over the radius",
-    ),
-    control=Conclusion(
         "1 - cos of the minimizers at 1000 norms and at one, as if the direction were that of "
         "the beginning",
         _start_of_path,
         bound=1e-4,
-        reason="as for W_mm",
+        reason="the angle falls like one over the radius",
     ),
     data=decoder_data,
     broken=BROKEN,
     note=NOTE,
-    takes=CorpusCase,
 )
 
 
@@ -196,26 +180,20 @@ def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
     return Measurement(float(part if zero else found["finite_error"][-1]), 1)
 
 
-DECODER_FINITE_PART = Claim(
-    name="next-token/finite-part-of-decoders",
-    paper=LINEAR_NEXT_TOKEN,
+DECODER_FINITE_PART = CLAIMS.claim(
+    "finite-part-of-decoders",
+    "within followers of a context the minimizers tend to the log-odds of the data",
     statement="regularization path of the cross-entropy, finite part",
-    summary="within followers of a context the minimizers tend to the log-odds of the data",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "distance of P_F W from W* at 1000 norms of W_mm",
         lambda case, seed: _off_finite_part(case, seed, zero=False),
-        bound=1e-8,
-        reason="rounding: it falls like the loss",
-    ),
-    control=Conclusion(
         "its distance from zero, as if no odds were kept",
         lambda case, seed: _off_finite_part(case, seed, zero=True),
         bound=1e-8,
-        reason="as for W*",
+        reason="rounding: it falls like the loss",
     ),
     data=decoder_data,
     broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
-    takes=CorpusCase,
 )

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.linear import LinearTrajectory, finite_part, measure_linear, train_linear
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
     BROKEN,
@@ -19,6 +19,8 @@ from attractor.papers.next_token.claims.linear_decoders import (
 from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 from attractor.training import gradient_descent
+
+CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
 
 _LEARNING_RATE = 0.5
 
@@ -40,29 +42,23 @@ def _decoders(case: CorpusCase, seed: int) -> list[Float[np.ndarray, "V d"]]:
     return [_run(case, seed).W(float(step))[0, 0] for step in DECADES]
 
 
-DESCENT_DIRECTION = Claim(
-    name="next-token/descent-of-decoders",
-    paper=LINEAR_NEXT_TOKEN,
+DESCENT_DIRECTION = CLAIMS.claim(
+    "descent-of-decoders",
+    "gradient descent carries the decoder to infinity along the margin solution",
     statement="gradient descent on the cross-entropy, direction",
-    summary="gradient descent carries the decoder to infinity along the margin solution",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "1 - cos of W_mm and what steps 2,000 to 20,000 add to W",
         lambda case, seed: last_decade(_decoders(case, seed), decoder_solution(case, seed)),
+        "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
+        lambda case, seed: against_beginning(_decoders(case, seed)),
         bound=2e-2,
         reason="W itself, which is W_mm log t and a part that stays bounded, turns like 1/log t; "
         "what a decade adds is free of the bounded part",
     ),
-    control=Conclusion(
-        "1 - cos of that and W after 20 steps, as if the direction were that of the beginning",
-        lambda case, seed: against_beginning(_decoders(case, seed)),
-        bound=2e-2,
-        reason="as for W_mm",
-    ),
     data=decoder_data,
     broken=BROKEN,
     note=NOTE,
-    takes=CorpusCase,
 )
 
 
@@ -76,26 +72,20 @@ def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
     return Measurement(float(distance[-1]), 1, details)
 
 
-DESCENT_FINITE_PART = Claim(
-    name="next-token/descent-keeps-odds",
-    paper=LINEAR_NEXT_TOKEN,
+DESCENT_FINITE_PART = CLAIMS.claim(
+    "descent-keeps-odds",
+    "gradient descent takes the odds of followers of a context to those of the data",
     statement="gradient descent on the cross-entropy, finite part",
-    summary="gradient descent takes the odds of followers of a context to those of the data",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "distance of P_F W from W* after 20,000 steps",
         lambda case, seed: _off_finite_part(case, seed, zero=False),
-        bound=2e-2,
-        reason="it falls like the loss above the entropy, as one over the number of steps",
-    ),
-    control=Conclusion(
         "the distance of W* from zero, as if no odds were kept",
         lambda case, seed: _off_finite_part(case, seed, zero=True),
         bound=2e-2,
-        reason="as for P_F W",
+        reason="it falls like the loss above the entropy, as one over the number of steps",
     ),
     data=decoder_data,
     broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
-    takes=CorpusCase,
 )

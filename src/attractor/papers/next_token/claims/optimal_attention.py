@@ -9,7 +9,7 @@ from jaxtyping import Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -22,6 +22,8 @@ from attractor.papers.next_token.training import (
     slope,
 )
 from attractor.papers.paper import NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 
 def _data(seed: int) -> Sequence[CorpusCase]:
@@ -53,29 +55,23 @@ def _largest_fall(case: CorpusCase, seed: int, *, optimal: bool) -> Measurement:
     return Measurement(float(falls.max(initial=-np.inf)), int(choice.sum()), details)
 
 
-OPTIMAL_ATTENTION_GROWS = Claim(
-    name="next-token/optimal-attention-grows",
-    paper=NEXT_TOKEN,
+OPTIMAL_ATTENTION_GROWS = CLAIMS.claim(
+    "optimal-attention-grows",
+    "the attention on an optimal token never falls, and stays at least 1/L",
     statement="attention on optimal tokens does not decrease",
-    summary="the attention on an optimal token never falls, and stays at least 1/L",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "largest fall of the attention on an optimal token between two records",
         lambda case, seed: _largest_fall(case, seed, optimal=True),
-        bound=1e-12,
-        reason="rounding; from zero attention starts at one over the length of the context",
-    ),
-    control=Conclusion(
         "largest fall of the attention on any other token",
         lambda case, seed: _largest_fall(case, seed, optimal=False),
         bound=1e-12,
-        reason="as for optimal tokens",
+        reason="rounding; from zero attention starts at one over the length of the context",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="where another token occurs more often than the optimal one, attention can fall at first; "
     "its limit is the same",
-    takes=CorpusCase,
 )
 
 
@@ -97,28 +93,22 @@ def _true_rate(case: CorpusCase) -> float:
     return plan(case).rates[1] / float(attention_solution(case).value)
 
 
-OPTIMAL_ATTENTION_BOUND = Claim(
-    name="next-token/optimal-attention-bound",
-    paper=NEXT_TOKEN,
+OPTIMAL_ATTENTION_BOUND = CLAIMS.claim(
+    "optimal-attention-bound",
+    "optimal tokens get attention of 1/(1 + L exp(-C t)) or more, C = eta/(4 L |W*|^2)",
     statement="convergence of attention on optimal tokens",
-    summary="optimal tokens get attention of 1/(1 + L exp(-C t)) or more, C = eta/(4 L |W*|^2)",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "largest logarithm of the attention on other tokens over its bound",
         lambda case, seed: _excess(case, seed, _published_rate(case)),
-        bound=1e-9,
-        reason="the bound itself, and rounding at its ends",
-    ),
-    control=Conclusion(
         "the same with a quarter more than the true rate, C = 1.25 eta/|W*|",
         lambda case, seed: _excess(case, seed, 1.25 * _true_rate(case)),
         bound=1e-9,
-        reason="as for the bound",
+        reason="the bound itself, and rounding at its ends",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published for T and t beyond all practical sizes; it holds at every step",
-    takes=CorpusCase,
 )
 
 
@@ -128,26 +118,20 @@ def _off_rate(case: CorpusCase, seed: int, rate: float) -> Measurement:
     return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / _true_rate(case)})
 
 
-OPTIMAL_ATTENTION_RATE = Claim(
-    name="next-token/optimal-attention-rate",
-    paper=NEXT_TOKEN,
+OPTIMAL_ATTENTION_RATE = CLAIMS.claim(
+    "optimal-attention-rate",
+    "the attention on other tokens falls like exp(-t eta/|W*|)",
     statement="convergence of attention on optimal tokens, its rate",
-    summary="the attention on other tokens falls like exp(-t eta/|W*|)",
-    assumptions=ASSUMPTIONS,
-    conclusion=Conclusion(
+    assuming=ASSUMPTIONS,
+    contrast=Contrast(
         "relative distance of the rate of their attention from eta/|W*|",
         lambda case, seed: _off_rate(case, seed, _true_rate(case)),
-        bound=0.02,
-        reason="margins grow by eta/|W*| a step once W goes along W*",
-    ),
-    control=Conclusion(
         "its relative distance from eta/(4 L |W*|^2), the rate that is published",
         lambda case, seed: _off_rate(case, seed, _published_rate(case)),
         bound=0.02,
-        reason="as for the true rate",
+        reason="margins grow by eta/|W*| a step once W goes along W*",
     ),
     data=_data,
     broken=broken(ASSUMPTIONS),
     note="published is the slower rate as an upper bound, which the true one satisfies",
-    takes=CorpusCase,
 )

@@ -11,11 +11,13 @@ from jaxtyping import Float
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import ONE_ROW
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _ROUNDING = 1e-12
 
@@ -145,29 +147,24 @@ def _changed(**arrays: np.ndarray) -> Case:
     return case.replace(tokens=Tokens(**found))
 
 
-CONCAVE_HEAD_KEEPS_SEVERAL = Claim(
-    name="transformers-as-svms/concave-head",
-    paper=TRANSFORMERS_AS_SVMS,
+CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
+    "concave-head",
+    "with the head v^T x - lambda |x|^2, lambda between score gaps, 2 to tau tokens stay",
     statement="heads that make attention select several tokens",
-    summary="with the head v^T x - lambda |x|^2, lambda between score gaps, 2 to tau tokens stay",
-    assumptions=(
+    assuming=(
         ONE_ROW,
         CONCAVE_HEAD,
         POSITIVE_LABEL,
         ORTHONORMAL_TOKENS,
         PENALTY_BETWEEN_GAPS,
     ),
-    conclusion=Conclusion(
+    contrast=Contrast(
         "tokens by which the best attention misses the range 2 to tau",
         _outside_claimed,
-        bound=0,
-        reason="a count, of the Euclidean projection on the simplex in rational arithmetic",
-    ),
-    control=Conclusion(
         "tokens by which it misses the one of a linear head",
         lambda case, seed: _outside(case, 1, 1),
         bound=0,
-        reason="as for the range",
+        reason="a count, of the Euclidean projection on the simplex in rational arithmetic",
     ),
     data=lambda seed: [_between_gaps(number) for number in range(seed, seed + 20)],
     broken={

@@ -10,7 +10,7 @@ from attractor.errors import DuplicateTokensWarning
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
     asked_by_first_tokens,
@@ -18,6 +18,8 @@ from attractor.papers.transformers_as_svms.random_data import (
 )
 from attractor.selection import Selection
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _SELECTIONS = 50
 _INDEPENDENT = 1e-9
@@ -126,23 +128,18 @@ def _repeated_query() -> Case:
     return case.replace(tokens=Tokens(case.tokens.keys, queries, case.tokens.labels))
 
 
-FEASIBLE_WHEN_WIDE = Claim(
-    name="transformers-as-svms/feasible-when-wide",
-    paper=TRANSFORMERS_AS_SVMS,
+FEASIBLE_WHEN_WIDE = CLAIMS.claim(
+    "feasible-when-wide",
+    "in dimension max(n, T - 1) or more, tokens of any selection can be separated",
     statement="separability of attention by overparameterization",
-    summary="in dimension max(n, T - 1) or more, tokens of any selection can be separated",
-    assumptions=(WIDE, GENERAL_POSITION),
-    conclusion=Conclusion(
+    assuming=(WIDE, GENERAL_POSITION),
+    contrast=Contrast(
         "selections without a solution",
         _infeasible,
-        bound=0,
-        reason="a count, of the case's selection and 50 random ones; each answer is certified",
-    ),
-    control=Conclusion(
         "selections without a solution if one query comes twice and wants two tokens",
         lambda case, seed: _infeasible(case, seed, repeated=True),
         bound=0,
-        reason="as without the repetition",
+        reason="a count, of the case's selection and 50 random ones; each answer is certified",
     ),
     data=lambda seed: [
         *(

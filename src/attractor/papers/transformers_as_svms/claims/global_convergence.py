@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim
+from attractor.papers.claim import Claims
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,
     OPTIMUM_FEASIBLE,
@@ -22,6 +22,8 @@ from attractor.papers.transformers_as_svms.random_data import (
     tied_scores,
     trapped,
 )
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 
 def small_random_pairs(seed: int, count: int = 40) -> list[Case]:
@@ -43,14 +45,12 @@ def small_random_pairs(seed: int, count: int = 40) -> list[Case]:
     return found
 
 
-GLOBAL_CONVERGENCE = Claim(
-    name="transformers-as-svms/global-convergence",
-    paper=TRANSFORMERS_AS_SVMS,
+GLOBAL_CONVERGENCE = CLAIMS.claim(
+    "global-convergence",
+    "without stationary points any start of W leads to the solution of the best tokens",
     statement="global convergence of gradient descent, read for any start",
-    summary="without stationary points any start of W leads to the solution of the best tokens",
-    assumptions=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
-    conclusion=prompt.GLOBAL_CONVERGENCE.conclusion,
-    control=prompt.GLOBAL_CONVERGENCE.control,
+    assuming=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
+    contrast=prompt.CONTRAST,
     data=lambda seed: [
         trapped(0.0),
         trapped(8.0),

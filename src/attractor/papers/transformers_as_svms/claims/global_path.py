@@ -7,7 +7,7 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Nuclear
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims import global_path as prompt
 from attractor.papers.measurements.margin_ratios import margin_ratios
@@ -20,6 +20,8 @@ from attractor.papers.transformers_as_svms.random_data import (
     tied_scores,
 )
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 
 def _one_query(case: Case) -> Check:
@@ -56,17 +58,13 @@ def _short_of(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
     return Measurement(float(1 - ratios[-1]), 1, details)
 
 
-_CONCLUSION = Conclusion(
+_IN_OWN_NORM = Contrast(
     "1 - margin ratio of the path in its own norm, at 10,000 norms of the solution",
     _short_of,
-    bound=1e-3,
-    reason="it falls like c / R; the bound lets c be 10 norms, where 1 is usual",
-)
-_CONTROL: Conclusion[Case] = Conclusion(
     "1 - margin ratio of the path in the norm of the other parameterization",
     lambda case, seed: _short_of(case, seed, wrong=True),
     bound=1e-3,
-    reason="as in its own norm",
+    reason="it falls like c / R; the bound lets c be 10 norms, where 1 is usual",
 )
 _W_NOTE = "of a linear head and the logistic loss; the lowest minimum found is followed"
 _KQ_NOTE = (
@@ -98,14 +96,12 @@ def _contradiction() -> Case:
     return _causal(0).replace(tokens=Tokens(tokens.keys, queries, np.tile([1.0, -1.0], (2, 1))))
 
 
-GLOBAL_PATH = Claim(
-    name="transformers-as-svms/global-path",
-    paper=TRANSFORMERS_AS_SVMS,
+GLOBAL_PATH = CLAIMS.claim(
+    "global-path",
+    "minimizers W over balls of growing radius tend to the Frobenius solution's direction",
     statement="regularization path of the attention matrix",
-    summary="minimizers W over balls of growing radius tend to the Frobenius solution's direction",
-    assumptions=(trains("W"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    conclusion=prompt.GLOBAL_PATH.conclusion,
-    control=prompt.GLOBAL_PATH.control,
+    assuming=(trains("W"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    contrast=prompt.CONTRAST,
     data=lambda seed: [
         *(random_unit_tokens(number) for number in range(seed, seed + 4)),
         random_unit_tokens(seed, (6, 8, 10)),
@@ -119,14 +115,12 @@ GLOBAL_PATH = Claim(
     note=_W_NOTE,
 )
 
-KEY_QUERY_PATH = Claim(
-    name="transformers-as-svms/key-query-path",
-    paper=TRANSFORMERS_AS_SVMS,
+KEY_QUERY_PATH = CLAIMS.claim(
+    "key-query-path",
+    "minimizers (K, Q) over balls of growing radius tend to nuclear solutions",
     statement="regularization path of keys and queries",
-    summary="minimizers (K, Q) over balls of growing radius tend to nuclear solutions",
-    assumptions=(trains("KQ"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    conclusion=_CONCLUSION,
-    control=_CONTROL,
+    assuming=(trains("KQ"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    contrast=_IN_OWN_NORM,
     data=lambda seed: [random_unit_tokens(number, SMALL, "KQ") for number in range(seed, seed + 4)],
     broken={
         "parameterization": lambda: random_unit_tokens(0),
@@ -137,14 +131,12 @@ KEY_QUERY_PATH = Claim(
     note=_KQ_NOTE,
 )
 
-SEQUENCE_PATH = Claim(
-    name="transformers-as-svms/sequence-path",
-    paper=TRANSFORMERS_AS_SVMS,
+SEQUENCE_PATH = CLAIMS.claim(
+    "sequence-path",
+    "with one matrix for all queries of a sequence the path leads to their joint solution",
     statement="regularization path of sequence-to-sequence and causal attention",
-    summary="with one matrix for all queries of a sequence the path leads to their joint solution",
-    assumptions=(trains("W", "KQ"), _SEVERAL_QUERIES, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    conclusion=_CONCLUSION,
-    control=_CONTROL,
+    assuming=(trains("W", "KQ"), _SEVERAL_QUERIES, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    contrast=_IN_OWN_NORM,
     data=lambda seed: [
         *(_causal(number) for number in range(seed, seed + 3)),
         _causal(seed, "KQ"),

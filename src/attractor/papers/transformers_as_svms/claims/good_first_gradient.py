@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.gradient_hypotheses import GOOD_FIRST_GRADIENT, first_step_ratio
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.measurements.directions import (
@@ -25,6 +25,8 @@ from attractor.papers.transformers_as_svms.random_data import (
     random_unit_tokens,
     tied_scores,
 )
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 
 def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
@@ -52,23 +54,18 @@ def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
     return _distance(case, seed, without_heaviest(case.solution(selection=case.optimal)))
 
 
-GOOD_FIRST_GRADIENT_CONVERGENCE = Claim(
-    name="transformers-as-svms/good-first-gradient",
-    paper=TRANSFORMERS_AS_SVMS,
+GOOD_FIRST_GRADIENT_CONVERGENCE = CLAIMS.claim(
+    "good-first-gradient",
+    "if the first step from zero separates the best tokens, W goes to their solution",
     statement="global convergence of gradient descent under a good first gradient",
-    summary="if the first step from zero separates the best tokens, W goes to their solution",
-    assumptions=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, GOOD_FIRST_GRADIENT),
-    conclusion=Conclusion(
+    assuming=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, GOOD_FIRST_GRADIENT),
+    contrast=Contrast(
         "largest 1 - cos of the second half of the way with the Frobenius solution",
         _distance_from_solution,
-        bound=ARRIVED,
-        reason=ARRIVED_BECAUSE,
-    ),
-    control=Conclusion(
         "largest 1 - cos of it with the solution for one support token fewer",
         _distance_from_one_token_fewer,
         bound=ARRIVED,
-        reason="as for the Frobenius solution",
+        reason=ARRIVED_BECAUSE,
     ),
     data=lambda seed: [random_unit_tokens(number) for number in range(seed, seed + 12)],
     holding=lambda: random_unit_tokens(18),

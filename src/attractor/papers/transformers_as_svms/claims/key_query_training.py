@@ -7,13 +7,15 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.geometry._lengths import cosines
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.directions import NORMALIZED, trained
 from attractor.papers.measurements.margin_ratios import margin_ratios
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.selection import Selection
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _STEPS = 1000
 _STARTS = 8
@@ -48,25 +50,19 @@ def _case(seed: int, *, decay: bool, size: tuple[int, int, int] = (6, 8, 10)) ->
     return case.replace(about=f"{case.about}, {how}")
 
 
-KEY_QUERY_TRAINING = Claim(
-    name="transformers-as-svms/key-query-training",
-    paper=TRANSFORMERS_AS_SVMS,
+KEY_QUERY_TRAINING = CLAIMS.claim(
+    "key-query-training",
+    "1,000 normalized steps on (K, Q) reach the nuclear solution to a correlation of .99",
     statement="experiment: gradient descent on keys and queries",
-    summary="1,000 normalized steps on (K, Q) reach the nuclear solution to a correlation of .99",
-    assumptions=(trains("KQ"), SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("KQ"), SCORES_DIFFER),
+    contrast=Contrast(
         "mean correlation with the nuclear solutions of the tokens reached",
         lambda case, seed: _correlation(case, seed, Nuclear()),
-        bound=0.99,
-        sense=">=",
-        reason="the published mean is .995",
-    ),
-    control=Conclusion(
         "mean correlation with the Frobenius solutions of the tokens reached",
         lambda case, seed: _correlation(case, seed, Frobenius()),
         bound=0.99,
+        reason="the published mean is .995",
         sense=">=",
-        reason="as with the nuclear solutions",
     ),
     data=lambda seed: [
         *(_case(number, decay=True) for number in range(seed, seed + 4)),

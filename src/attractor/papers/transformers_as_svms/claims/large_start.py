@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,
     OPTIMUM_FEASIBLE,
@@ -30,6 +30,8 @@ from attractor.papers.transformers_as_svms.random_data import (
     random_unit_tokens,
     tied_scores,
 )
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _RATIO = 0.5
 _EDGES = 4
@@ -61,23 +63,18 @@ def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
     return _distance(case, seed, without_heaviest(case.solution(selection=case.optimal)))
 
 
-LARGE_START = Claim(
-    name="transformers-as-svms/large-start",
-    paper=TRANSFORMERS_AS_SVMS,
+LARGE_START = CLAIMS.claim(
+    "large-start",
+    "from far out with half the best margin, descent on W goes to the Frobenius solution",
     statement="global convergence of gradient descent from large starts around the solution",
-    summary="from far out with half the best margin, descent on W goes to the Frobenius solution",
-    assumptions=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
-    conclusion=Conclusion(
+    assuming=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
+    contrast=Contrast(
         "largest 1 - cos of the second half of the way with the Frobenius solution",
         _distance_from_solution,
-        bound=ARRIVED,
-        reason=ARRIVED_BECAUSE,
-    ),
-    control=Conclusion(
         "largest 1 - cos of it with the solution for one support token fewer",
         _distance_from_one_token_fewer,
         bound=ARRIVED,
-        reason="as for the Frobenius solution",
+        reason=ARRIVED_BECAUSE,
     ),
     data=lambda seed: [
         make(number)

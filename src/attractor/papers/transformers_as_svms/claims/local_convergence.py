@@ -7,7 +7,7 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.margin import check_local_optimality, enumerate_selections
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
 from attractor.papers.max_margin.claims import local_convergence as prompt
 from attractor.papers.measurements.directions import far_enough, trained
@@ -18,6 +18,8 @@ from attractor.papers.transformers_as_svms.random_data import (
     random_unit_tokens,
 )
 from attractor.selection import Selection
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _RADII = (30.0, 100.0)
 """Lengths of starts on a ray, in norms of its solution."""
@@ -74,14 +76,12 @@ def _two_tokens(parameterization: str = "W") -> Case:
     return case.replace(chosen=Selection(mask, np.zeros(mask.shape[:-1], dtype=bool)))
 
 
-LOCAL_CONVERGENCE = Claim(
-    name="transformers-as-svms/local-convergence",
-    paper=TRANSFORMERS_AS_SVMS,
+LOCAL_CONVERGENCE = CLAIMS.claim(
+    "local-convergence",
+    "from a cone around a locally optimal direction, descent on W converges to it",
     statement="local convergence of gradient descent",
-    summary="from a cone around a locally optimal direction, descent on W converges to it",
-    assumptions=(trains("W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
-    conclusion=prompt.LOCAL_CONVERGENCE.conclusion,
-    control=prompt.LOCAL_CONVERGENCE.control,
+    assuming=(trains("W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
+    contrast=prompt.CONTRAST,
     data=lambda seed: [
         each
         for number in range(seed, seed + 3)
@@ -96,23 +96,18 @@ LOCAL_CONVERGENCE = Claim(
     note="the cone is derived and narrow, and begins far out; true basins are larger",
 )
 
-ONLY_LOCAL_OPTIMA_ATTRACT = Claim(
-    name="transformers-as-svms/only-local-optima-attract",
-    paper=TRANSFORMERS_AS_SVMS,
+ONLY_LOCAL_OPTIMA_ATTRACT = CLAIMS.claim(
+    "only-local-optima-attract",
+    "a selection that is not locally optimal is left, even from its own solution's ray",
     statement="directions to which gradient descent cannot converge",
-    summary="a selection that is not locally optimal is left, even from its own solution's ray",
-    assumptions=(trains("W", "p"), ONE_TOKEN_A_ROW, FEASIBLE, NOT_LOCALLY_OPTIMAL),
-    conclusion=Conclusion(
+    assuming=(trains("W", "p"), ONE_TOKEN_A_ROW, FEASIBLE, NOT_LOCALLY_OPTIMAL),
+    contrast=Contrast(
         "starts on the ray of the selection's solution that keep it",
         lambda case, seed: _kept(case, seed, case.selection),
-        bound=0,
-        reason="a count, of starts at 30 and 100 norms of the solution",
-    ),
-    control=Conclusion(
         "starts on the ray of the best tokens' solution that keep those",
         lambda case, seed: _kept(case, seed, case.optimal),
         bound=0,
-        reason="as for the other selection; the best tokens are always locally optimal",
+        reason="a count, of starts at 30 and 100 norms of the solution",
     ),
     data=lambda seed: every_other_selection(random_unit_tokens(seed))[:8],
     broken={

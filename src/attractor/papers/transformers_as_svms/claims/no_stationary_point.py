@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claim
+from attractor.papers.claim import Claims
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,
     OPTIMUM_FEASIBLE,
@@ -21,6 +21,8 @@ from attractor.papers.transformers_as_svms.random_data import (
     random_unit_tokens,
     tied_scores,
 )
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 
 def all_tokens_support(seed: int, size: tuple[int, int, int] = SMALL) -> Case:
@@ -44,14 +46,12 @@ def all_tokens_support(seed: int, size: tuple[int, int, int] = SMALL) -> Case:
     )
 
 
-NO_STATIONARY_POINT = Claim(
-    name="transformers-as-svms/no-stationary-point",
-    paper=TRANSFORMERS_AS_SVMS,
+NO_STATIONARY_POINT = CLAIMS.claim(
+    "no-stationary-point",
+    "descent on W always gains along the Frobenius solution: no finite stationary point",
     statement="absence of finite stationary points",
-    summary="descent on W always gains along the Frobenius solution: no finite stationary point",
-    assumptions=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
-    conclusion=prompt.NO_STATIONARY_POINT.conclusion,
-    control=prompt.NO_STATIONARY_POINT.control,
+    assuming=(trains("W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
+    contrast=prompt.CONTRAST,
     data=lambda seed: [
         make(number)
         for number in range(seed, seed + 3)

@@ -7,11 +7,13 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import FEASIBLE
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _ROUNDING = 1e-12
 
@@ -43,23 +45,18 @@ def _apart(case: Case, geometry: Geometry) -> Measurement:
     return Measurement(excess, len(ours.problem.bounds), details)
 
 
-NORMS_COINCIDE = Claim(
-    name="transformers-as-svms/norms-coincide",
-    paper=TRANSFORMERS_AS_SVMS,
+NORMS_COINCIDE = CLAIMS.claim(
+    "norms-coincide",
+    "for one query, or parallel ones, the Frobenius solution is the nuclear one as well",
     statement="cases where Frobenius and nuclear solutions are the same",
-    summary="for one query, or parallel ones, the Frobenius solution is the nuclear one as well",
-    assumptions=(FEASIBLE, PARALLEL_QUERIES),
-    conclusion=Conclusion(
+    assuming=(FEASIBLE, PARALLEL_QUERIES),
+    contrast=Contrast(
         "nuclear norm of the Frobenius solution over the smallest possible, less 1",
         lambda case, seed: _apart(case, Nuclear()),
-        bound=1e-8,
-        reason="the smallest norm is known from below to a relative duality gap of 1e-9",
-    ),
-    control=Conclusion(
         "its entrywise norm with p = 3/2 over the smallest possible, less 1",
         lambda case, seed: _apart(case, Lp(1.5)),
         bound=1e-8,
-        reason="as for the nuclear norm",
+        reason="the smallest norm is known from below to a relative duality gap of 1e-9",
     ),
     data=lambda seed: [
         *(_one_sequence(number) for number in range(seed, seed + 3)),
@@ -141,25 +138,19 @@ def _axes(seed: int, count: int = 2) -> Case:
     )
 
 
-NUCLEAR_SOLUTIONS_NOT_UNIQUE = Claim(
-    name="transformers-as-svms/nuclear-solutions-not-unique",
-    paper=TRANSFORMERS_AS_SVMS,
+NUCLEAR_SOLUTIONS_NOT_UNIQUE = CLAIMS.claim(
+    "nuclear-solutions-not-unique",
+    "with orthogonal tokens and queries, solutions of several ranks share the nuclear norm",
     statement="nuclear norm problem of keys and queries, whose solutions need not be unique",
-    summary="with orthogonal tokens and queries, solutions of several ranks share the nuclear norm",
-    assumptions=(FEASIBLE, ORTHOGONAL_PAIRS),
-    conclusion=Conclusion(
+    assuming=(FEASIBLE, ORTHOGONAL_PAIRS),
+    contrast=Contrast(
         "distance of a further nuclear solution, relative to the solution",
         lambda case, seed: _other_solution(case, Nuclear()),
-        bound=0.1,
-        sense=">=",
-        reason="the solutions fill a convex set; two of it a tenth apart are not rounding",
-    ),
-    control=Conclusion(
         "distance of a further Frobenius solution, relative to the solution",
         lambda case, seed: _other_solution(case, Frobenius()),
         bound=0.1,
+        reason="the solutions fill a convex set; two of it a tenth apart are not rounding",
         sense=">=",
-        reason="as in the nuclear norm",
     ),
     data=lambda seed: [_axes(0), _axes(0, 3), _axes(seed + 1), _axes(seed + 2)],
     broken={

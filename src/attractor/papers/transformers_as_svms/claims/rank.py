@@ -7,11 +7,13 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import FEASIBLE, SEVERAL_ROWS
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.first_order import ranks_when_stopped
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _STOPPED = 1e-5
 
@@ -54,23 +56,18 @@ def _share(case: Case) -> Measurement:
     return Measurement(evidence.rank / full, int(certain), details)
 
 
-RANK = Claim(
-    name="transformers-as-svms/rank",
-    paper=TRANSFORMERS_AS_SVMS,
+RANK = CLAIMS.claim(
+    "rank",
+    "Frobenius and nuclear solutions have at most the rank n, the number of queries",
     statement="rank of the solutions of the margin problems",
-    summary="Frobenius and nuclear solutions have at most the rank n, the number of queries",
-    assumptions=(FEASIBLE,),
-    conclusion=Conclusion(
+    assuming=(FEASIBLE,),
+    contrast=Contrast(
         "largest singular value past the n-th, relative to the first",
         lambda case, seed: _beyond(case, _full(case)),
-        bound=1e-9,
-        reason="rounding; solutions lie in the span of the queries",
-    ),
-    control=Conclusion(
         "largest singular value past the (n - 1)-th, relative to the first",
         lambda case, seed: _beyond(case, _full(case) - 1),
         bound=1e-9,
-        reason="as past the n-th",
+        reason="rounding; solutions lie in the span of the queries",
     ),
     data=lambda seed: [
         random_unit_tokens(number, size)
@@ -81,24 +78,21 @@ RANK = Claim(
     note="nothing is claimed where the dimension is at most n",
 )
 
-NEARLY_FULL_RANK = Claim(
-    name="transformers-as-svms/nearly-full-rank",
-    paper=TRANSFORMERS_AS_SVMS,
+NEARLY_FULL_RANK = CLAIMS.claim(
+    "nearly-full-rank",
+    "nuclear solutions of random data have nearly the full rank min(n, d)",
     statement="experiment: rank of the solutions of the margin problems",
-    summary="nuclear solutions of random data have nearly the full rank min(n, d)",
-    assumptions=(SEVERAL_ROWS, FEASIBLE),
-    conclusion=Conclusion(
+    assuming=(SEVERAL_ROWS, FEASIBLE),
+    contrast=Contrast(
         "certified rank of the nuclear solution over min(n, d)",
         lambda case, seed: _share(case),
-        bound=0.9,
-        sense=">=",
-        reason="published means are 0.91 to 0.99 from d = 5 on",
-    ),
-    control=Conclusion(
         "certified rank of the nuclear solution over min(n, d), if no more than half were meant",
         lambda case, seed: _share(case),
-        bound=0.5,
-        reason="what the certified ranks of the data come to on which the claim fails",
+        bound=0.9,
+        reason="published means are 0.91 to 0.99 from d = 5 on",
+        sense=">=",
+        wrong_bound=0.5,
+        wrong_sense="<=",
     ),
     data=lambda seed: [
         random_unit_tokens(15),

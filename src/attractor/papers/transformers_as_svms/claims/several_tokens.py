@@ -8,7 +8,7 @@ from attractor.attention import ConcaveHead
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import Decomposition, decompose
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow
 from attractor.papers.measurements.near_misses import without_heaviest
@@ -16,6 +16,8 @@ from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
 from attractor.tokens import Tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _LOG_TIMES = np.array([12.0, 24.0])
 
@@ -57,23 +59,18 @@ def _case(seed: int, penalty: float, size: tuple[int, int, int] = SMALL) -> Case
     return case.replace(tokens=tokens, head=head, about=about)
 
 
-SEVERAL_TOKENS = Claim(
-    name="transformers-as-svms/several-tokens",
-    paper=TRANSFORMERS_AS_SVMS,
+SEVERAL_TOKENS = CLAIMS.claim(
+    "several-tokens",
+    "kept tokens fix a finite part of W; the rest grows along their margin solution",
     statement="generalized margin problem of attention that keeps several tokens",
-    summary="kept tokens fix a finite part of W; the rest grows along their margin solution",
-    assumptions=(trains("W"), CONCAVE_HEAD),
-    conclusion=Conclusion(
+    assuming=(trains("W"), CONCAVE_HEAD),
+    contrast=Contrast(
         "1 - cos of what the flow adds late with the solution that keeps those tokens equal",
         lambda case, seed: _distance(case),
-        bound=0.02,
-        reason="from t = e^12 to e^24; what is left of the beginning fades with the logarithm",
-    ),
-    control=Conclusion(
         "1 - cos of it with the same solution for one support token fewer",
         lambda case, seed: _distance(case, wrong=True),
         bound=0.02,
-        reason="as for the solution",
+        reason="from t = e^12 to e^24; what is left of the beginning fades with the logarithm",
     ),
     data=lambda seed: [
         _case(number, penalty) for number in range(seed, seed + 5) for penalty in (0.3, 0.5)

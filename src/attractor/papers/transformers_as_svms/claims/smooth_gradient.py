@@ -9,11 +9,13 @@ from attractor.analysis.smoothness import smoothness_constant
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.loss_gradients import loss_gradients
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _EACH = 40
 _LENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0)
@@ -79,23 +81,19 @@ def _scaled(seed: int) -> Case:
     )
 
 
-SMOOTH_GRADIENT = Claim(
-    name="transformers-as-svms/smooth-gradient",
-    paper=TRANSFORMERS_AS_SVMS,
+SMOOTH_GRADIENT = CLAIMS.claim(
+    "smooth-gradient",
+    "the gradient in W changes no faster than the constant by which steps are chosen",
     statement="Lipschitz gradient of the training loss",
-    summary="the gradient in W changes no faster than the constant by which steps are chosen",
-    assumptions=(trains("W", "p"), LINEAR_HEAD, SCORES_DIFFER),
-    conclusion=Conclusion(
+    assuming=(trains("W", "p"), LINEAR_HEAD, SCORES_DIFFER),
+    contrast=Contrast(
         "largest |grad L(W) - grad L(W')| / |W - W'|, in units of the constant",
+        _ratio,
+        "the same, for a ten-thousandth of the constant",
         _ratio,
         bound=1.0,
         reason="the constant is an upper bound",
-    ),
-    control=Conclusion(
-        "the same, for a ten-thousandth of the constant",
-        _ratio,
-        bound=1e-4,
-        reason="an upper bound that is too small by far, as the constant is not loose by that much",
+        wrong_bound=1e-4,
     ),
     data=lambda seed: [
         *(random_unit_tokens(number) for number in range(seed, seed + 5)),

@@ -9,7 +9,7 @@ from attractor.datasets import unit_tokens
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claim, Conclusion, Measurement
+from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
@@ -18,6 +18,8 @@ from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
 from attractor.selection import optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import train
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _DATA_SETS = 40
 _STEPS = 1000
@@ -103,25 +105,19 @@ def _masked() -> Case:
     )
 
 
-WIDE_IS_GLOBAL = Claim(
-    name="transformers-as-svms/wide-is-global",
-    paper=TRANSFORMERS_AS_SVMS,
+WIDE_IS_GLOBAL = CLAIMS.claim(
+    "wide-is-global",
+    "of random data with d >= n (T - 1), training from random starts finds the best tokens",
     statement="experiment and conjecture: overparameterization and global convergence",
-    summary="of random data with d >= n (T - 1), training from random starts finds the best tokens",
-    assumptions=(trains("W", "KQ"), PLAIN_SIZES, OVERPARAMETERIZED),
-    conclusion=Conclusion(
+    assuming=(trains("W", "KQ"), PLAIN_SIZES, OVERPARAMETERIZED),
+    contrast=Contrast(
         "share of 40 random data sets of these sizes that end at their best tokens",
         lambda case, seed: _share(case, seed, case.tokens.key_dimension),
-        bound=0.85,
-        sense=">=",
-        reason="one is conjectured in the limit; a tenth of wide data of ten tokens still miss",
-    ),
-    control=Conclusion(
         "share of 40 random data sets in the plane that end at their best tokens",
         lambda case, seed: _share(case, seed, _NARROW),
         bound=0.85,
+        reason="one is conjectured in the limit; a tenth of wide data of ten tokens still miss",
         sense=">=",
-        reason="as at the width of the case",
     ),
     data=lambda seed: [
         _sizes(seed, (4, 4, 20)),
