@@ -20,4 +20,11 @@ def calls() -> Iterator[Call]:
     yield Call(papers.examine, **examined)
     yield Call(papers.examine_control, **examined)
     yield Call(papers.get_claim, name=given.CLAIM_NAME)
+    yield Call(papers.Assumption.broken_by, self=given.ASSUMPTION, breaker=dict)
+    yield Call(
+        papers.Claims.claim, self=given.CLAIMS, name="made-up", summary="nothing",
+        statement="nothing", assuming=(), contrast=given.CONTRAST, data=lambda seed: [],
+        takes={"assuming": "sequence array"},
+    )  # fmt: skip
+    yield Call(papers.register_claim, claim=given.OWN_CLAIM)
     yield Call(papers.get_figure, name=given.FIGURE_NAME)

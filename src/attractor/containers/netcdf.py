@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
 """What packs arrays, by the numbers of HDF5; others would be looked for among plugins."""
 _DEEPEST = 10
+_NAMELESS = "phony_dim_"
+"""How h5netcdf begins the names of axes that have none in a file."""
 
 
 def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Dataset:
@@ -39,7 +41,7 @@ def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Da
             check_lengths(file, objects)
             arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
             check_declared(file, sum(map(_bytes, arrays)))
-        # Arrays without axes get some, for which there is a warning unless they are asked for.
+        # Axes without names get some, which are refused below.
         with xr.open_dataset(file, group=group, engine="h5netcdf", phony_dims="sort") as opened:
             data = opened.load()
         _check_axes(data)
@@ -68,7 +70,8 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
 def _check_axes(data: xr.Dataset) -> None:
     """Checks that arrays have the axes named: of damaged names HDF5 may say that there are none."""
     for name, variable in data.variables.items():
-        if len(variable.dims) != variable.to_numpy().ndim:
+        named = [axis for axis in variable.dims if not str(axis).startswith(_NAMELESS)]
+        if len(named) != variable.to_numpy().ndim:
             raise ValueError(f"the axes of {name} have no names")
 
 

@@ -55,7 +55,9 @@ def frequent_tokens(
     return number[tokens], tuple(new_names), kept
 
 
-def with_frequent_tokens(corpus: Corpus, most: int) -> tuple[Corpus, Int[np.ndarray, "kept"]]:
+def with_frequent_tokens(
+    corpus: Corpus, most: int | None
+) -> tuple[Corpus, Int[np.ndarray, "kept"]]:
     """The corpus in which all but the most frequent tokens are one token.
 
     Args:

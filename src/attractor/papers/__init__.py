@@ -14,10 +14,23 @@ if TYPE_CHECKING:
     from attractor.papers._data_kind import DATA_SETS
     from attractor.papers._examine import Finding, examine, examine_control
     from attractor.papers.assumption import Assumption, Check
-    from attractor.papers.claim import Claim, Conclusion, Measurement, Outcome
+    from attractor.papers.claim import (
+        Claim,
+        Claims,
+        Conclusion,
+        Contrast,
+        Measurement,
+        Outcome,
+    )
     from attractor.papers.figure import PaperFigure, Reading, Request
     from attractor.papers.paper import PAPERS, Paper
-    from attractor.papers.registry import all_claims, all_figures, get_claim, get_figure
+    from attractor.papers.registry import (
+        all_claims,
+        all_figures,
+        get_claim,
+        get_figure,
+        register_claim,
+    )
 
 __all__ = [
     "DATA_SETS",
@@ -26,8 +39,10 @@ __all__ = [
     "Case",
     "Check",
     "Claim",
+    "Claims",
     "ClassifierCase",
     "Conclusion",
+    "Contrast",
     "CorpusCase",
     "DataSet",
     "Finding",
@@ -45,6 +60,7 @@ __all__ = [
     "examine_control",
     "get_claim",
     "get_figure",
+    "register_claim",
 ]
 
 import_on_first_use(__name__, renamed={"DataKind": "DATA_SETS"})

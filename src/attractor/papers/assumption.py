@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Self, TypeVar
 
+from attractor.checks import check_kinds
 from attractor.files.contents import DataSet
 
 Data = TypeVar("Data", bound=DataSet)
@@ -32,10 +33,15 @@ class Assumption(Generic[Data]):
         name: A few words, by which it is known: ``"unique optimum"``.
         statement: What it asks, in a sentence.
         check: Decides it on data.
-        breaker: Data that break it and meet what is usually assumed beside it, or None.
+        breaker: Data that break it and meet what is usually assumed before it.
     """
 
     name: str
     statement: str
     check: Callable[[Data], Check]
     breaker: Callable[[], Data] | None = None
+
+    def broken_by(self, breaker: Callable[[], Data]) -> Self:
+        """The same assumption with other data that break it: some that meet those beside it."""
+        check_kinds(breaker=(breaker, Callable))
+        return replace(self, breaker=breaker)

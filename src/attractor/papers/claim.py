@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
+from attractor.checks import check_items, check_kinds
 from attractor.files.case import Case
 from attractor.files.contents import DataSet
 from attractor.papers.assumption import Assumption, Data
@@ -178,7 +179,6 @@ class Claims(Generic[Data]):
         contrast: Contrast[Data],
         data: Callable[[int], Sequence[Data]],
         holding: Callable[[], Data] | None = None,
-        broken: Mapping[str, Callable[[], Data]] = {},
         note: str = "",
         search: Callable[[int], Sequence[Data]] | None = None,
     ) -> Claim[Data]:
@@ -188,16 +188,20 @@ class Claims(Generic[Data]):
             name: Its name, without that of the paper.
             summary: A line that says what is claimed.
             statement: The statement by its subject, for citations.
-            assuming: What it asks of the data.
+            assuming: What it asks of the data; each brings data that break it.
             contrast: What it concludes, against what it does not.
             data: The paper's data, or data of the paper's kind.
             holding: Data where it holds; the first of ``data`` if None.
-            broken: Data that break an assumption, by its name, where those that the assumption
-                brings along do not meet the others, or it brings none.
             note: What a reader of the list should know.
             search: Candidates for counterexamples, or None.
+
+        Raises:
+            InvalidInputError: If one of them is of another kind.
         """
-        brought = {each.name: broken.get(each.name, each.breaker) for each in assuming}
+        check_kinds(name=(name, str), summary=(summary, str), statement=(statement, str))
+        check_kinds(contrast=(contrast, Contrast), data=(data, Callable), note=(note, str))
+        check_kinds(holding=(holding, Callable | None), search=(search, Callable | None))
+        assuming = tuple(check_items("assuming", assuming, Assumption))
         return Claim(
             name=f"{self.folder or self.paper.name}/{name}",
             paper=self.paper,
@@ -207,7 +211,7 @@ class Claims(Generic[Data]):
             conclusion=contrast.conclusion,
             control=contrast.control,
             data=data,
-            broken={each: breaker for each, breaker in brought.items() if breaker is not None},
+            broken={each.name: each.breaker for each in assuming if each.breaker is not None},
             holding=holding,
             note=note,
             search=search,

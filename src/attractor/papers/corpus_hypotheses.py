@@ -8,6 +8,13 @@ from attractor.files.corpus import CorpusCase
 from attractor.next_token.assumptions import REALIZABILITY, REPETITION
 from attractor.next_token.embeddings import are_orthonormal, orthonormality_error
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.next_token.data import (
+    grammar,
+    missing_relations,
+    of_words,
+    outnumbered,
+    with_gaussian_embeddings,
+)
 
 
 def _realizable(case: CorpusCase) -> Check:
@@ -24,6 +31,7 @@ REALIZABLE = Assumption(
     "Every token has a collocation of its own, which explains every label, and the orders are "
     "free of cycles and of confused tokens.",
     _realizable,
+    lambda: of_words("S V O P", "V O P", "O P P", "P S V", "S V P"),
 )
 
 
@@ -36,6 +44,7 @@ FREQUENT_OPTIMAL = Assumption(
     REPETITION,
     "In every context the optimal token occurs at least as often as any other.",
     _frequent,
+    outnumbered,
 )
 
 
@@ -44,7 +53,12 @@ def _choice(case: CorpusCase) -> Check:
     return Check(count > 0, f"{count:,} relations between tokens")
 
 
-CHOICE = Assumption("a choice", "Some context has tokens that do not explain its label.", _choice)
+CHOICE = Assumption(
+    "a choice",
+    "Some context has tokens that do not explain its label.",
+    _choice,
+    lambda: of_words("a b", "b c", "c a"),
+)
 
 
 def _complete(case: CorpusCase) -> Check:
@@ -64,6 +78,7 @@ COMPLETE_ORDERS = Assumption(
     "complete orders",
     "Under every query each optimal token comes before each non-optimal one.",
     _complete,
+    missing_relations,
 )
 
 
@@ -73,7 +88,10 @@ def _orthonormal(case: CorpusCase) -> Check:
 
 
 ORTHONORMAL = Assumption(
-    "orthonormal embeddings", "The embeddings of the vocabulary are orthonormal.", _orthonormal
+    "orthonormal embeddings",
+    "The embeddings of the vocabulary are orthonormal.",
+    _orthonormal,
+    with_gaussian_embeddings,
 )
 
 
@@ -88,6 +106,7 @@ ORTHOGONAL = Assumption(
     "orthogonal embeddings",
     "The embeddings of the vocabulary are orthogonal, and of one length.",
     _orthogonal,
+    with_gaussian_embeddings,
 )
 
 
@@ -99,7 +118,12 @@ def _zero_start(case: CorpusCase) -> Check:
     )
 
 
-ZERO_START = Assumption("zero start", "Both layers start at zero.", _zero_start)
+ZERO_START = Assumption(
+    "zero start",
+    "Both layers start at zero.",
+    _zero_start,
+    lambda: grammar().replace(initial_scales=(0.06, 0.06)),
+)
 
 CORPUS_HYPOTHESES = (CHOICE, COMPLETE_ORDERS, ORTHONORMAL)
 """What is reported of a user's corpus, beside what its structure says."""

@@ -7,6 +7,7 @@ import numpy as np
 from attractor.analysis.first_gradient import first_gradient_margin
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 
 _ON_SCORES = ("W", "p")
 """What moves scores in proportion to its gradient; that of keys and queries vanishes at zero."""
@@ -35,5 +36,8 @@ def _good(case: Case) -> Check:
 
 
 GOOD_FIRST_GRADIENT = Assumption(
-    "good first gradient", "The first step from zero puts the best token of every row ahead.", _good
+    "good first gradient",
+    "The first step from zero puts the best token of every row ahead.",
+    _good,
+    lambda: random_unit_tokens(1),
 )

@@ -11,6 +11,7 @@ from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import check_local_optimality
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.breakers import equal_scores, selected, several_selected
 from attractor.papers.gradient_hypotheses import GOOD_FIRST_GRADIENT
 from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,
@@ -18,6 +19,8 @@ from attractor.papers.joint_hypotheses import (
     PURE_SELECTION,
     PURE_SELECTION_AT_MARGIN,
 )
+from attractor.papers.max_margin.data import one_sequence, three_sequences
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens, tied_scores
 from attractor.training import get_optimizer
 
 _ROUNDING = 1e-9
@@ -32,7 +35,11 @@ def trains(*names: str) -> Assumption:
         found = get_parameterization(case.parameterization).name
         return Check(found in names, f"what is trained is {found}")
 
-    return Assumption("parameterization", f"What is trained is {words}.", check)
+    def breaker() -> Case:
+        other = next(name for name in ("KQ", "p", "v, p") if name not in names)
+        return three_sequences().replace(parameterization=other)
+
+    return Assumption("parameterization", f"What is trained is {words}.", check, breaker)
 
 
 def trained_by(*names: str) -> Assumption:
@@ -45,7 +52,12 @@ def trained_by(*names: str) -> Assumption:
         found = get_optimizer(case.optimizer).name
         return Check(found in names, f"the optimizer is {found}")
 
-    return Assumption("optimizer", f"Training is by {words}.", check)
+    return Assumption(
+        "optimizer",
+        f"Training is by {words}.",
+        check,
+        lambda: one_sequence(equal_scores=True).replace(optimizer="adam:learning_rate=0.1"),
+    )
 
 
 GRADIENT_DESCENT = trained_by("gradient descent", "normalized gradient descent")
@@ -61,7 +73,7 @@ def _unique_optimum(case: Case) -> Check:
 
 
 UNIQUE_OPTIMUM = Assumption(
-    "unique optimum", "In every row one token has the highest score.", _unique_optimum
+    "unique optimum", "In every row one token has the highest score.", _unique_optimum, tied_scores
 )
 
 
@@ -74,6 +86,7 @@ SEVERAL_OPTIMAL_TOKENS = Assumption(
     "several optimal tokens",
     "In some row several tokens share the highest score.",
     _several_optimal,
+    three_sequences,
 )
 
 
@@ -85,7 +98,7 @@ def _scores_differ(case: Case) -> Check:
 
 
 SCORES_DIFFER = Assumption(
-    "scores differ", "In some row not all tokens have the same score.", _scores_differ
+    "scores differ", "In some row not all tokens have the same score.", _scores_differ, equal_scores
 )
 
 
@@ -110,7 +123,10 @@ def feasible(
 
     which = "best" if of == "optimum" else "selected"
     return Assumption(
-        "feasible", f"The margin problem of the {which} tokens has a solution.", check
+        "feasible",
+        f"The margin problem of the {which} tokens has a solution.",
+        check,
+        lambda: random_unit_tokens(0, (3, 4, 2)),
     )
 
 
@@ -123,7 +139,12 @@ def _several_rows(case: Case) -> Check:
     return Check(rows > 1, f"{rows} {'row has' if rows == 1 else 'rows have'} a choice of tokens")
 
 
-SEVERAL_ROWS = Assumption("several rows", "Two or more rows choose between tokens.", _several_rows)
+SEVERAL_ROWS = Assumption(
+    "several rows",
+    "Two or more rows choose between tokens.",
+    _several_rows,
+    lambda: one_sequence(equal_scores=True),
+)
 
 
 def _one_row(case: Case) -> Check:
@@ -131,7 +152,7 @@ def _one_row(case: Case) -> Check:
     return Check(not check.met, check.found)
 
 
-ONE_ROW = Assumption("one row", "One row alone chooses between tokens.", _one_row)
+ONE_ROW = Assumption("one row", "One row alone chooses between tokens.", _one_row, three_sequences)
 
 
 def _equal_other_scores(case: Case) -> Check:
@@ -149,6 +170,7 @@ EQUAL_OTHER_SCORES = Assumption(
     "equal other scores",
     "In every row all tokens but the best have the same score.",
     _equal_other_scores,
+    lambda: one_sequence(equal_scores=False),
 )
 
 
@@ -179,6 +201,7 @@ EQUAL_SCORES_OR_ALL_SUPPORT = Assumption(
     "equal scores or all support",
     "All tokens but the best have equal scores in every row, or all are support tokens.",
     _equal_or_support,
+    lambda: random_unit_tokens(0),
 )
 
 
@@ -199,6 +222,7 @@ def locally_optimal(geometry: Geometry = Frobenius()) -> Assumption:  # noqa: B0
         "locally optimal",
         "The selection is feasible, and its support tokens have lower scores than its own.",
         check,
+        lambda: selected(0, 0, 0),
     )
 
 
@@ -211,7 +235,10 @@ def _one_token_a_row(case: Case) -> Check:
 
 
 ONE_TOKEN_A_ROW = Assumption(
-    "one token a row", "The selection keeps one token of every row.", _one_token_a_row
+    "one token a row",
+    "The selection keeps one token of every row.",
+    _one_token_a_row,
+    several_selected,
 )
 
 

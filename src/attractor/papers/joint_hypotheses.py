@@ -8,6 +8,8 @@ from attractor.analysis import label_margin_constant
 from attractor.files.case import Case
 from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.breakers import better_mixture, labeled
+from attractor.papers.max_margin.data import joint_training
 
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""
@@ -47,6 +49,7 @@ LABELS_SEPARABLE = Assumption(
     "labels separable",
     "Some head tells the labels apart by the selected tokens alone.",
     _separable,
+    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
 )
 
 
@@ -59,7 +62,10 @@ def _all_support(case: Case) -> Check:
 
 
 ALL_LABELS_SUPPORT = Assumption(
-    "all labels support", "Every label stands at the margin of the label problem.", _all_support
+    "all labels support",
+    "Every label stands at the margin of the label problem.",
+    _all_support,
+    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]),
 )
 
 
@@ -72,6 +78,7 @@ SOME_LABEL_BEYOND = Assumption(
     "some label beyond the margin",
     "Not every label stands at the margin of the label problem.",
     _some_label_beyond,
+    lambda: joint_training(all_labels_support=True),
 )
 
 
@@ -101,9 +108,11 @@ PURE_SELECTION = Assumption[Case](
     "pure selection is best",
     "The label margin falls in proportion to the attention on other tokens.",
     lambda case: _pure_selection(case, "all"),
+    lambda: better_mixture(all_labels_support=True),
 )
 PURE_SELECTION_AT_MARGIN = Assumption[Case](
     "pure selection is best at the margin",
     "The label margin falls in proportion to the attention on other tokens, in rows at the margin.",
     lambda case: _pure_selection(case, "support"),
+    lambda: better_mixture(all_labels_support=False),
 )

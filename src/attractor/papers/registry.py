@@ -18,13 +18,37 @@ Named = TypeVar("Named", Claim, PaperFigure)
 _PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt")
 
 
+_REGISTERED: dict[str, Claim] = {}
+"""Claims from outside of this library, by name."""
+
+
+def register_claim(claim: Claim) -> Claim:
+    """Adds a claim of one's own to those that are listed and found by name.
+
+    Args:
+        claim: The claim; one of its name that was added before is replaced.
+
+    Raises:
+        InvalidInputError: If a claim of the papers has its name.
+    """
+    check_kinds(claim=(claim, Claim))
+    if claim.name in _found("claims", Claim):
+        raise InvalidInputError(
+            "claim", f"{claim.name} is one of the papers'", "Give it a name of its own"
+        )
+    _REGISTERED[claim.name] = claim
+    return claim
+
+
 def all_claims(paper: str | None = None) -> dict[str, Claim]:
     """Every claim by name, of one paper or of all, in the order of the papers' texts.
+
+    Those of one's own come last.
 
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return _of_paper(_found("claims", Claim), paper)
+    return _of_paper({**_found("claims", Claim), **_REGISTERED}, paper)
 
 
 def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.papers import Outcome, all_claims, examine
+from attractor.papers import Outcome, RegressionCase, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent

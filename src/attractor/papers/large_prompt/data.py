@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attractor.files.head import HeadCase
-from attractor.papers.assumption import Assumption
 from attractor.prompt.head import Head
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
@@ -118,38 +116,3 @@ def signs(dimension: int = 1) -> Empirical:
     """Random signs, as samples: every combination of signs as often as another."""
     found = np.array(list(product((-1.0, 1.0), repeat=dimension)))
     return Empirical(np.tile(found, (2, 1)))
-
-
-def _sampled(case: HeadCase, name: str) -> HeadCase:
-    return case.replace(**{name: signs(getattr(case, name).dimension)})
-
-
-def _with_token_mean() -> HeadCase:
-    return line(1.0).replace(tokens=Gaussian([1.0], [[1.0]]))
-
-
-def _with_query_mean() -> HeadCase:
-    return line(1.0).replace(queries=Gaussian([1.0], [[1.0]]))
-
-
-BROKEN: Mapping[str, Callable[[], HeadCase]] = {
-    "Gaussian tokens": lambda: _sampled(line(1.0), "tokens"),
-    "Gaussian queries": lambda: _sampled(line(1.0), "queries"),
-    "centered tokens": _with_token_mean,
-    "centered queries": _with_query_mean,
-    "queries of unit scale": lambda: gaussian_case([[1]], [[1]], [[1]], [[4]], about="z of 2"),
-    "scores within reach": lambda: line(6.0),
-    "64 dimensions at most": lambda: random_head(0, 65),
-    "scores along few directions": lambda: gaussian_case(*[np.eye(3)] * 3, about="of three"),
-    "horizon at most 1": lambda: line(1.5),
-    "horizon at most 0.5": lambda: line(0.8),
-    "horizon above 0.707": lambda: line(0.5),
-    "tokens in 3 dimensions": lambda: random_head(0, 4),
-    "discrete tokens": lambda: line(1.0),
-}
-"""Heads that break an assumption and meet the others, by its name."""
-
-
-def broken(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], HeadCase]]:
-    """Heads that break each of some assumptions."""
-    return {assumption.name: BROKEN[assumption.name] for assumption in assumptions}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,43 +10,13 @@ from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import (
-    BROKEN_MIXTURES,
-    FEW_DIMENSIONS,
     clusters,
-    mixture,
+    noisy_points,
     random_mixture,
 )
 from attractor.prompt.head import Head
 
 _ROUNDING = 1e-9
-
-
-@cache
-def noisy_points(
-    first: tuple[float, ...] = (3.0, 0.0),
-    second: tuple[float, ...] = (0.0, 3.0),
-    spread: float = 1.0,
-    noise: float = 2.0,
-    probability: float = 0.5,
-) -> HeadCase:
-    """Points of two clusters, ``N(m_k, spread^2 I)``, seen with noise ``N(0, noise^2 I)``.
-
-    The head is the one that, added to a multiple of its query, returns the mean of the point given
-    what is seen: scores over the variance of what is seen, and values times the share of the noise
-    in it.
-
-    Args:
-        first: Mean of the first cluster.
-        second: Mean of the second cluster.
-        spread: Standard deviation of points around the mean of their cluster.
-        noise: Standard deviation of the noise.
-        probability: Of the first cluster.
-    """
-    d, total = len(first), spread**2 + noise**2
-    seen = mixture([probability, 1 - probability], [first, second], [total * np.eye(d)] * 2)
-    head = Head(np.eye(d) / total, noise**2 / total * np.eye(d))
-    about = f"clusters of deviation {spread:g} at {first} and {second}, noise of {noise:g}"
-    return HeadCase(head, seen, seen, about=about)
 
 
 def _clustered(case: HeadCase) -> Check:
@@ -64,6 +32,7 @@ TWO_CLUSTERS = Assumption[HeadCase](
     "two clusters",
     "What is seen is of two clusters, with one variance in all directions.",
     _clustered,
+    lambda: random_mixture(0),
 )
 
 
@@ -74,7 +43,10 @@ def _equal_norms(case: HeadCase) -> Check:
 
 
 EQUAL_NORMS = Assumption[HeadCase](
-    "means of equal norm", "The means of the clusters have one norm.", _equal_norms
+    "means of equal norm",
+    "The means of the clusters have one norm.",
+    _equal_norms,
+    lambda: noisy_points((3.0, 0.0), (0.0, 1.0)),
 )
 
 
@@ -115,6 +87,7 @@ DENOISING_HEAD = Assumption[HeadCase](
     "denoising head",
     "Scores are over the variance of what is seen, and values are times the share of the noise.",
     _denoising,
+    lambda: noisy_points().replace(head=Head(np.eye(2), np.eye(2))),
 )
 
 DENOISING = (MIXTURE_TOKENS, TWO_CLUSTERS, EQUAL_NORMS, DENOISING_HEAD)
@@ -126,7 +99,10 @@ def _in_plane(case: HeadCase) -> Check:
 
 
 TWO_DIMENSIONS = Assumption[HeadCase](
-    "two dimensions", "Points have two entries at least.", _in_plane
+    "two dimensions",
+    "Points have two entries at least.",
+    _in_plane,
+    lambda: noisy_points((2.0,), (-2.0,)),
 )
 
 
@@ -140,6 +116,7 @@ EQUAL_VARIANCES = Assumption[HeadCase](
     "noise like the spread",
     "The noise has the variance that points have around the mean of their cluster.",
     _equal,
+    noisy_points,
 )
 
 
@@ -155,6 +132,7 @@ DIFFERENT_VARIANCES = Assumption[HeadCase](
     "noise unlike the spread",
     "Of the variances of the noise and of points around their mean one is 1.5 times the other.",
     _different,
+    lambda: noisy_points(spread=2.0),
 )
 
 
@@ -166,6 +144,7 @@ CLUSTERS_APART = Assumption[HeadCase](
     "clusters apart",
     "Half the distance of the means is at least half the deviation of what is seen.",
     _apart,
+    lambda: noisy_points((1.0, 0.5), (1.0, -0.5)),
 )
 
 
@@ -173,21 +152,3 @@ def separation(case: HeadCase) -> float:
     """``|m_1 - m_2| / 2`` over the standard deviation of what is seen of a cluster."""
     means, covariances = clusters(case)[1:]
     return float(np.linalg.norm(means[0] - means[1]) / 2 / np.sqrt(covariances[0][0, 0]))
-
-
-_BROKEN: Mapping[str, Callable[[], HeadCase]] = {
-    MIXTURE_TOKENS.name: BROKEN_MIXTURES[MIXTURE_TOKENS.name],
-    TWO_CLUSTERS.name: lambda: random_mixture(0),
-    EQUAL_NORMS.name: lambda: noisy_points((3.0, 0.0), (0.0, 1.0)),
-    DENOISING_HEAD.name: lambda: noisy_points().replace(head=Head(np.eye(2), np.eye(2))),
-    FEW_DIMENSIONS.name: lambda: noisy_points((3.0, 0.0, 0.0, 0.0), (0.0, 3.0, 0.0, 0.0)),
-    TWO_DIMENSIONS.name: lambda: noisy_points((2.0,), (-2.0,)),
-    EQUAL_VARIANCES.name: noisy_points,
-    DIFFERENT_VARIANCES.name: lambda: noisy_points(spread=2.0),
-    CLUSTERS_APART.name: lambda: noisy_points((1.0, 0.5), (1.0, -0.5)),
-}
-
-
-def broken_denoising(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], HeadCase]]:
-    """Heads that break each of some assumptions, and meet those before it."""
-    return {assumption.name: _BROKEN[assumption.name] for assumption in assumptions}

@@ -6,6 +6,7 @@ import numpy as np
 
 from attractor.files.head import HeadCase, root
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.large_prompt.data import gaussian_case, line, random_head, signs
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
@@ -32,11 +33,13 @@ GAUSSIAN_TOKENS = Assumption[HeadCase](
     "Gaussian tokens",
     "The tokens are Gaussian, and their mean and covariance are given.",
     lambda case: _is_gaussian(case.tokens),
+    lambda: line(1.0).replace(tokens=signs()),
 )
 GAUSSIAN_QUERIES = Assumption[HeadCase](
     "Gaussian queries",
     "The queries are Gaussian, and their mean and covariance are given.",
     lambda case: _is_gaussian(case.queries),
+    lambda: line(1.0).replace(queries=signs()),
 )
 
 
@@ -49,12 +52,16 @@ def _is_centered(moments: tuple[np.ndarray, np.ndarray]) -> Check:
 
 
 CENTERED_TOKENS = Assumption[HeadCase](
-    "centered tokens", "The tokens have mean zero.", lambda case: _is_centered(case.token_moments)
+    "centered tokens",
+    "The tokens have mean zero.",
+    lambda case: _is_centered(case.token_moments),
+    lambda: line(1.0).replace(tokens=Gaussian([1.0], [[1.0]])),
 )
 CENTERED_QUERIES = Assumption[HeadCase](
     "centered queries",
     "The queries have mean zero.",
     lambda case: _is_centered(case.query_moments),
+    lambda: line(1.0).replace(queries=Gaussian([1.0], [[1.0]])),
 )
 
 
@@ -64,7 +71,10 @@ def _unit_queries(case: HeadCase) -> Check:
 
 
 UNIT_QUERIES = Assumption[HeadCase](
-    "queries of unit scale", "No direction of the queries has a variance above one.", _unit_queries
+    "queries of unit scale",
+    "No direction of the queries has a variance above one.",
+    _unit_queries,
+    lambda: gaussian_case([[1]], [[1]], [[1]], [[4]], about="z of 2"),
 )
 
 
@@ -76,6 +86,7 @@ def horizon_at_most(largest: float) -> Assumption:
         lambda case: Check(
             case.horizon <= largest * (1 + _ROUNDING), f"the horizon is {case.horizon:.4g}"
         ),
+        lambda: line(1.5 * largest),
     )
 
 
@@ -92,6 +103,7 @@ INTEGRABLE_SCORES = Assumption[HeadCase](
     "scores within reach",
     "The horizon is so small that errors of prompts of 1e12 tokens can be averaged over queries.",
     _within_reach,
+    lambda: line(6.0),
 )
 
 
@@ -99,6 +111,7 @@ MODERATE_DIMENSION = Assumption[HeadCase](
     "64 dimensions at most",
     "Tokens have 64 entries at most, so that averages over queries are a matter of seconds.",
     lambda case: Check(case.U.shape[0] <= 64, f"tokens have {case.U.shape[0]} entries"),
+    lambda: random_head(0, 65),
 )
 
 
@@ -114,6 +127,7 @@ FEW_DIRECTIONS = Assumption[HeadCase](
     "The variance of scores over queries is at most twice that along the widest direction: with "
     "more directions the exponent of long prompts shows at no length in use.",
     _few_directions,
+    lambda: gaussian_case(*[np.eye(3)] * 3, about="of three"),
 )
 
 
@@ -126,6 +140,7 @@ WIDE_HORIZON = Assumption[HeadCase](
     "horizon above 0.707",
     "The horizon is so large that the average of exp(s^2) over queries is infinite.",
     _wide,
+    lambda: line(0.5),
 )
 
 
@@ -141,6 +156,7 @@ def rank_at_most(largest: int) -> Assumption:
         f"The covariance of the tokens has rank {largest} at most, so that all of their space can "
         "be integrated over.",
         check,
+        lambda: random_head(0, largest + 1),
     )
 
 
@@ -152,13 +168,17 @@ def _mixture(case: HeadCase) -> Check:
 
 
 MIXTURE_TOKENS = Assumption[HeadCase](
-    "Gaussian mixture", "The tokens are a mixture of Gaussian laws that are given.", _mixture
+    "Gaussian mixture",
+    "The tokens are a mixture of Gaussian laws that are given.",
+    _mixture,
+    lambda: line(1.0),
 )
 
 DISCRETE_TOKENS = Assumption[HeadCase](
     "discrete tokens",
     "The tokens take finitely many values, with the probabilities of the samples.",
     lambda case: Check(isinstance(case.tokens, Empirical), _what(case.tokens)),
+    lambda: line(1.0),
 )
 
 HEAD_HYPOTHESES = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.large_prompt.data import line
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.prompt.head import Head
 from attractor.prompt.measures.gaussian import Gaussian
@@ -97,10 +96,39 @@ def two_classes(
     return HeadCase(head, tokens, queries, about=about)
 
 
+@cache
+def noisy_points(
+    first: tuple[float, ...] = (3.0, 0.0),
+    second: tuple[float, ...] = (0.0, 3.0),
+    spread: float = 1.0,
+    noise: float = 2.0,
+    probability: float = 0.5,
+) -> HeadCase:
+    """Points of two clusters, ``N(m_k, spread^2 I)``, seen with noise ``N(0, noise^2 I)``.
+
+    The head is the one that, added to a multiple of its query, returns the mean of the point given
+    what is seen: scores over the variance of what is seen, and values times the share of the noise
+    in it.
+
+    Args:
+        first: Mean of the first cluster.
+        second: Mean of the second cluster.
+        spread: Standard deviation of points around the mean of their cluster.
+        noise: Standard deviation of the noise.
+        probability: Of the first cluster.
+    """
+    d, total = len(first), spread**2 + noise**2
+    seen = mixture([probability, 1 - probability], [first, second], [total * np.eye(d)] * 2)
+    head = Head(np.eye(d) / total, noise**2 / total * np.eye(d))
+    about = f"clusters of deviation {spread:g} at {first} and {second}, noise of {noise:g}"
+    return HeadCase(head, seen, seen, about=about)
+
+
 FEW_DIMENSIONS = Assumption[HeadCase](
     "three dimensions at most",
     "Tokens have three entries at most, so that all of their space can be integrated over.",
     lambda case: Check(case.tokens.dimension <= 3, f"tokens have {case.tokens.dimension} entries"),
+    lambda: noisy_points((3.0, 0.0, 0.0, 0.0), (0.0, 3.0, 0.0, 0.0)),
 )
 
 
@@ -124,20 +152,9 @@ LABELED = Assumption[HeadCase](
     "A token is a point with its label 1 or -1, and the points of both classes have one regular "
     "covariance.",
     _labeled,
+    lambda: random_mixture(0),
 )
 
 
 CLASSES = (MIXTURE_TOKENS, LABELED)
 """What is assumed of tokens that are points with labels."""
-
-BROKEN_MIXTURES: Mapping[str, Callable[[], HeadCase]] = {
-    MIXTURE_TOKENS.name: lambda: line(1.0),
-    FEW_DIMENSIONS.name: lambda: random_mixture(0, 4, 2),
-    LABELED.name: lambda: random_mixture(0),
-}
-"""Heads that break an assumption and meet those before it, by its name."""
-
-
-def broken_mixtures(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], HeadCase]]:
-    """Heads that break each of some assumptions."""
-    return {assumption.name: BROKEN_MIXTURES[assumption.name] for assumption in assumptions}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from jaxtyping import ArrayLike
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.assumption import Assumption
 from attractor.prompt.regression._trained_limit import initial_scale_bounds
 from attractor.prompt.regression.covariances import kac_murdock_szego
 from attractor.prompt.regression.task import RegressionTask
@@ -65,37 +63,4 @@ def small_input() -> RegressionCase:
 
 def noisy(case: RegressionCase) -> RegressionCase:
     """The case with noise in the labels of the prompt."""
-    return case.replace(task=_changed(case.task, label_noise=0.5))
-
-
-def _changed(
-    task: RegressionTask, *, query_covariance: ArrayLike | None = None, label_noise: float = 0.0
-) -> RegressionTask:
-    queries = task.query_covariance if query_covariance is None else query_covariance
-    return RegressionTask(
-        task.covariance, np.asarray(queries), task.weight_variance, label_noise, task.query_noise
-    )
-
-
-BROKEN: Mapping[str, Callable[[], RegressionCase]] = {
-    "independent inputs": correlated,
-    "labels without noise": lambda: noisy(independent()),
-    "queries like inputs": lambda: independent().replace(
-        task=_changed(independent().task, query_covariance=2 * np.eye(5))
-    ),
-    "balanced start": lambda: independent().replace(initial_value=1.0),
-    "scale below the bound": lambda: independent().replace(initial_scale=1.5),
-    "several lengths": lambda: independent(5, (256,)),
-    "prompts of some length": lambda: independent(5, (4, 256)),
-    "a fixed time": independent,
-    "training until it rests": lambda: independent(time=2.0),
-    "horizon above 0.707": lambda: independent(9),
-    "horizon at most 0.6": lambda: independent(1),
-    "some noise": independent,
-}
-"""By name of an assumption, a case that breaks it."""
-
-
-def broken(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], RegressionCase]]:
-    """By name of each of some assumptions, a case that breaks it."""
-    return {assumption.name: BROKEN[assumption.name] for assumption in assumptions}
+    return case.replace(task=replace(case.task, label_noise=0.5))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 
 _ROUNDING = 1e-9
@@ -36,6 +38,7 @@ INDEPENDENT = Assumption[RegressionCase](
     f"Inputs, query and weights are independent standard normal, at most {MOST_INPUTS} of each, so "
     "that risks of finite prompts are known exactly.",
     _independent,
+    correlated,
 )
 
 
@@ -44,12 +47,16 @@ def _noiseless(case: RegressionCase) -> Check:
 
 
 NOISELESS = Assumption[RegressionCase](
-    "labels without noise", "Labels of the prompt have no noise.", _noiseless
+    "labels without noise",
+    "Labels of the prompt have no noise.",
+    _noiseless,
+    lambda: noisy(independent()),
 )
 SOME_NOISE = Assumption[RegressionCase](
     "some noise",
     "Labels of the prompt have noise.",
     lambda case: Check(not _noiseless(case).met, _noiseless(case).found),
+    independent,
 )
 
 
@@ -62,7 +69,10 @@ def _same_queries(case: RegressionCase) -> Check:
 
 
 SAME_QUERIES = Assumption[RegressionCase](
-    "queries like inputs", "Inputs of the query have the covariance of the prompt's.", _same_queries
+    "queries like inputs",
+    "Inputs of the query have the covariance of the prompt's.",
+    _same_queries,
+    lambda: independent().replace(task=replace(independent().task, query_covariance=2 * np.eye(5))),
 )
 
 
@@ -72,7 +82,10 @@ def _balanced(case: RegressionCase) -> Check:
 
 
 BALANCED = Assumption[RegressionCase](
-    "balanced start", "Training starts with ||A|| = b, and c = v = 0.", _balanced
+    "balanced start",
+    "Training starts with ||A|| = b, and c = v = 0.",
+    _balanced,
+    lambda: independent().replace(initial_value=1.0),
 )
 
 
@@ -80,6 +93,7 @@ UNBALANCED = Assumption[RegressionCase](
     "start without balance",
     "Training starts with ||A|| other than b, and c = v = 0.",
     lambda case: Check(not _balanced(case).met, _balanced(case).found),
+    lambda: independent(),
 )
 
 
@@ -93,6 +107,7 @@ SMALL_START = Assumption[RegressionCase](
     "scale below the bound",
     "The scale of the start is below sqrt(2) / (d^(1/4) ||Sigma||).",
     _small_start,
+    lambda: independent().replace(initial_scale=1.5),
 )
 
 
@@ -104,11 +119,13 @@ SEVERAL_LENGTHS = Assumption[RegressionCase](
     "several lengths",
     "Prompts of two lengths or more are given.",
     lambda case: Check(len(case.lengths) > 1, _lengths(case)),
+    lambda: independent(5, (256,)),
 )
 SOME_TOKENS = Assumption[RegressionCase](
     "prompts of some length",
     f"No prompt is shorter than {_FEWEST_TOKENS} tokens.",
     lambda case: Check(min(case.lengths) >= _FEWEST_TOKENS, _lengths(case)),
+    lambda: independent(5, (4, 256)),
 )
 
 
@@ -120,11 +137,13 @@ FIXED_TIME = Assumption[RegressionCase](
     "a fixed time",
     f"Gradient flow runs for a given time, {_LONGEST_TIME:g} at most.",
     lambda case: Check(case.time <= _LONGEST_TIME, _time(case)),
+    independent,
 )
 LONG_TRAINING = Assumption[RegressionCase](
     "training until it rests",
     "Gradient flow runs until it rests.",
     lambda case: Check(math.isinf(case.time), _time(case)),
+    lambda: independent(time=2.0),
 )
 
 
@@ -137,11 +156,13 @@ WIDE = Assumption[RegressionCase](
     "horizon above 0.707",
     "At the balanced trained head the average of exp(s^2) over queries is infinite.",
     lambda case: Check(horizon(case) ** 2 > 0.5, f"the horizon is {horizon(case):.4g}"),
+    lambda: independent(9),
 )
 NARROW = Assumption[RegressionCase](
     f"horizon at most {_NARROW:g}",
     "At the balanced trained head the average of exp(s^2) over queries is finite by a margin.",
     lambda case: Check(horizon(case) <= _NARROW, f"the horizon is {horizon(case):.4g}"),
+    lambda: independent(1),
 )
 
 REGRESSION_HYPOTHESES = (

@@ -8,10 +8,12 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, locally_optimal, trains
+from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.training import (
     NARROWEST,
     cone_of,
     in_cone,
+    keeping,
     steps_known,
     steps_of,
 )
@@ -31,6 +33,7 @@ MIRROR_DESCENT = Assumption(
     "mirror descent",
     "Steps are those of mirror descent with the potential of p-th powers, p > 1.",
     _mirror_descent,
+    lambda: random_case(0).replace(optimizer="sign descent:learning_rate=0.1"),
 )
 
 
@@ -42,6 +45,7 @@ LOCALLY_OPTIMAL_IN_OWN_NORM = Assumption(
     "locally optimal",
     "The selection is feasible, and its support tokens in the norm descended in have lower scores.",
     _locally_optimal,
+    lambda: random_case(0).replace(chosen=keeping(random_case(0), np.array([[1], [1], [2]]))),
 )
 
 
@@ -63,6 +67,7 @@ CLOSE_START = Assumption(
     "Training starts near the direction of the solution, and far out: every other token is "
     "behind by half the margin, those of higher score by more.",
     _close_start,
+    lambda: random_case(0).replace(initial=-50 * random_case(0).solution(Lp(1.75)).W),
 )
 
 
@@ -73,7 +78,10 @@ def _small_steps(case: Case) -> Check:
 
 
 SMALL_STEPS = Assumption(
-    "small steps", "The learning rate is small beside the dual norm of the start.", _small_steps
+    "small steps",
+    "The learning rate is small beside the dual norm of the start.",
+    _small_steps,
+    lambda: random_case(0).replace(optimizer="mirror descent:p=1.75,learning_rate=1e4"),
 )
 
 NEAR_A_SOLUTION = (

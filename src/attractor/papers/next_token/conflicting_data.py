@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from attractor.next_token import Corpus
 from attractor.next_token.linear import Contexts
 from attractor.next_token.mechanics import AttentionLimits, attention_limits, conflicting_corpora
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.next_token.data import grammar
 from attractor.randomness import generator
 
 _MOST_UNKNOWNS = 4_000
@@ -77,6 +79,11 @@ def _followers(case: CorpusCase) -> Float[np.ndarray, "m V"]:
     return shares
 
 
+def _made_of(contexts: list[list[int]], labels: list[int], table: Any = None) -> CorpusCase:
+    corpus = Corpus.from_samples(contexts, labels)
+    return CorpusCase(corpus, None if table is None else np.array(table))
+
+
 def _labels_present(case: CorpusCase) -> Check:
     samples = case.samples
     lacking = int((~(samples.contexts == samples.labels[:, None]).any(-1)).sum())
@@ -84,7 +91,7 @@ def _labels_present(case: CorpusCase) -> Check:
 
 
 LABELS_PRESENT = Assumption(
-    "labels in contexts", "Every label is a token of its context.", _labels_present
+    "labels in contexts", "Every label is a token of its context.", _labels_present, grammar
 )
 
 
@@ -94,7 +101,10 @@ def _some_order(case: CorpusCase) -> Check:
 
 
 SOME_ORDER = Assumption(
-    "some order", "Some context has a token that is not its label.", _some_order
+    "some order",
+    "Some context has a token that is not its label.",
+    _some_order,
+    lambda: _made_of([[0, 0], [1]], [0, 1]),
 )
 
 
@@ -105,7 +115,10 @@ def _separable(case: CorpusCase) -> Check:
 
 
 SEPARABLE = Assumption(
-    "separable", "Some matrix orders tokens as the priority graphs do.", _separable
+    "separable",
+    "Some matrix orders tokens as the priority graphs do.",
+    _separable,
+    lambda: _made_of([[1, 0, 2]], [0], [[2.0], [1.0], [3.0]]),
 )
 
 
@@ -115,7 +128,10 @@ def _across(case: CorpusCase) -> Check:
 
 
 PRIORITIES = Assumption(
-    "strict priorities", "Some token comes before another and not after it.", _across
+    "strict priorities",
+    "Some token comes before another and not after it.",
+    _across,
+    lambda: _made_of([[0, 1], [0, 1]], [0, 1]),
 )
 
 
@@ -124,7 +140,12 @@ def _conflicts(case: CorpusCase) -> Check:
     return Check(count > 0, f"{count:,} relations lie on cycles")
 
 
-CONFLICTS = Assumption("conflicts", "Some priority graph has a cycle.", _conflicts)
+CONFLICTS = Assumption(
+    "conflicts",
+    "Some priority graph has a cycle.",
+    _conflicts,
+    lambda: random_labels(0, cyclic=False),
+)
 
 
 def _no_conflicts(case: CorpusCase) -> Check:
@@ -132,7 +153,12 @@ def _no_conflicts(case: CorpusCase) -> Check:
     return Check(not check.met, check.found)
 
 
-NO_CONFLICTS = Assumption("no conflicts", "No priority graph has a cycle.", _no_conflicts)
+NO_CONFLICTS = Assumption(
+    "no conflicts",
+    "No priority graph has a cycle.",
+    _no_conflicts,
+    lambda: random_labels(0, cyclic=True),
+)
 
 
 def _few(case: CorpusCase) -> Check:
@@ -148,6 +174,7 @@ FEW_CONTEXTS = Assumption(
     "few contexts",
     "A decoder of embeddings with more dimensions than contexts has at most 4,000 entries.",
     _few,
+    lambda: random_followers(0, contexts=100, vocabulary=50),
 )
 
 
@@ -156,4 +183,9 @@ def _not_everything(case: CorpusCase) -> Check:
     return Check(not full, "every token follows every context" if full else "some never follow")
 
 
-SPARSE = Assumption("sparse followers", "Some token never follows some context.", _not_everything)
+SPARSE = Assumption(
+    "sparse followers",
+    "Some token never follows some context.",
+    _not_everything,
+    lambda: CorpusCase(Corpus.from_samples([[0], [0], [1], [1]], [0, 1, 0, 1])),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -11,7 +10,6 @@ from attractor.files.corpus import CorpusCase
 from attractor.next_token import Corpus
 from attractor.next_token.embeddings import gaussian, one_hot
 from attractor.next_token.generators import order_first_corpus, rolled_out_corpus
-from attractor.papers.assumption import Assumption
 
 
 @cache
@@ -22,7 +20,7 @@ def grammar() -> CorpusCase:
     2409.17335), example of a realizable data set.
     """
     sentences = ["S V O P", "V O P", "O P P", "P S V"]
-    return CorpusCase(_of_words(*sentences), about="subject, verb, object, period")
+    return of_words(*sentences).replace(about="subject, verb, object, period")
 
 
 @cache
@@ -81,26 +79,11 @@ def with_long_embeddings(case: CorpusCase, length: float) -> CorpusCase:
     return case.replace(embeddings=table, about=f"{case.about}, embeddings of length {length:g}")
 
 
-def _of_words(*sentences: str) -> Corpus:
-    return Corpus.from_sentences([sentence.split() for sentence in sentences])
+def of_words(*sentences: str) -> CorpusCase:
+    """Sentences of words with spaces between them."""
+    return CorpusCase(Corpus.from_sentences([sentence.split() for sentence in sentences]))
 
 
-def _with_gaussian_embeddings() -> CorpusCase:
+def with_gaussian_embeddings() -> CorpusCase:
+    """The grammar with random vectors for its words."""
     return grammar().replace(embeddings=gaussian(4, 6))
-
-
-BROKEN: Mapping[str, Callable[[], CorpusCase]] = {
-    "realizable": lambda: CorpusCase(_of_words("S V O P", "V O P", "O P P", "P S V", "S V P")),
-    "orthonormal embeddings": _with_gaussian_embeddings,
-    "orthogonal embeddings": _with_gaussian_embeddings,
-    "zero start": lambda: grammar().replace(initial_scales=(0.06, 0.06)),
-    "a choice": lambda: CorpusCase(_of_words("a b", "b c", "c a")),
-    "optimal token as frequent as any": outnumbered,
-    "complete orders": missing_relations,
-}
-"""Data that break an assumption and no other, by its name."""
-
-
-def broken(assumptions: Sequence[Assumption]) -> Mapping[str, Callable[[], CorpusCase]]:
-    """Data that break each of some assumptions."""
-    return {assumption.name: BROKEN[assumption.name] for assumption in assumptions}

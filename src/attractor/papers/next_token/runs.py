@@ -13,7 +13,6 @@ from attractor.next_token.corpus import Corpus
 from attractor.next_token.generators import order_first_corpus
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
-from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.figure import Request
 
 STARTS = ("zero", "Gaussian")
@@ -53,11 +52,6 @@ def train_from_both_starts(
     both = xr.concat(numbered, dim=xr.IndexVariable("start", list(STARTS)))
     assert isinstance(both, xr.Dataset)
     return both
-
-
-def final_attention(run: TwoStageTrajectory, step: int) -> np.ndarray:
-    """The attention matrices of every corpus at a recorded step."""
-    return run.attention.W(step)[:, 0]
 
 
 def log_spaced(last: int, count: int = 60) -> Int[np.ndarray, "records"]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import broken, fixed_query, line, random_head
+from attractor.papers.large_prompt.data import fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import (
     GAUSSIAN_QUERIES,
     GAUSSIAN_TOKENS,
@@ -83,7 +83,6 @@ AFFINE_ATTENTION = CLAIMS.claim(
         reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
     data=_affine_data,
-    broken=broken(_AFFINE),
     note="for a score of 2 on a line the control is |2 - tanh 2| = 1.036",
 )
 
@@ -139,6 +138,5 @@ GAUSSIAN_OUTPUTS = CLAIMS.claim(
         reason="rounding, in the fourth moment of the outputs",
     ),
     data=_gaussian_data,
-    broken=broken(_GAUSSIAN),
     note="that Gaussian laws stay Gaussian is the paper's; the formula is derived here",
 )

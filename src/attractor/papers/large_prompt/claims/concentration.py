@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.claim import Claim, Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import broken, line, random_head, without_scores
+from attractor.papers.large_prompt.data import line, random_head, without_scores
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
 from attractor.papers.large_prompt.head_hypotheses import (
     CENTERED_QUERIES,
@@ -115,7 +115,6 @@ def printed_and_repaired(
                 bound=1.0,
                 reason="the bound itself",
             ),
-            broken=broken(ASSUMPTIONS),
             **other,
         )
 

@@ -23,7 +23,6 @@ from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
     EQUAL_VARIANCES,
     TWO_DIMENSIONS,
-    broken_denoising,
     noisy_points,
     variances,
 )
@@ -90,7 +89,6 @@ def _denoises(
             reason="rounding",
         ),
         data=data,
-        broken=broken_denoising(assumptions),
     )
 
 

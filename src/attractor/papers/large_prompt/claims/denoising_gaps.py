@@ -23,7 +23,6 @@ from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
     DIFFERENT_VARIANCES,
     TWO_DIMENSIONS,
-    broken_denoising,
     noisy_points,
     variances,
 )
@@ -128,7 +127,6 @@ def _misses(
             noisy_points(spread=1.5, noise=1.0, probability=0.3),
             noisy_points((1.0, 2.0), (-2.0, 1.0), spread=0.5, noise=1.5),
         ],
-        broken=broken_denoising(assumptions),
         note=note,
     )
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import broken, features, random_features
+from attractor.papers.large_prompt.data import features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
 from attractor.prompt.measures.empirical import Empirical
@@ -126,7 +126,6 @@ DISCRETE_ATTENTION = CLAIMS.claim(
         reason="of some hundred nearly normal numbers one exceeds 6 with probability 1e-6",
     ),
     data=_data,
-    broken=broken(_ASSUMPTIONS),
     note="orthonormal features are those of the paper; any finite set of values is covered",
 )
 
@@ -170,7 +169,6 @@ DISCRETE_SELECTION = CLAIMS.claim(
         sense=">=",
     ),
     data=_data,
-    broken=broken(_ASSUMPTIONS),
     note="the opposite of Gaussian tokens, over which the output grows with the query for ever; "
     "training is not run here",
 )

@@ -12,7 +12,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.discriminant import Classes, Effective, classes, risk
 from attractor.papers.large_prompt.discriminant_head import Matrices, head_flow
-from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
+from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
 
 CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
@@ -49,15 +49,22 @@ def _has_room(case: HeadCase) -> Check:
 
 
 _LABELS = Assumption[HeadCase](
-    "equally likely labels", "Both labels have probability one half.", _equally_likely
+    "equally likely labels",
+    "Both labels have probability one half.",
+    _equally_likely,
+    lambda: two_classes((1.0, 0.0), (-1.0, 0.0), 0.6),
 )
 _MEANS = Assumption[HeadCase](
-    "opposite means", "The means of the classes are opposite and not equal.", _opposite
+    "opposite means",
+    "The means of the classes are opposite and not equal.",
+    _opposite,
+    lambda: two_classes(probability=0.5),
 )
 _KRYLOV = Assumption[HeadCase](
     "a small Krylov subspace",
     "The mean, multiplied by the covariance again and again, does not span all of space.",
     _has_room,
+    lambda: two_classes((1.0, 0.0), (-1.0, 0.0), 0.5, wide=True),
 )
 _ASSUMPTIONS = (*CLASSES, _LABELS, _MEANS, _KRYLOV)
 
@@ -128,14 +135,6 @@ def _data(seed: int) -> Sequence[HeadCase]:
     ]
 
 
-_BROKEN = {
-    **broken_mixtures(CLASSES),
-    _LABELS.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0), 0.6),
-    _MEANS.name: lambda: two_classes(probability=0.5),
-    _KRYLOV.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0), 0.5, wide=True),
-}
-
-
 DISCRIMINANT_BALANCE_KEPT = CLAIMS.claim(
     "discriminant-balance-kept",
     "flow that leaves a Krylov subspace and the gate alone keeps ||U11||^2 - ||v21||^2",
@@ -151,7 +150,6 @@ DISCRIMINANT_BALANCE_KEPT = CLAIMS.claim(
         reason="the flow is followed to 1e-9",
     ),
     data=_data,
-    broken=_BROKEN,
     note="which starts the statement is about is derived: from these r = s = b = 0 throughout, and "
     "from others the balance changes",
 )
@@ -223,7 +221,6 @@ DISCRIMINANT_GLOBAL_CONVERGENCE = CLAIMS.claim(
         reason="they last until distances shrank by exp(-20), and are followed to 1e-8",
     ),
     data=_data,
-    broken=_BROKEN,
     note="derived: the balance keeps v21 away from zero, so that only Bayes has no gradient; with "
     "||U11|| > ||v21|| there are critical points with w = 0",
 )

@@ -20,7 +20,7 @@ from attractor.papers.large_prompt.discriminant_head import (
     head_hessian,
     head_risk,
 )
-from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
+from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
 
 CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
@@ -132,10 +132,6 @@ DISCRIMINANT_LOCAL_CONVERGENCE = CLAIMS.claim(
         two_classes(wide=True, probability=0.3),
         two_classes((1.0, 0.5), (-0.5, 1.0), 0.5, wide=True),
     ],
-    broken={
-        **broken_mixtures(CLASSES),
-        NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
-    },
     note="the flow is that of the matrices of a head; the least rate is that of the Hessian, which "
     "vanishes only along minimizers where r = 0, and along more than those where s = 0",
 )

@@ -10,7 +10,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.discriminant import bayes_risk, classes
 from attractor.papers.large_prompt.discriminant_head import head_hessian, head_risk
-from attractor.papers.large_prompt.mixture_data import CLASSES, broken_mixtures, two_classes
+from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
 from attractor.papers.paper import GAUSSIAN_MIXTURES
 
 CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
@@ -28,7 +28,10 @@ def _opposite(case: HeadCase) -> Check:
 
 
 NOT_OPPOSITE = Assumption[HeadCase](
-    "means not opposite", "The means of the classes do not add up to zero.", _opposite
+    "means not opposite",
+    "The means of the classes do not add up to zero.",
+    _opposite,
+    lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
 )
 _ASSUMPTIONS = (*CLASSES, NOT_OPPOSITE)
 
@@ -67,9 +70,5 @@ DISCRIMINANT_SADDLES = CLAIMS.claim(
         wrong_sense=">=",
     ),
     data=lambda seed: [two_classes(), two_classes(wide=True, probability=0.3)],
-    broken={
-        **broken_mixtures(CLASSES),
-        NOT_OPPOSITE.name: lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
-    },
     note="found as zeros of the gradient from random starts: mostly heads whose score is constant",
 )

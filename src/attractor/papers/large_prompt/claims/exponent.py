@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import broken, line, random_head
+from attractor.papers.large_prompt.data import line, random_head
 from attractor.papers.large_prompt.finite_prompts import LONG, long_prompt_errors
 from attractor.papers.large_prompt.head_hypotheses import (
     CENTERED_QUERIES,
@@ -72,7 +72,6 @@ AVERAGED_EXPONENT = _LARGE_PROMPT.claim(
         line(2.0),
         line(2.5),
     ],
-    broken=broken(_WIDE),
     note="derived by a heuristic that the exact integrals confirm, and no theorem of the paper, "
     "whose exponent c2/sigma^2 is of this kind. Only the widest direction of scores counts, in the "
     "limit: with 8 alike, and H = 1, the exponent at 1e12 tokens is .485, not .618",
@@ -116,7 +115,6 @@ AVERAGED_LIMIT = _LARGE_PROMPT.claim(
         reason="what is left falls like a power of L that is small only near a horizon of 0.707",
     ),
     data=lambda seed: [line(0.3), line(0.5), line(0.2), random_head(seed, 3, horizon=0.4)],
-    broken=broken(_NARROW),
     note="on a line it is (1 - H^2) (1 - 2 H^2)^(-3/2) times the variance of the tokens",
 )
 
@@ -146,7 +144,6 @@ SAMPLE_COMPLEXITY_EXPONENT = _TOKEN_SAMPLE_COMPLEXITY.claim(
         sense=">=",
     ),
     data=lambda seed: [line(1.0), line(2.0), line(3.0), random_head(seed, 2, horizon=0.9)],
-    broken=broken(_WIDE),
     note="1/(2(1 + H^2)) is the reference that the published code plots for moments of the law of "
     "outputs, another statistic than the error measured here: the two are compared, not equated. "
     "In the limit the exponent is .309, .104 and .0505 for H of 1, 2 and 3, and the reference "
@@ -182,7 +179,6 @@ UNIFORM_RATE = _TOKEN_SAMPLE_COMPLEXITY.claim(
         reason="at such lengths corrections are far below 0.001 for score deviations up to 2",
     ),
     data=lambda seed: [line(1.0), line(2.0), line(2.5)],
-    broken=broken(_ON_BALL),
     note="in expectation, on the ball where score deviations reach 2; the published bound is for "
     "the largest error over the ball, with a constant that grows exponentially in its radius",
 )

@@ -12,7 +12,7 @@ from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.claims.discrete_features import token_values
-from attractor.papers.large_prompt.data import broken, features, random_features
+from attractor.papers.large_prompt.data import features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
 
@@ -34,7 +34,10 @@ def _orthonormal(case: HeadCase) -> Check:
 
 
 _ORTHONORMAL = Assumption[HeadCase](
-    "orthonormal features", "The values of tokens are orthonormal, and two at least.", _orthonormal
+    "orthonormal features",
+    "The values of tokens are orthonormal, and two at least.",
+    _orthonormal,
+    lambda: random_features(0),
 )
 
 
@@ -45,7 +48,10 @@ def _dominant(case: HeadCase) -> Check:
 
 
 _DOMINANT = Assumption[HeadCase](
-    "a dominant feature", "One feature is at least twice as frequent as any other.", _dominant
+    "a dominant feature",
+    "One feature is at least twice as frequent as any other.",
+    _dominant,
+    features,
 )
 
 
@@ -118,7 +124,6 @@ FEATURE_TRAINING_RATE = CLAIMS.claim(
         reason="lower orders at times of 1e7 to 1e8",
     ),
     data=_data,
-    broken={**broken((DISCRETE_TOKENS,)), _ORTHONORMAL.name: lambda: random_features(0)},
     note="gradient flow over infinitely many tokens; the paper trains by gradient descent on "
     "finite prompts",
 )
@@ -153,10 +158,5 @@ FREQUENT_FEATURE_FIRST = CLAIMS.claim(
         sense=">=",
     ),
     data=lambda seed: [features(6, dominant=20), features(3, dominant=2)],
-    broken={
-        **broken((DISCRETE_TOKENS,)),
-        _ORTHONORMAL.name: lambda: random_features(0),
-        _DOMINANT.name: features,
-    },
     note="gradient flow over infinitely many tokens",
 )

@@ -6,7 +6,7 @@ import math
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.regression_data import broken, independent, noisy
+from attractor.papers.large_prompt.regression_data import independent, noisy
 from attractor.papers.large_prompt.regression_hypotheses import (
     INDEPENDENT,
     SOME_NOISE,
@@ -68,7 +68,6 @@ RISK_ORDER = CLAIMS.claim(
         noisy(independent(5, (64, 256, 1024))),
         noisy(independent(2, (16, 256))),
     ],
-    broken=broken(_ORDERED),
     note="all of the best of their kind; the distance of softmax from linear attention closes like "
     "one over the length. Where labels have no noise ridge regression is exact",
 )
@@ -99,7 +98,6 @@ TWO_HEADS_BEAT_ONE = CLAIMS.claim(
         reason="both risks are exact",
     ),
     data=lambda seed: [independent(5, (64, 256, 1024)), noisy(independent(5, (64, 256, 1024)))],
-    broken=broken(_ONE_HEAD),
     note="a single head adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
 )

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import (
-    broken,
     correlated,
     independent,
     random_task,
@@ -78,7 +77,6 @@ TRAINED_HORIZON = CLAIMS.claim(
         reason="rounding, times the condition number of the covariance",
     ),
     data=lambda seed: [correlated(), independent(5), unequal(), random_task(seed)],
-    broken=broken((SAME_QUERIES,)),
     note="for independent inputs H^2 = d^(-1/2): below four inputs it exceeds 1/2, and the risk at "
     "the balanced head falls more slowly than 1/L",
 )
@@ -106,7 +104,6 @@ HEAVY_TAIL_EXPONENT = CLAIMS.claim(
         reason="powers of log L change it by up to 0.06 at such lengths",
     ),
     data=lambda seed: [independent(1), independent(2)],
-    broken=broken(_HEAVY),
     note="for one input H = 1 and the exponent is .618; derived by a heuristic that exact "
     "integrals confirm, and no theorem of the paper, which gives no rate",
 )
@@ -144,7 +141,6 @@ LEADING_ORDER = CLAIMS.claim(
         "nine independent inputs, H = 0.577, it is 0.1 at 1e12 tokens and 5e-7 at 1e36",
     ),
     data=lambda seed: [correlated(), independent(16), independent(9), random_task(seed)],
-    broken=broken(_LIGHT),
     note="for five independent inputs the coefficient is 8.1e3, so that 1/L is not visible at any "
     "length in use; correlated ones of correlation 1/2 have 88",
 )

@@ -11,7 +11,6 @@ from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.denoising import posterior_mean
 from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
-    broken_denoising,
     noisy_points,
     variances,
 )
@@ -31,7 +30,10 @@ def _even(case: HeadCase) -> Check:
 
 
 _EVEN = Assumption[HeadCase](
-    "equally likely clusters", "Both clusters have probability one half.", _even
+    "equally likely clusters",
+    "Both clusters have probability one half.",
+    _even,
+    lambda: noisy_points(probability=0.4),
 )
 
 
@@ -54,6 +56,7 @@ _SETTLES = Assumption[HeadCase](
     "lambda^2 is not within 0.1 of one, and the noise is a tenth of the variance seen, so that "
     "2,000 steps settle.",
     _settles,
+    lambda: noisy_points((3.2, 0.0), (0.0, 3.2)),
 )
 _ASSUMPTIONS = (*DENOISING, _EVEN, _SETTLES)
 
@@ -112,11 +115,6 @@ ITERATED_DENOISER = CLAIMS.claim(
         noisy_points((2.0, 0.0), (-2.0, 0.0), spread=2.0, noise=1.5),
         noisy_points((3.0, 0.0), (-3.0, 0.0), spread=2.0, noise=1.5),
     ],
-    broken={
-        **broken_denoising(DENOISING),
-        _EVEN.name: lambda: noisy_points(probability=0.4),
-        _SETTLES.name: lambda: noisy_points((3.2, 0.0), (0.0, 3.2)),
-    },
     note="lambda is half the distance of the means over the deviation of what is seen, "
     "sqrt(gamma^2 + xi^2), which for clusters of points, gamma = 0, is xi",
 )

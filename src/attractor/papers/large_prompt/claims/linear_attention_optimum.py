@@ -9,7 +9,6 @@ import numpy as np
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.large_prompt.regression_data import (
-    broken,
     correlated,
     random_task,
     unequal,
@@ -72,7 +71,6 @@ LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
         correlated().replace(lengths=(10,)),
         random_task(seed).replace(lengths=(50,)),
     ],
-    broken=broken((NOISELESS,)),
 )
 
 _TRAINED = (NOISELESS, BALANCED, LONG_TRAINING)
@@ -110,7 +108,6 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
         unequal().replace(lengths=(_SHORT,)),
         random_task(seed, 2).replace(lengths=(50,)),
     ],
-    broken=broken(_TRAINED),
     note="Gam = (1 + 1/L) Sigma + (tr Sigma)/L; the query is no token of the prompt here",
 )
 
@@ -177,6 +174,5 @@ TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
     ),
     data=lambda seed: [_short_then_longer(), correlated(3).replace(lengths=(4, 60))],
     holding=_short_then_longer,
-    broken=broken((NOISELESS,)),
     note="trained on prompts of the first length given, asked with prompts of the last",
 )

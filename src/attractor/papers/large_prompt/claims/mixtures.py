@@ -13,7 +13,6 @@ from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import (
     FEW_DIMENSIONS,
-    broken_mixtures,
     clusters,
     random_mixture,
 )
@@ -88,7 +87,6 @@ MIXTURE_ATTENTION = CLAIMS.claim(
         reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
     data=_data,
-    broken=broken_mixtures(_ASSUMPTIONS),
 )
 
 
@@ -132,5 +130,4 @@ MIXTURE_SENSITIVITY = CLAIMS.claim(
         reason="differences over 2e-5 leave 1e-10 times third derivatives, and rounding of 1e-10",
     ),
     data=lambda seed: [random_mixture(seed), random_mixture(seed + 1), noisy_points()],
-    broken=broken_mixtures(_ASSUMPTIONS),
 )

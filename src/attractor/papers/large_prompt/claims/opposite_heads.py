@@ -70,7 +70,6 @@ SMALL_OPPOSITE_HEADS = CLAIMS.claim(
         reason="of so many normal numbers one in 100,000 is further off",
     ),
     data=lambda seed: [unequal(), correlated(), noisy(independent(5))],
-    broken={},
     note="derived here, and no statement of the paper; two scales of scores are extrapolated to "
     "zero",
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.regression_data import LONG, broken, independent
+from attractor.papers.large_prompt.regression_data import LONG, independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
@@ -74,7 +74,6 @@ PARAMETER_LIMIT = CLAIMS.claim(
     ),
     data=lambda seed: [independent(5), independent(2), independent(5, time=3.0)],
     holding=lambda: independent(5, time=3.0),
-    broken=broken(_ASSUMPTIONS),
     note="the theorem speaks of the risk, and of parameters over a fixed time only, where this "
     "holds; trained until it rests b goes elsewhere, for d = 5 to 1.816 (64 tokens), 2.707 (1,024) "
     "and 2.853 in the limit, not to 1.495",
@@ -108,7 +107,6 @@ FINITE_PROMPT_LIMIT = CLAIMS.claim(
         "2e-4 for d = 5",
     ),
     data=lambda seed: [independent(5), independent(2), independent(1, LONG)],
-    broken=broken(_TRAINED),
     note="the minimizer of (t - 1)(1 - 2/t)^-k, the leading order of the risk in one over the "
     "length along the curve of heads that predict exactly from infinite prompts",
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.regression_data import broken, independent
+from attractor.papers.large_prompt.regression_data import independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
@@ -57,7 +57,6 @@ TRAINED_RISK_LIMIT = CLAIMS.claim(
         "tokens do not reach yet, so half of that power is asked for",
     ),
     data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
-    broken=broken(_LIMIT),
     note="nothing is said about parameters, which go elsewhere. For d = 5 the trained risk is "
     ".5191 at 64 tokens and .0451 at 1,024, where the balanced head has .0933",
 )
@@ -101,7 +100,6 @@ RISK_FALLS = CLAIMS.claim(
         reason="its slope is minus the squared gradient; steps are exact to 1e-9",
     ),
     data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
-    broken=broken(_START),
     note="the flow on infinite prompts passes the best head of finite ones, which shrinks toward "
     "the mean of the prompt on purpose",
 )

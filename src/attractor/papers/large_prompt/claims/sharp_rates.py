@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claim, Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import broken, fixed_query, line, random_head
+from attractor.papers.large_prompt.data import fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.finite_length import (
@@ -131,7 +131,6 @@ def _claim(
             reason="for score deviations up to 2 what is left vanishes like exp(6 s^2) / L",
         ),
         data=_data,
-        broken=broken(_ASSUMPTIONS),
         note="derived for Gaussian tokens; the paper's bounds do not give the constant",
     )
 
@@ -178,7 +177,6 @@ OUTPUT_BIAS = CLAIMS.claim(
         reason="what is left vanishes like exp(3 s^2) / L",
     ),
     data=_data,
-    broken=broken(_ASSUMPTIONS),
     note="derived for Gaussian tokens",
 )
 
@@ -244,7 +242,6 @@ EXACT_ERRORS = CLAIMS.claim(
         reason="three numbers that are nearly normal lie within 4 with probability 0.9998",
     ),
     data=_sampled_data,
-    broken=broken(_ASSUMPTIONS),
     note="derived for Gaussian tokens; queries with score deviations up to 1, as sampling misses "
     "the rare prompts that the errors of larger ones rest on",
 )

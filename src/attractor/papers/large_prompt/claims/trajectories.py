@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.regression_data import broken, independent
+from attractor.papers.large_prompt.regression_data import independent
 from attractor.papers.large_prompt.regression_flows import gaps
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
@@ -67,7 +67,6 @@ TRAJECTORY_STABILITY = CLAIMS.claim(
         independent(5, time=3.0),
         independent(2, time=3.0),
     ],
-    broken=broken(_FOLLOWING),
     note="the published bound g(L) t exp(beta t) says nothing for t to infinity, and nothing holds "
     "there: flows on finite prompts go on to another point",
 )

@@ -9,6 +9,7 @@ from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.papers.paper import MAX_MARGIN
+from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
@@ -34,16 +35,15 @@ GLOBAL_PATH = CLAIMS.claim(
     "global-path",
     "minimizers over balls of growing radius tend to the max-margin direction",
     statement="global regularization path of the prompt",
-    assuming=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    assuming=(
+        trains("p"),
+        UNIQUE_OPTIMUM.broken_by(lambda: tied_scores("p")),
+        OPTIMUM_FEASIBLE.broken_by(lambda: enclosed_token("p")),
+    ),
     contrast=CONTRAST,
     data=lambda seed: [
         three_sequences(),
         one_sequence(equal_scores=True),
         one_sequence(equal_scores=False),
     ],
-    broken={
-        "parameterization": lambda: three_sequences().replace(parameterization="W"),
-        "unique optimum": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 0]]),
-        "feasible": lambda: Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]]),
-    },
 )

@@ -97,22 +97,6 @@ def second_token() -> Case:
     )
 
 
-def _worst_token() -> Case:
-    case = one_sequence(equal_scores=False)
-    return case.replace(chosen=Selection.from_index(case.tokens, [2]))
-
-
-def _two_tokens() -> Case:
-    case = one_sequence(equal_scores=True)
-    mask = np.array([[[True, True, False]]])
-    return case.replace(chosen=Selection(mask, np.zeros((1, 1), dtype=bool)))
-
-
-def _enclosed() -> Case:
-    case = Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]])
-    return case.replace(chosen=Selection.from_index(case.tokens, [0]))
-
-
 CONTRAST = Contrast(
     "largest 1 - cos of the second half of the way with the direction of the selection",
     _distance_from_solution,
@@ -142,12 +126,5 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
             for each in every_locally_optimal(random_prompt_data(number, 3, 4, 8))
         ),
     ],
-    broken={
-        "parameterization": lambda: second_token().replace(parameterization="KQ"),
-        "optimizer": lambda: second_token().replace(optimizer="adam:learning_rate=0.1"),
-        "one token a row": _two_tokens,
-        "feasible": _enclosed,
-        "locally optimal": _worst_token,
-    },
     note="the cone is derived and narrow; true basins are far larger",
 )

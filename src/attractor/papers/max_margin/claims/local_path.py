@@ -18,7 +18,6 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.claims.local_convergence import (
-    LOCAL_CONVERGENCE,
     every_locally_optimal,
     second_token,
 )
@@ -93,6 +92,7 @@ SUPPORT_TOKEN_SCORES_HIGHER = Assumption(
     "a support token scores higher",
     "Some support token of the selection has a higher score than the selected one.",
     _support_token_scores_higher,
+    second_token,
 )
 
 
@@ -133,7 +133,6 @@ LOCAL_PATH = CLAIMS.claim(
         one_sequence(equal_scores=False),
         *every_locally_optimal(random_prompt_data(seed, 3, 4, 8)),
     ],
-    broken={name: data for name, data in LOCAL_CONVERGENCE.broken.items() if name != "optimizer"},
     note="wider cones may hold directions of better tokens, and there it fails as it should",
 )
 
@@ -160,13 +159,6 @@ LOCAL_PATH_CONVERSE = CLAIMS.claim(
         worst_token(),
         *(_not_locally_optimal(number) for number in range(seed, seed + 3)),
     ],
-    broken={
-        **{
-            name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "one token a row")
-        },
-        "feasible": LOCAL_CONVERGENCE.broken["feasible"],
-        "a support token scores higher": second_token,
-    },
     note="tokens of the same score are left out: among them nothing is decided by the loss",
 )
 
@@ -188,12 +180,4 @@ LOCAL_PATH_ELSEWHERE = CLAIMS.claim(
         one_sequence(equal_scores=False),
         *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
     ],
-    broken={
-        **{name: LOCAL_CONVERGENCE.broken[name] for name in ("parameterization", "feasible")},
-        "scores differ": lambda: Case.from_scores(
-            [[[1.0, 0], [0, 1], [0, 0]]],
-            [[1.0, 1, 1]],
-            chosen=Selection(np.array([[[True, False, False]]]), np.zeros((1, 1), dtype=bool)),
-        ),
-    },
 )

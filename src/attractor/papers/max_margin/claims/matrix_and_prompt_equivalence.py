@@ -31,7 +31,10 @@ def _shared_query(case: Case) -> Check:
 
 
 SHARED_QUERY = Assumption(
-    "one query", "All rows have the same query, which is not zero.", _shared_query
+    "one query",
+    "All rows have the same query, which is not zero.",
+    _shared_query,
+    lambda: _data(0, shared=False),
 )
 
 
@@ -105,9 +108,5 @@ MATRIX_AND_PROMPT_EQUIVALENCE = CLAIMS.claim(
         reason="rounding of 500 steps",
     ),
     data=lambda seed: [_data(number) for number in range(seed, seed + 3)],
-    broken={
-        "parameterization": lambda: _data(0).replace(parameterization="p"),
-        "one query": lambda: _data(0, shared=False),
-    },
     note="normalized steps relate by |u| in place of its square: the gradient's norm has it too",
 )

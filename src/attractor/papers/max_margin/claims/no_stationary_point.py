@@ -18,6 +18,7 @@ from attractor.papers.max_margin.data import one_sequence, three_sequences, two_
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
 from attractor.papers.paper import MAX_MARGIN
+from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
@@ -51,13 +52,17 @@ NO_STATIONARY_POINT = CLAIMS.claim(
     "no-stationary-point",
     "descent always gains along the max-margin direction: no finite stationary point",
     statement="absence of finite stationary points",
-    assuming=(trains("p"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE, EQUAL_SCORES_OR_ALL_SUPPORT),
+    assuming=(
+        trains("p"),
+        UNIQUE_OPTIMUM.broken_by(lambda: tied_scores("p")),
+        OPTIMUM_FEASIBLE.broken_by(lambda: enclosed_token("p")),
+        EQUAL_SCORES_OR_ALL_SUPPORT.broken_by(
+            lambda: Case.from_scores(
+                [[[1.0, 0], [0, 0], [-1, 0]], [[-2, 3], [0, 0], [-1, -4]]],
+                [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]],
+            )
+        ),
+    ),
     contrast=CONTRAST,
     data=lambda seed: [one_sequence(equal_scores=True), three_sequences(), two_scores(5.0)],
-    broken={
-        "parameterization": lambda: one_sequence(equal_scores=True).replace(parameterization="W"),
-        "unique optimum": lambda: Case.from_scores([[[1.0, 0], [0, 1.0], [0, 0]]], [[1.0, 1, 0]]),
-        "feasible": lambda: Case.from_scores([[[0.5, 0], [1.0, 0], [0.0, 0]]], [[1.0, 0.0, 0.0]]),
-        "equal scores or all support": lambda: one_sequence(equal_scores=False),
-    },
 )

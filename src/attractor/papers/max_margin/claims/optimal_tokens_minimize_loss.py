@@ -93,10 +93,6 @@ OPTIMAL_TOKENS_MINIMIZE_LOSS = CLAIMS.claim(
         two_scores(5.0),
         *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
     ],
-    broken={
-        "parameterization": lambda: three_sequences().replace(parameterization="KQ"),
-        "scores differ": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 1]]),
-    },
 )
 
 LEAST_LOSS_AT_INFINITY = CLAIMS.claim(
@@ -113,9 +109,4 @@ LEAST_LOSS_AT_INFINITY = CLAIMS.claim(
         reason="from R = 1,000 to 2,000, m tokens just off the margin change it by log(m) / 1000",
     ),
     data=lambda seed: [three_sequences(), one_sequence(equal_scores=False), two_scores(5.0)],
-    broken={
-        "parameterization": lambda: three_sequences().replace(parameterization="KQ"),
-        "unique optimum": lambda: Case.from_scores([[[1.0, 0], [0, 1], [0, 0]]], [[1.0, 1, 0]]),
-        "feasible": lambda: Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]]),
-    },
 )

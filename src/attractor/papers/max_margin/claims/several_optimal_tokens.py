@@ -10,7 +10,6 @@ from attractor.margin import MarginProblem, SeveralSolution, solve, solve_severa
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
-from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.papers.paper import MAX_MARGIN
@@ -33,7 +32,10 @@ def _feasible(case: Case) -> Check:
 
 
 SOME_CHOICE_FEASIBLE = Assumption(
-    "feasible", "Some choice of one best token a row can beat all tokens that are not.", _feasible
+    "feasible",
+    "Some choice of one best token a row can beat all tokens that are not.",
+    _feasible,
+    lambda: _enclosed(),
 )
 
 
@@ -98,11 +100,6 @@ SEVERAL_OPTIMAL_TOKENS_PATH = CLAIMS.claim(
         reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
     ),
     data=lambda seed: [_two_best_tokens(number) for number in range(seed, seed + 6)],
-    broken={
-        "parameterization": lambda: _two_best_tokens(0).replace(parameterization="KQ"),
-        "several optimal tokens": three_sequences,
-        "feasible": _enclosed,
-    },
     note="a linear head with tied scores; an increasing function of its output only changes the "
     "loss, and any leak to other tokens still costs at least in proportion to it",
 )

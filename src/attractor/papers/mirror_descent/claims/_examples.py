@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
 from attractor.files.case import Case
@@ -41,27 +39,6 @@ def other_tokens() -> Case:
     return case.replace(
         chosen=keeping(case, np.array([[0], [3], [3]])), about=f"{case.about}, a local optimum"
     )
-
-
-def _several_tokens(case: Case) -> Case:
-    mask = case.optimal.mask.copy()
-    mask[0] = True
-    return case.replace(chosen=Selection(mask, np.zeros(mask.shape[:-1], bool)))
-
-
-BROKEN: Mapping[str, Callable[[], Case]] = {
-    "parameterization": lambda: random_case(0).replace(parameterization="KQ"),
-    "mirror descent": lambda: random_case(0).replace(optimizer="sign descent:learning_rate=0.1"),
-    "one token a row": lambda: _several_tokens(random_case(0)),
-    "locally optimal": lambda: random_case(0).replace(chosen=next_to_selection(random_case(0))),
-    "close start": lambda: random_case(0).replace(
-        initial=-50 * random_case(0).solution(Lp(1.75)).W
-    ),
-    "small steps": lambda: with_exponent(random_case(0), 1.75).replace(
-        optimizer="mirror descent:p=1.75,learning_rate=100"
-    ),
-}
-"""Data that break the assumptions of statements about training from near a solution."""
 
 
 def out_of_reach(case: Case) -> Measurement:

@@ -14,8 +14,7 @@ from attractor.margin import check_local_optimality
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.measurements.directions import step_length
-from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
-from attractor.papers.mirror_descent.claims.regularization_path import tied_scores
+from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import STARTS, keeping, steps_known
@@ -142,10 +141,6 @@ ENDPOINTS = CLAIMS.claim(
         with_exponent(random_case(4 * seed + 2), 2.0),
         random_case(seed + 1, 6, 8, 10),
     ],
-    broken={
-        **{name: BROKEN[name] for name in ("parameterization", "mirror descent")},
-        "unique optimum": tied_scores,
-    },
     note="runs whose tokens are not locally optimal go on for longer: they can stay near such a "
     "direction for 10,000 steps; the statement says of locally optimal tokens that training near "
     "them stays; that all random starts end on such is measured",

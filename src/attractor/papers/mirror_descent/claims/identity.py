@@ -8,7 +8,7 @@ from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence, step_from
-from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
+from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
@@ -78,6 +78,5 @@ STEP_IDENTITY = CLAIMS.claim(
         random_case(4 * seed),
         *(with_exponent(random_case(4 * seed + 1), p) for p in (1.1, 2.0, 3.0)),
     ],
-    broken={name: BROKEN[name] for name in ("parameterization", "mirror descent")},
     note="unnormalized steps, at random matrices of several norms",
 )

@@ -11,6 +11,7 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.breakers import labeled
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
 from attractor.papers.measurements.bregman import divergences
@@ -21,7 +22,6 @@ from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.selection import Selection
-from attractor.tokens import Tokens
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
@@ -57,6 +57,7 @@ LABELS_SEPARABLE = Assumption(
     "labels separable",
     "Some head tells the labels apart by the selected tokens alone.",
     _separable,
+    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
 )
 
 
@@ -69,6 +70,7 @@ ALL_LABELS_SUPPORT = Assumption(
     "all labels support",
     "Every label stands at the margin of the label problem in the own norm.",
     _all_support,
+    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]),
 )
 
 
@@ -104,6 +106,7 @@ ATTENTION_ELSEWHERE_COSTS = Assumption(
     "Attention to other tokens lowers the label margin in proportion to it, as the multipliers "
     "of the label problem prove.",
     _attention_elsewhere_costs,
+    lambda: _two_sequences([0, 0]),
 )
 
 
@@ -148,14 +151,6 @@ def _two_sequences(chosen: list[int]) -> Case:
     )
 
 
-def _with(keys: list, chosen: list[int]) -> Case:
-    array = np.array(keys, float)
-    tokens = Tokens(array, np.eye(2), np.array([1.0, -1.0]))
-    return _two_sequences([0, 0]).replace(
-        tokens=tokens, chosen=Selection.from_index(tokens, chosen)
-    )
-
-
 def _no_selection() -> Case:
     return _two_sequences([1, 0]).replace(chosen=None)
 
@@ -166,9 +161,13 @@ JOINT_PATH = CLAIMS.claim(
     statement="joint regularization path in the l_p norm",
     assuming=(
         trains("v, W"),
-        MIRROR_DESCENT,
-        ONE_TOKEN_A_ROW,
-        feasible(),
+        MIRROR_DESCENT.broken_by(
+            lambda: _two_sequences([1, 0]).replace(optimizer="sign descent:learning_rate=0.1")
+        ),
+        ONE_TOKEN_A_ROW.broken_by(_no_selection),
+        feasible().broken_by(
+            lambda: labeled([[0.5, 0], [1, 0], [0, 0]], [[-1, 0], [0, 1], [1, 0]])
+        ),
         LABELS_SEPARABLE,
         ALL_LABELS_SUPPORT,
         ATTENTION_ELSEWHERE_COSTS,
@@ -182,20 +181,5 @@ JOINT_PATH = CLAIMS.claim(
         reason=_REASON,
     ),
     data=lambda seed: [_two_sequences([1, 0]), with_exponent(_two_sequences([0, 0]), 3.0)],
-    broken={
-        "parameterization": lambda: _two_sequences([1, 0]).replace(parameterization="W"),
-        "mirror descent": lambda: _two_sequences([1, 0]).replace(
-            optimizer="sign descent:learning_rate=0.1"
-        ),
-        "one token a row": _no_selection,
-        "feasible": lambda: _with([[[0.5, 0], [1, 0], [0, 0]], [[-1, 0], [0, 1], [1, 0]]], [0, 0]),
-        "labels separable": lambda: _with(
-            [[[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]], [0, 0]
-        ),
-        "all labels support": lambda: _with(
-            [[[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]], [0, 0]
-        ),
-        "attention elsewhere costs": lambda: _two_sequences([0, 0]),
-    },
     note="the tokens are those that the data select: of all, those of the largest label margin",
 )

@@ -8,7 +8,6 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.mirror_descent.claims._examples import (
-    BROKEN,
     examples,
     next_to_selection,
     out_of_reach,
@@ -86,7 +85,6 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
         reason=_REASON,
     ),
     data=examples,
-    broken=BROKEN,
     note="normalized steps, which follow the path of raw ones and much further: raw steps, ten "
     "times as many, have barely begun; p and the learning rate are those of the data's optimizer",
 )
@@ -105,6 +103,5 @@ STAYS_IN_CONE = CLAIMS.claim(
         reason="the statement is that of a cone; single runs rise above their start, by up to 1.9",
     ),
     data=examples,
-    broken=BROKEN,
     note="the divergence of single runs need not fall from the first",
 )

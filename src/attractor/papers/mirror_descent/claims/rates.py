@@ -8,7 +8,7 @@ from attractor.analysis.rates import Rate, fit_rate
 from attractor.errors import TrialStatus
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.mirror_descent.claims._examples import BROKEN, examples, out_of_reach
+from attractor.papers.mirror_descent.claims._examples import examples, out_of_reach
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
 from attractor.papers.mirror_descent.training import (
     divergence_from,
@@ -91,7 +91,6 @@ NORM_GROWTH = CLAIMS.claim(
         sense=">=",
     ),
     data=examples,
-    broken=BROKEN,
     note=_NOTE,
 )
 
@@ -109,7 +108,6 @@ RATE = CLAIMS.claim(
         reason="the proved rate is an upper bound; the rate measured is about its square",
     ),
     data=examples,
-    broken=BROKEN,
     note=f"{_NOTE}; factors of log log k, which the statement has at p = 2 and above, are slower "
     "than any power",
 )

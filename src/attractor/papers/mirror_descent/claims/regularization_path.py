@@ -10,7 +10,7 @@ from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, feasible, trains
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import path
-from attractor.papers.mirror_descent.claims._examples import BROKEN, with_exponent
+from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import imbalance, steps_known
@@ -56,11 +56,6 @@ def tied_scores() -> Case:
     return _scored(keys, [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 
 
-def _inside() -> Case:
-    keys = np.array([[[0.5, 0], [1.0, 0], [0.0, 0]], [[1.0, 0], [0, 1.0], [-1.0, 0]]])
-    return _scored(keys, [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-
-
 def _scored(keys: np.ndarray, scores: list[list[float]]) -> Case:
     return Case.from_scores(keys, scores, parameterization="W", queries=np.eye(2))
 
@@ -88,10 +83,5 @@ REGULARIZATION_PATH = CLAIMS.claim(
         with_exponent(_small(3 * seed + 1), 1.5),
         with_exponent(_small(3 * seed + 2), 3.0),
     ],
-    broken={
-        **{name: BROKEN[name] for name in ("parameterization", "mirror descent")},
-        "unique optimum": tied_scores,
-        "feasible": _inside,
-    },
     note="the best tokens, whatever the data select; p is that of the data's optimizer",
 )

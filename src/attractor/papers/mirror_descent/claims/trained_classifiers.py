@@ -65,7 +65,6 @@ def _claim(
     """A claim that one optimizer has more of something, or not less of it than a bound allows."""
     trained: Callable[[int], ClassifierCase]
     trained = trained_texts if comparison.data == "text" else trained_images
-    first = results_of(comparison)
 
     def holding() -> ClassifierCase:
         return made_up(comparison, gap)
@@ -75,11 +74,11 @@ def _claim(
         summary,
         statement=statement,
         assuming=(
-            first,
-            rates_inside(comparison.names),
-            own_starts(),
-            learned(comparison.names),
-            enough_seeds(comparison, bound),
+            results_of(comparison).broken_by(lambda: other_data(holding())),
+            rates_inside(comparison.names).broken_by(lambda: rate_at_edge(holding())),
+            own_starts().broken_by(lambda: one_start(holding())),
+            learned(comparison.names).broken_by(lambda: mostly_stuck(holding())),
+            enough_seeds(comparison, bound).broken_by(lambda: made_up(comparison, bound)),
         ),
         contrast=Contrast(
             f"mean over seeds of {comparison.words}",
@@ -93,13 +92,6 @@ def _claim(
         ),
         data=lambda seed: [trained(seed)],
         holding=holding,
-        broken={
-            first.name: lambda: other_data(holding()),
-            "learning rates": lambda: rate_at_edge(holding()),
-            "own starts": lambda: one_start(holding()),
-            "learned": lambda: mostly_stuck(holding()),
-            "enough seeds": lambda: made_up(comparison, bound),
-        },
         note=f"{published}; {_NOT_SETTLED}",
     )
 

@@ -18,7 +18,7 @@ from attractor.papers.corpus_hypotheses import (
     REALIZABLE,
     ZERO_START,
 )
-from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
@@ -110,7 +110,6 @@ DESCENT_ALONG_SOLUTION = CLAIMS.claim(
         sense=">=",
     ),
     data=_data,
-    broken=broken(_ASSUMPTIONS),
 )
 
 
@@ -146,7 +145,6 @@ DESCENT_ALONG_OWN = CLAIMS.claim(
         wrong_bound=-1.0,
     ),
     data=_data,
-    broken=broken(_ASSUMPTIONS),
     note="claimed from step 8 L |W*|^2/eta on; no a is needed where the published one is large. "
     "The proof uses the closed form of W*, which orders with missing relations may not have",
 )

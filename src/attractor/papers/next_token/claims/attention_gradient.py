@@ -11,7 +11,7 @@ from scipy.special import softmax
 from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, ORTHONORMAL, REALIZABLE
-from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import explains
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.precision import double_precision
@@ -84,5 +84,4 @@ GRADIENT_IDENTITY = CLAIMS.claim(
         reason="rounding: it is algebra",
     ),
     data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
-    broken=broken(_ASSUMPTIONS),
 )

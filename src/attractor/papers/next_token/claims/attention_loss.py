@@ -9,7 +9,7 @@ import numpy as np
 from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
-from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     attention_solution,
     feed_forward_solution,
@@ -63,7 +63,6 @@ ATTENTION_LOSS = CLAIMS.claim(
         reason="the bound itself",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="published for T and t beyond all practical sizes; it holds at every step",
 )
 
@@ -97,7 +96,6 @@ EXCESS_LOSS_RATE = CLAIMS.claim(
         reason="margins grow by eta/|W*| a step once W goes along W*",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="the published excess is over V exp(-T C0), an upper bound of the floor; that over the "
     "floor itself, log(1 + (V - 1) exp(-gap)), is measured here",
 )

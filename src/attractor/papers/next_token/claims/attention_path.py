@@ -18,7 +18,6 @@ from attractor.papers.corpus_hypotheses import (
 )
 from attractor.papers.next_token.claims.closed_form import raised_alone
 from attractor.papers.next_token.data import (
-    broken,
     grammar,
     missing_relations,
     random_orders,
@@ -81,7 +80,6 @@ ATTENTION_NORM = CLAIMS.claim(
         reason="rounding; where W goes straight, the upper bound is met with equality",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="what is proved has the length of the longest context in the lower bound as well, which "
     "follows from this one",
 )
@@ -116,7 +114,6 @@ ATTENTION_DIRECTION = CLAIMS.claim(
         "that of W*; the solutions of other constraints are 1e-2 or more away",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="the published bound on 1 - cos, 54 N L^4 |W*|^4 log(t)^2/(t eta), is more than one, and "
     "so says nothing, up to about 1e12 steps",
 )
@@ -146,7 +143,6 @@ ATTENTION_DIRECTION_RATE = CLAIMS.claim(
         reason="what is not along W* stays, while the norm grows; lower orders of 1/t",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="published is the upper bound log(t)^2/t, which the measured rate satisfies; one optimal "
     "and one other token under every query make the direction exact, and the claim vacuous",
 )

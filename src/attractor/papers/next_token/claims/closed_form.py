@@ -13,7 +13,6 @@ from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.data import (
-    broken,
     grammar,
     missing_relations,
     random_orders,
@@ -75,7 +74,6 @@ def _claim(
             reason="rounding of the solver; a relation that matters makes 1e-2 or more",
         ),
         data=data,
-        broken=broken(assumptions),
         note=note,
     )
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.mechanics import label_mass_tokens
 from attractor.papers.claim import Claims, Contrast
-from attractor.papers.next_token.claims.conflicting_labels import BROKEN, CYCLIC
+from attractor.papers.next_token.claims.conflicting_labels import CYCLIC
 from attractor.papers.next_token.conflicting_data import limits, random_labels
 from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
 from attractor.papers.paper import MECHANICS
@@ -54,5 +54,4 @@ CONFLICTING_DIRECTION = CLAIMS.claim(
         "like 1/log t; what a decade adds is free of the bounded part",
     ),
     data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 4)],
-    broken={each.name: BROKEN[each.name] for each in CYCLIC},
 )

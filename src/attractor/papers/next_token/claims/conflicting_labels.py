@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
 from attractor.files.corpus import CorpusCase
-from attractor.next_token import Corpus
 from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
 from attractor.next_token.mechanics._ball_path import BallPath, ball_path
 from attractor.next_token.mechanics.convexity import ChordTest, chord_test
@@ -24,7 +21,6 @@ from attractor.papers.next_token.conflicting_data import (
     limits,
     random_labels,
 )
-from attractor.papers.next_token.data import grammar
 from attractor.papers.paper import MECHANICS
 from attractor.training import normalized_gradient_descent, train
 
@@ -35,20 +31,6 @@ _REACH = 40
 """How far training goes, in norms of the solution of the graphs' margin problem."""
 _LONGEST = 40_000
 _RADII = np.geomspace(1, 1000, 7)
-
-BROKEN: dict[str, Any] = {
-    "labels in contexts": grammar,
-    "some order": lambda: _made_of([[0, 0], [1]], [0, 1]),
-    "separable": lambda: _made_of([[1, 0, 2]], [0], [[2.0], [1.0], [3.0]]),
-    "strict priorities": lambda: _made_of([[0, 1], [0, 1]], [0, 1]),
-    "conflicts": lambda: random_labels(0, cyclic=False),
-    "no conflicts": lambda: random_labels(0, cyclic=True),
-}
-
-
-def _made_of(contexts: list[list[int]], labels: list[int], table: Any = None) -> CorpusCase:
-    corpus = Corpus.from_samples(contexts, labels)
-    return CorpusCase(corpus, None if table is None else np.array(table))
 
 
 def _violations(case: CorpusCase, found: ChordTest) -> Measurement:
@@ -82,7 +64,6 @@ LABEL_MASS_CONVEX = CLAIMS.claim(
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 3)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
     ],
-    broken={name: BROKEN[name] for name in ("labels in contexts", "some order")},
 )
 
 
@@ -121,7 +102,6 @@ LABEL_MASS_PATH = CLAIMS.claim(
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 5)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 5)),
     ],
-    broken={each.name: BROKEN[each.name] for each in ORDERED},
 )
 
 
@@ -173,7 +153,6 @@ FINITE_PART = CLAIMS.claim(
     ),
     data=lambda seed: [random_labels(number, cyclic=True) for number in range(seed, seed + 6)],
     holding=lambda: random_labels(2, cyclic=True),
-    broken={each.name: BROKEN[each.name] for each in CYCLIC},
     note="where odds on the cycles are even the finite part is zero, and the claim vacuous",
 )
 
@@ -199,5 +178,4 @@ NO_FINITE_PART = CLAIMS.claim(
         reason="the angle falls like one over the norm, which is 40 times that of the solution",
     ),
     data=lambda seed: [random_labels(number, cyclic=False) for number in range(seed, seed + 6)],
-    broken={each.name: BROKEN[each.name] for each in _ACYCLIC},
 )

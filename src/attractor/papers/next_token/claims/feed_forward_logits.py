@@ -11,7 +11,6 @@ from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import ORTHOGONAL, ORTHONORMAL, REALIZABLE, ZERO_START
 from attractor.papers.next_token.data import (
-    broken,
     grammar,
     random_orders,
     rolled_out,
@@ -71,7 +70,6 @@ EQUAL_LOGITS = CLAIMS.claim(
         reason="rounding: by symmetry they are the same at every step",
     ),
     data=_data,
-    broken=broken(_FROM_ZERO),
 )
 
 
@@ -110,7 +108,6 @@ LOGIT_GAP_LEAST = CLAIMS.claim(
         sense=">=",
     ),
     data=_data,
-    broken=broken(_FROM_ZERO),
     note="published for T beyond about 1e9 at ordinary sizes; it holds at every T",
 )
 
@@ -137,7 +134,6 @@ LOGIT_GAP_LARGEST = CLAIMS.claim(
         reason="the bound itself",
     ),
     data=lambda seed: [with_long_embeddings(grammar(), 3.0), *_data(seed)],
-    broken=broken(_SCALED),
     note="from zero the gap is T eta/|W*| at every T, and so above the bound wherever |W*| is more "
     "than 3/4; orthonormal embeddings, of which it is published, have |W*|^2 = V - 1. The proof "
     "takes a lower bound of the norm of the layer for an upper one",

@@ -11,7 +11,7 @@ from attractor.next_token.linear import LinearTrajectory
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE, ZERO_START
-from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     exponent,
     feed_forward_solution,
@@ -74,7 +74,6 @@ FEED_FORWARD_EXACT = CLAIMS.claim(
         reason="rounding of some thousand steps, and of the solver",
     ),
     data=_data,
-    broken=broken(_FROM_ZERO),
     note="derived, not quoted: what the published bounds on norm and direction become from zero",
 )
 
@@ -110,7 +109,6 @@ FEED_FORWARD_NORM = CLAIMS.claim(
         reason="rounding; from zero the norm is t eta, and the upper bound met with equality",
     ),
     data=_data,
-    broken=broken(_FROM_ZERO),
 )
 
 
@@ -144,7 +142,6 @@ FEED_FORWARD_DIRECTION = CLAIMS.claim(
         reason="what the start left behind stays, while the norm grows; lower orders of 1/t",
     ),
     data=_data,
-    broken=broken(_FROM_ANYWHERE),
     note="published is the upper bound 5 |W*|^3 log(2V) log(t)/(t eta) (12 in place of 5 in the "
     "appendix), which the measured rate satisfies; it is more than one, and so says nothing, up to "
     "hundreds of thousands of the published steps",
@@ -177,7 +174,6 @@ FEED_FORWARD_LOSS = CLAIMS.claim(
         reason="the rate is exact but for rounding",
     ),
     data=_data,
-    broken=broken(_FROM_ZERO),
     note="published is the slower rate as an upper bound, which the true one satisfies; in another "
     "place |W*| is squared in it",
 )

@@ -12,7 +12,7 @@ from attractor.files.corpus import CorpusCase
 from attractor.next_token import TokenClass
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
-from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
@@ -101,7 +101,6 @@ EXTENDED_ORDER = CLAIMS.claim(
         sense=">=",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="published is that gaps grow in proportion to t, with some constant; by how much is "
     "derived, not quoted",
 )
@@ -183,7 +182,6 @@ UNSEEN_CONTEXTS = CLAIMS.claim(
         sense=">=",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="queries that are optimal themselves have no such contexts; two different non-comparable "
     "tokens tie",
 )
@@ -202,5 +200,4 @@ UNSEEN_CONTEXTS_WITH_OPTIMAL = CLAIMS.claim(
         sense=">=",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
 )

@@ -10,7 +10,6 @@ from attractor.next_token.linear import LinearTrajectory, finite_part, measure_l
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
-    BROKEN,
     NOTE,
     decoder_contexts,
     decoder_data,
@@ -57,7 +56,6 @@ DESCENT_DIRECTION = CLAIMS.claim(
         "what a decade adds is free of the bounded part",
     ),
     data=decoder_data,
-    broken=BROKEN,
     note=NOTE,
 )
 
@@ -86,6 +84,5 @@ DESCENT_FINITE_PART = CLAIMS.claim(
         reason="it falls like the loss above the entropy, as one over the number of steps",
     ),
     data=decoder_data,
-    broken=BROKEN,
     note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
 )

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
-from attractor.papers.next_token.data import broken, grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
@@ -69,7 +69,6 @@ OPTIMAL_ATTENTION_GROWS = CLAIMS.claim(
         reason="rounding; from zero attention starts at one over the length of the context",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="where another token occurs more often than the optimal one, attention can fall at first; "
     "its limit is the same",
 )
@@ -107,7 +106,6 @@ OPTIMAL_ATTENTION_BOUND = CLAIMS.claim(
         reason="the bound itself, and rounding at its ends",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="published for T and t beyond all practical sizes; it holds at every step",
 )
 
@@ -132,6 +130,5 @@ OPTIMAL_ATTENTION_RATE = CLAIMS.claim(
         reason="margins grow by eta/|W*| a step once W goes along W*",
     ),
     data=_data,
-    broken=broken(ASSUMPTIONS),
     note="published is the slower rate as an upper bound, which the true one satisfies",
 )

@@ -26,7 +26,9 @@ def _head(case: Case) -> Check:
     return Check(isinstance(case.head, ConcaveHead), f"the head is {case.head.name}")
 
 
-CONCAVE_HEAD = Assumption("concave head", "The head is v^T x - lambda ||x||^2.", _head)
+CONCAVE_HEAD = Assumption(
+    "concave head", "The head is v^T x - lambda ||x||^2.", _head, lambda: Case(*_drawn(0), "W")
+)
 
 
 def _row(case: Case) -> tuple[int, int]:
@@ -41,7 +43,12 @@ def _positive_label(case: Case) -> Check:
     return Check(label == 1, f"the label is {label:g}")
 
 
-POSITIVE_LABEL = Assumption("positive label", "The label of the row is 1.", _positive_label)
+POSITIVE_LABEL = Assumption(
+    "positive label",
+    "The label of the row is 1.",
+    _positive_label,
+    lambda: _changed(labels=-np.ones(1)),
+)
 
 
 def _orthonormal(case: Case) -> Check:
@@ -52,7 +59,10 @@ def _orthonormal(case: Case) -> Check:
 
 
 ORTHONORMAL_TOKENS = Assumption(
-    "orthonormal tokens", "The tokens of the row are orthonormal.", _orthonormal
+    "orthonormal tokens",
+    "The tokens of the row are orthonormal.",
+    _orthonormal,
+    lambda: _changed(keys=random_unit_tokens(0, (1, 10, 10)).tokens.keys),
 )
 
 
@@ -84,6 +94,7 @@ PENALTY_BETWEEN_GAPS = Assumption(
     "penalty between gaps",
     "With score gaps g_1, g_2, ... there is tau > 1 with g_1 < lambda < tau g_tau / 2.",
     _penalty_between,
+    lambda: Case(_drawn(0)[0], ConcaveHead(np.asarray(_drawn(0)[1].weight), 100.0), "W"),
 )
 
 
@@ -167,15 +178,6 @@ CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
         reason="a count, of the Euclidean projection on the simplex in rational arithmetic",
     ),
     data=lambda seed: [_between_gaps(number) for number in range(seed, seed + 20)],
-    broken={
-        "one row": lambda: random_unit_tokens(0),
-        "concave head": lambda: Case(*_drawn(0), "W"),
-        "positive label": lambda: _changed(labels=-np.ones(1)),
-        "orthonormal tokens": lambda: _changed(keys=random_unit_tokens(0, (1, 10, 10)).tokens.keys),
-        "penalty between gaps": lambda: Case(
-            _drawn(0)[0], ConcaveHead(np.asarray(_drawn(0)[1].weight), 100.0), "W"
-        ),
-    },
     note="for the correlation loss -y h and one sequence; lambda > g_1 / 2 is what it takes to "
     "keep two, so that the condition on g_1 is twice as strong as needed",
 )

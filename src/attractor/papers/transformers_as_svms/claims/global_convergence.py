@@ -15,11 +15,7 @@ from attractor.papers.hypotheses import (
 from attractor.papers.max_margin.claims import global_convergence as prompt
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
-    SMALL,
-    enclosed_token,
     equal_other_scores,
-    random_unit_tokens,
-    tied_scores,
     trapped,
 )
 
@@ -57,12 +53,6 @@ GLOBAL_CONVERGENCE = CLAIMS.claim(
         equal_other_scores(seed, initial=np.zeros((4, 4))),
     ],
     holding=lambda: trapped(0.0),
-    broken={
-        "parameterization": lambda: equal_other_scores(0, SMALL, "KQ"),
-        "unique optimum": tied_scores,
-        "feasible": enclosed_token,
-        "equal scores or all support": lambda: random_unit_tokens(0),
-    },
     search=small_random_pairs,
     note="fails: that no finite matrix is stationary does not keep a sequence from staying at a "
     "wrong token for ever; from W = 0 and from near the solution it holds",

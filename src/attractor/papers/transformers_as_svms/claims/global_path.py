@@ -36,9 +36,14 @@ def _several_queries(case: Case) -> Check:
     return Check(not check.met, check.found)
 
 
-_ONE_QUERY = Assumption("one query", "Every sequence has one query.", _one_query)
+_ONE_QUERY = Assumption(
+    "one query", "Every sequence has one query.", _one_query, lambda: _causal(0)
+)
 _SEVERAL_QUERIES = Assumption(
-    "several queries", "Every sequence has several queries.", _several_queries
+    "several queries",
+    "Every sequence has several queries.",
+    _several_queries,
+    lambda: random_unit_tokens(0),
 )
 
 
@@ -106,12 +111,6 @@ GLOBAL_PATH = CLAIMS.claim(
         *(random_unit_tokens(number) for number in range(seed, seed + 4)),
         random_unit_tokens(seed, (6, 8, 10)),
     ],
-    broken={
-        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
-        "one query": lambda: _causal(0),
-        "unique optimum": tied_scores,
-        "feasible": enclosed_token,
-    },
     note=_W_NOTE,
 )
 
@@ -119,15 +118,14 @@ KEY_QUERY_PATH = CLAIMS.claim(
     "key-query-path",
     "minimizers (K, Q) over balls of growing radius tend to nuclear solutions",
     statement="regularization path of keys and queries",
-    assuming=(trains("KQ"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    assuming=(
+        trains("KQ"),
+        _ONE_QUERY.broken_by(lambda: _causal(0, "KQ")),
+        UNIQUE_OPTIMUM.broken_by(lambda: tied_scores("KQ")),
+        OPTIMUM_FEASIBLE.broken_by(lambda: enclosed_token("KQ")),
+    ),
     contrast=_IN_OWN_NORM,
     data=lambda seed: [random_unit_tokens(number, SMALL, "KQ") for number in range(seed, seed + 4)],
-    broken={
-        "parameterization": lambda: random_unit_tokens(0),
-        "one query": lambda: _causal(0, "KQ"),
-        "unique optimum": lambda: tied_scores("KQ"),
-        "feasible": lambda: enclosed_token("KQ"),
-    },
     note=_KQ_NOTE,
 )
 
@@ -135,17 +133,16 @@ SEQUENCE_PATH = CLAIMS.claim(
     "sequence-path",
     "with one matrix for all queries of a sequence the path leads to their joint solution",
     statement="regularization path of sequence-to-sequence and causal attention",
-    assuming=(trains("W", "KQ"), _SEVERAL_QUERIES, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
+    assuming=(
+        trains("W", "KQ"),
+        _SEVERAL_QUERIES,
+        UNIQUE_OPTIMUM.broken_by(_tied_sequence),
+        OPTIMUM_FEASIBLE.broken_by(_contradiction),
+    ),
     contrast=_IN_OWN_NORM,
     data=lambda seed: [
         *(_causal(number) for number in range(seed, seed + 3)),
         _causal(seed, "KQ"),
     ],
-    broken={
-        "parameterization": lambda: _causal(0).replace(parameterization="v, W"),
-        "several queries": lambda: random_unit_tokens(0),
-        "unique optimum": _tied_sequence,
-        "feasible": _contradiction,
-    },
     note=f"{_W_NOTE}; Frobenius for W, nuclear for keys and queries",
 )

@@ -20,10 +20,7 @@ from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.separating_starts import faint_length
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
-    SMALL,
-    enclosed_token,
     random_unit_tokens,
-    tied_scores,
 )
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
@@ -69,12 +66,6 @@ GOOD_FIRST_GRADIENT_CONVERGENCE = CLAIMS.claim(
     ),
     data=lambda seed: [random_unit_tokens(number) for number in range(seed, seed + 12)],
     holding=lambda: random_unit_tokens(18),
-    broken={
-        "parameterization": lambda: random_unit_tokens(18, SMALL, "KQ"),
-        "unique optimum": tied_scores,
-        "feasible": enclosed_token,
-        "good first gradient": lambda: random_unit_tokens(1),
-    },
     note="from zero, and from the end of a first step so long that other tokens have next to no "
     "weight, as the statement has it; a quarter of random data meet the assumption",
 )

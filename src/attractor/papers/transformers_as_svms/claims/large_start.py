@@ -24,11 +24,7 @@ from attractor.papers.measurements.separating_starts import separates, separatin
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.claims.no_stationary_point import all_tokens_support
 from attractor.papers.transformers_as_svms.random_data import (
-    SMALL,
-    enclosed_token,
     equal_other_scores,
-    random_unit_tokens,
-    tied_scores,
 )
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
@@ -81,12 +77,6 @@ LARGE_START = CLAIMS.claim(
         for number in range(seed, seed + 3)
         for make in (equal_other_scores, all_tokens_support)
     ],
-    broken={
-        "parameterization": lambda: equal_other_scores(0, SMALL, "KQ"),
-        "unique optimum": tied_scores,
-        "feasible": enclosed_token,
-        "equal scores or all support": lambda: random_unit_tokens(0),
-    },
     note="what is large and how wide the cone is are derived, not quoted; such starts need no "
     "assumption on scores, as the best tokens are far ahead already",
 )

@@ -13,8 +13,6 @@ from attractor.papers.max_margin.claims import local_convergence as prompt
 from attractor.papers.measurements.directions import far_enough, trained
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
-    SMALL,
-    enclosed_token,
     random_unit_tokens,
 )
 from attractor.selection import Selection
@@ -35,6 +33,7 @@ NOT_LOCALLY_OPTIMAL = Assumption(
     "not locally optimal",
     "Some support token of the selection has a higher score than the selected token.",
     _worse_support,
+    lambda: random_unit_tokens(0),
 )
 
 
@@ -65,17 +64,6 @@ def every_other_selection(case: Case) -> list[Case]:
     return [one for one in cases if FEASIBLE.check(one).met and _worse_support(one).met]
 
 
-def _with(selected: list[int], case: Case) -> Case:
-    return case.replace(chosen=Selection.from_index(case.tokens, selected))
-
-
-def _two_tokens(parameterization: str = "W") -> Case:
-    case = random_unit_tokens(0, SMALL, parameterization)
-    mask = np.zeros(case.tokens.mask.shape, dtype=bool)
-    mask[..., :2] = True
-    return case.replace(chosen=Selection(mask, np.zeros(mask.shape[:-1], dtype=bool)))
-
-
 LOCAL_CONVERGENCE = CLAIMS.claim(
     "local-convergence",
     "from a cone around a locally optimal direction, descent on W converges to it",
@@ -87,12 +75,6 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
         for number in range(seed, seed + 3)
         for each in prompt.every_locally_optimal(random_unit_tokens(number))
     ],
-    broken={
-        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
-        "one token a row": _two_tokens,
-        "feasible": lambda: _with([0], enclosed_token()),
-        "locally optimal": lambda: every_other_selection(random_unit_tokens(0))[0],
-    },
     note="the cone is derived and narrow, and begins far out; true basins are larger",
 )
 
@@ -110,11 +92,5 @@ ONLY_LOCAL_OPTIMA_ATTRACT = CLAIMS.claim(
         reason="a count, of starts at 30 and 100 norms of the solution",
     ),
     data=lambda seed: every_other_selection(random_unit_tokens(seed))[:8],
-    broken={
-        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
-        "one token a row": _two_tokens,
-        "feasible": lambda: _with([0], enclosed_token()),
-        "not locally optimal": lambda: random_unit_tokens(0),
-    },
     note="a support token of higher score pulls attention away at any distance, if slowly",
 )

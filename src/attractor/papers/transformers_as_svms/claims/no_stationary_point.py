@@ -16,10 +16,7 @@ from attractor.papers.max_margin.claims import no_stationary_point as prompt
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
     SMALL,
-    enclosed_token,
     equal_other_scores,
-    random_unit_tokens,
-    tied_scores,
 )
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
@@ -57,11 +54,5 @@ NO_STATIONARY_POINT = CLAIMS.claim(
         for number in range(seed, seed + 3)
         for make in (equal_other_scores, all_tokens_support)
     ],
-    broken={
-        "parameterization": lambda: equal_other_scores(0, SMALL, "KQ"),
-        "unique optimum": tied_scores,
-        "feasible": enclosed_token,
-        "equal scores or all support": lambda: random_unit_tokens(0),
-    },
     note="nothing like it is true of keys and queries: K = Q = 0 is always stationary",
 )

@@ -10,7 +10,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import FEASIBLE
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
@@ -29,7 +29,10 @@ def _parallel(case: Case) -> Check:
 
 
 PARALLEL_QUERIES = Assumption(
-    "parallel queries", "There is one query, or all are multiples of one.", _parallel
+    "parallel queries",
+    "There is one query, or all are multiples of one.",
+    _parallel,
+    lambda: random_unit_tokens(0),
 )
 
 
@@ -62,10 +65,6 @@ NORMS_COINCIDE = CLAIMS.claim(
         *(_one_sequence(number) for number in range(seed, seed + 3)),
         *(_multiples_of_a_query(number) for number in range(seed, seed + 3)),
     ],
-    broken={
-        "feasible": enclosed_token,
-        "parallel queries": lambda: random_unit_tokens(0),
-    },
     note="W = w z^T has one singular value, so that both norms are ||w|| ||z||",
 )
 
@@ -102,6 +101,7 @@ ORTHOGONAL_PAIRS = Assumption(
     "orthogonal pairs",
     "There are several constraints, with orthogonal queries and orthogonal key differences.",
     _orthogonal_pairs,
+    lambda: random_unit_tokens(0, (2, 2, 2)),
 )
 
 
@@ -153,10 +153,6 @@ NUCLEAR_SOLUTIONS_NOT_UNIQUE = CLAIMS.claim(
         sense=">=",
     ),
     data=lambda seed: [_axes(0), _axes(0, 3), _axes(seed + 1), _axes(seed + 2)],
-    broken={
-        "feasible": enclosed_token,
-        "orthogonal pairs": lambda: random_unit_tokens(0, (2, 2, 2)),
-    },
     note="in bases of the tokens and queries, any positive semidefinite matrix with the diagonal "
     "of the Frobenius solution is one: [[1, c], [c, 1]] with |c| <= 1 for unit vectors",
 )

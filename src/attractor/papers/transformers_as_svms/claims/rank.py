@@ -11,7 +11,7 @@ from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import FEASIBLE, SEVERAL_ROWS
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.first_order import ranks_when_stopped
-from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
@@ -74,7 +74,6 @@ RANK = CLAIMS.claim(
         for number in range(seed, seed + 4)
         for size in ((3, 4, 4), (4, 4, 6), (6, 8, 10))
     ],
-    broken={"feasible": enclosed_token},
     note="nothing is claimed where the dimension is at most n",
 )
 
@@ -102,10 +101,6 @@ NEARLY_FULL_RANK = CLAIMS.claim(
             for number in range(seed, seed + 3)
         ),
     ],
-    broken={
-        "several rows": lambda: random_unit_tokens(0, (1, 3, 2)),
-        "feasible": lambda: random_unit_tokens(0, (3, 4, 2)),
-    },
     note="fails: the certified rank of such data is 2 to 5, however large n and d; the published "
     "curve counts singular values above 1e-7 of solutions that are accurate to 1e-5 or so",
 )

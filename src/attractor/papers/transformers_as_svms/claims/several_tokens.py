@@ -75,10 +75,6 @@ SEVERAL_TOKENS = CLAIMS.claim(
     data=lambda seed: [
         _case(number, penalty) for number in range(seed, seed + 5) for penalty in (0.3, 0.5)
     ],
-    broken={
-        "parameterization": lambda: _case(0, 0.3).replace(parameterization="KQ"),
-        "concave head": lambda: random_unit_tokens(0),
-    },
     note="an empirical claim; measured on the gradient flow, which needs none of the published "
     "filter, as the kept weights settle that normalized steps leave going to and fro",
 )

@@ -13,7 +13,7 @@ from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.loss_gradients import loss_gradients
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
@@ -27,7 +27,12 @@ def _linear_head(case: Case) -> Check:
     return Check(isinstance(case.head, LinearHead), f"the head is {case.head.name}")
 
 
-LINEAR_HEAD = Assumption("linear head", "The head is linear.", _linear_head)
+LINEAR_HEAD = Assumption(
+    "linear head",
+    "The head is linear.",
+    _linear_head,
+    lambda: random_unit_tokens(0).replace(head=ConcaveHead(np.ones(4), 1.0)),
+)
 
 
 def _pairs(case: Case, seed: int) -> tuple[Float[np.ndarray, "pair d e"], ...]:
@@ -100,12 +105,5 @@ SMOOTH_GRADIENT = CLAIMS.claim(
         *(_scaled(number) for number in range(seed, seed + 3)),
         random_unit_tokens(seed, (6, 8, 10)),
     ],
-    broken={
-        "parameterization": lambda: random_unit_tokens(0, SMALL, "KQ"),
-        "linear head": lambda: random_unit_tokens(0).replace(head=ConcaveHead(np.ones(4), 1.0)),
-        "scores differ": lambda: Case.from_scores(
-            [[[1.0, 0], [0, 1]]], [[1.0, 1.0]], queries=[[1.0, 0]], parameterization="W"
-        ),
-    },
     note="of the logistic loss; the constant is loose by a factor of hundreds on unit tokens",
 )

@@ -1,0 +1,62 @@
+"""A claim and its data from outside of the library: ``own_claim.py`` is all that it takes."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from attractor.cli import app
+from attractor.errors import InvalidInputError
+from attractor.files import reading
+from attractor.papers import (
+    Outcome,
+    all_claims,
+    examine,
+    examine_control,
+    get_claim,
+    register_claim,
+    registry,
+)
+from attractor.papers.check import check_claim
+
+
+@pytest.fixture
+def own(monkeypatch):
+    monkeypatch.setattr(reading, "_KINDS", list(reading._KINDS))
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    return runpy.run_path(str(Path(__file__).parent / "own_claim.py"))
+
+
+def test_it_is_found_and_examined_as_any_other(own):
+    claim = get_claim("bridges/handshakes")
+    assert claim is own["HANDSHAKES"] and list(all_claims())[-1] == claim.name
+    assert examine(claim, claim.example()).outcome is Outcome.HOLDS
+    assert examine_control(claim, claim.example()).outcome is Outcome.FAILS
+    broken = examine(claim, claim.broken["no loops"]())
+    assert broken.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert broken.reason == "no loops: 1 loops"
+
+
+def test_a_counterexample_becomes_smaller(own):
+    claim, edges = own["HANDSHAKES"], np.array([[0, 1], [1, 2], [2, 0], [3, 4]])
+    wrong = own["dataclasses"].replace(claim, conclusion=claim.control, control=claim.conclusion)
+    found = check_claim(wrong, [own["GraphCase"](edges)])
+    assert found.outcome is Outcome.FAILS
+    assert found.counterexample.case.edges.tolist() == [[0, 1], [1, 2]]
+
+
+def test_the_command_line_checks_it_on_a_file_of_its_kind(own, tmp_path):
+    own["GraphCase"](np.array([[0, 1], [1, 2], [2, 0]])).save(tmp_path / "graph.npz")
+    arguments = ["claims", "--data", tmp_path / "graph.npz", "--out", tmp_path / "out", "--json"]
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert list(said["claims"]) == ["bridges/handshakes"]
+
+
+def test_no_claim_of_the_papers_is_replaced():
+    with pytest.raises(InvalidInputError, match=r"^claim: max-margin/"):
+        register_claim(get_claim("max-margin/global-path"))
