@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 from attractor import plots
 from attractor.analysis.bias import BiasMatrix
-from attractor.provenance import Provenance, embed_all
-from attractor.report.page import FigureFile, Section, Table, render_page
-from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory
+from attractor.provenance import Provenance
+from attractor.report.folder import report_folder
+from attractor.report.page import FigureFile, Section, Table
 
 HEAT_MAP = FigureFile(
     "matrix",
@@ -65,30 +63,18 @@ def write_bias_report(
     """
     summary = matrix.summary()
     several = len(matrix.methods) > 1
-    with atomic_directory(directory, MARKER) as folder:
-        matrix.save(folder / "matrix.nc")
-        matrix.save(folder / "matrix.csv")
-        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-        with plots.style():
-            plots.save_figure(plots.bias_matrix_figure(matrix), folder, HEAT_MAP.name)
-            plots.save_figure(plots.ratio_curves_figure(matrix), folder, CURVES.name)
-        sections = [_medians(matrix)] if several else [_one_optimizer(matrix)]
-        sections += [
-            Section("As training goes on", figure=CURVES),
+    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+        matrix.save(report.place / "matrix.nc")
+        matrix.save(report.place / "matrix.csv")
+        report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix))
+        curves = report.picture(CURVES, plots.ratio_curves_figure(matrix))
+        report.findings += [f"{method}: {matrix.answer(method)}." for method in matrix.methods]
+        report.sections += [
+            _medians(matrix) if several else _one_optimizer(matrix),
+            Section("As training goes on", figure=curves),
             _settings(matrix, summary),
             Section("How to read this", _RULES),
         ]
-        page = render_page(
-            title,
-            source,
-            [f"{method}: {matrix.answer(method)}." for method in matrix.methods],
-            sections,
-            figures=folder,
-            footer=footer(),
-        )
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        if provenance is not None:
-            embed_all(folder, provenance)
     return summary
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 from attractor.papers.check import ClaimResult
 from attractor.papers.hypotheses_table import HypothesesTable
 from attractor.papers.results import ClaimResults
-from attractor.provenance import Provenance, embed
-from attractor.report.page import Section, Table, render_page
-from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory
+from attractor.provenance import Provenance
+from attractor.report.folder import report_folder
+from attractor.report.page import Section, Table
 
 COUNTEREXAMPLES = "counterexamples"
 """Folder of the files on which a claim fails."""
@@ -55,26 +53,24 @@ def write_claims_report(
     summary = results.summary()
     if hypotheses:
         summary["hypotheses"] = [table.summary() for table in hypotheses]
-    with atomic_directory(directory, MARKER) as folder:
+    title = "Which claims hold"
+    with report_folder(
+        directory, title, source, summary, provenance=provenance, name=RESULTS
+    ) as report:
         for result in results:
             if result.counterexample is not None:
                 case = result.counterexample.case
                 stem = result.claim.name.replace("/", "-")
                 name = f"{COUNTEREXAMPLES}/{stem}{case.kind.suffix}"
-                (folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
-                case.save(folder / name)
+                (report.place / COUNTEREXAMPLES).mkdir(exist_ok=True)
+                case.save(report.place / name)
                 summary["claims"][result.claim.name]["counterexample"]["file"] = name
-        (folder / RESULTS).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        sections = [Section("Which hypotheses hold", table=_met(table)) for table in hypotheses]
-        sections.append(Section("What became of the claims", _WORDS, table=_overview(results)))
-        sections += [_section(result, summary) for result in results]
-        page = render_page(
-            "Which claims hold", source, _findings(results), sections, figures=folder,
-            footer=footer(),
-        )  # fmt: skip
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        for name in (MARKER, RESULTS):
-            embed(folder / name, provenance)
+        report.findings += _findings(results)
+        report.sections += [
+            *(Section("Which hypotheses hold", table=_met(table)) for table in hypotheses),
+            Section("What became of the claims", _WORDS, table=_overview(results)),
+            *(_section(result, summary) for result in results),
+        ]
     return summary
 
 

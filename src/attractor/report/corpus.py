@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from attractor.next_token.corpus_training import TWO_STAGES, TrainedCorpus
 from attractor.next_token.linear_view import LinearView
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.plots.corpus import MOST_TOKENS
-from attractor.provenance import Provenance, embed_all
+from attractor.provenance import Provenance
 from attractor.report.corpus_words import (
     GLOSSARY,
     collocation_sentence,
@@ -31,9 +29,9 @@ from attractor.report.corpus_words import (
     realizability_sentences,
     training_sentences,
 )
-from attractor.report.page import FigureFile, Section, Table, render_page
-from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory, save_netcdf
+from attractor.report.folder import ReportFolder, report_folder
+from attractor.report.page import FigureFile, Section, Table
+from attractor.storage import save_netcdf
 
 MOST_RELATIONS = 20_000
 """Relations listed in the summary; of more, the queries that come first."""
@@ -155,31 +153,23 @@ def write_corpus_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    summary = report.summary()
-    with atomic_directory(directory, MARKER) as folder:
-        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-        with plots.style():
-            sections = [
-                _assumptions(report, folder),
-                *_structure(report.structure, "", folder),
-                *_conflicting(report, folder),
-                *_part(report, folder),
-            ]
-            sections += [_training(trained, folder) for trained in report.trained]
-        sections.append(Section("What the words mean", table=GLOSSARY))
-        page = render_page(
-            "What a corpus hides", source, [*report.findings(), *report.notices], sections,
-            figures=folder, footer=footer(),
-        )  # fmt: skip
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        if provenance is not None:
-            embed_all(folder, provenance)
+    summary, title = report.summary(), "What a corpus hides"
+    with report_folder(directory, title, source, summary, provenance=provenance) as folder:
+        folder.findings += [*report.findings(), *report.notices]
+        folder.sections += [
+            _assumptions(report, folder),
+            *_structure(report.structure, "", folder),
+            *_conflicting(report, folder),
+            *_part(report, folder),
+            *(_training(trained, folder) for trained in report.trained),
+            Section("What the words mean", table=GLOSSARY),
+        ]
     return summary
 
 
-def _assumptions(report: CorpusReport, folder: Path) -> Section:
+def _assumptions(report: CorpusReport, folder: ReportFolder) -> Section:
     checks = report.structure.assumptions
-    plots.save_figure(plots.assumptions_figure(checks), folder, ASSUMPTIONS.name)
+    folder.picture(ASSUMPTIONS, plots.assumptions_figure(checks))
     rows = [
         (
             check.name, check.statement, "yes" if check.met else "no",
@@ -192,40 +182,40 @@ def _assumptions(report: CorpusReport, folder: Path) -> Section:
     return Section("What theory assumes", table=Table(header, rows, words=True), figure=ASSUMPTIONS)
 
 
-def _structure(structure: CorpusStructure, suffix: str, folder: Path) -> list[Section]:
+def _structure(structure: CorpusStructure, suffix: str, folder: ReportFolder) -> list[Section]:
     """Collocation, orders and classes, where there are any; ``suffix`` names a part."""
     of = " of the realizable part" if suffix else ""
     found, orders = structure.collocation, structure.orders
     sections = []
     if (found.next_token >= 0).any():
         figure = dataclasses.replace(COLLOCATION, name=f"{COLLOCATION.name}{suffix}")
-        plots.save_figure(plots.collocation_figure(found), folder, figure.name)
+        folder.picture(figure, plots.collocation_figure(found))
         sections.append(
             Section(f"The collocation{of}", [collocation_sentence(structure)], figure=figure)
         )
     if len(orders.edges):
         figure = dataclasses.replace(ORDERS, name=f"{ORDERS.name}{suffix}")
-        plots.save_figure(plots.orders_figure(orders), folder, figure.name)
+        folder.picture(figure, plots.orders_figure(orders))
         sections.append(Section(f"The orders{of}", [orders_sentence(structure)], figure=figure))
         if orders.size <= MOST_TOKENS:
             figure = dataclasses.replace(CLASSES, name=f"{CLASSES.name}{suffix}")
-            plots.save_figure(plots.class_map_figure(orders), folder, figure.name)
+            folder.picture(figure, plots.class_map_figure(orders))
             sections.append(Section(f"Tokens under every query{of}", figure=figure))
     return sections
 
 
-def _conflicting(report: CorpusReport, folder: Path) -> list[Section]:
+def _conflicting(report: CorpusReport, folder: ReportFolder) -> list[Section]:
     if report.conflicting is None:
         return []
     figure = None
     if len(report.conflicting.graphs.edges):
         figure = GRAPHS
-        plots.save_figure(plots.priority_figure(report.conflicting.graphs), folder, GRAPHS.name)
+        folder.picture(GRAPHS, plots.priority_figure(report.conflicting.graphs))
     words = conflicting_sentences(report.conflicting)
     return [Section("Labels in conflict", words, figure=figure)]
 
 
-def _part(report: CorpusReport, folder: Path) -> list[Section]:
+def _part(report: CorpusReport, folder: ReportFolder) -> list[Section]:
     from attractor.next_token import corpus_structure
 
     if report.part is None:
@@ -234,10 +224,10 @@ def _part(report: CorpusReport, folder: Path) -> list[Section]:
     return [head, *_structure(corpus_structure(report.part.corpus), "_realizable", folder)]
 
 
-def _training(trained: TrainedCorpus, folder: Path) -> Section:
+def _training(trained: TrainedCorpus, folder: ReportFolder) -> Section:
     two = trained.kind == TWO_STAGES
     figure, draw = (STAGES, plots.two_stage_figure) if two else (LIMITS, plots.limits_figure)
-    plots.save_figure(draw(trained.data), folder, figure.name)
-    save_netcdf(trained.data, folder / f"{figure.name}.nc")
+    folder.picture(figure, draw(trained.data))
+    save_netcdf(trained.data, folder.place / f"{figure.name}.nc")
     title = "Training in two stages" if two else "Training with conflicting labels"
     return Section(title, training_sentences(trained), figure=figure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +13,12 @@ import xarray as xr
 from attractor import plots
 from attractor.checks import check_items, check_kinds, check_path
 from attractor.datasets.digits import GRID
-from attractor.provenance import Provenance, embed_all
-from attractor.report.page import FigureFile, Section, Table, render_page
+from attractor.provenance import Provenance
+from attractor.report.folder import report_folder
+from attractor.report.page import FigureFile, Section, Table
 from attractor.report.size_result import CHANCE, SizeResult
 from attractor.report.words import GLOSSARY, near_one
-from attractor.report.write import CURVES, MARKER, TRAINING, footer, write_verdict_data
-from attractor.storage import atomic_directory
+from attractor.report.write import CURVES, TRAINING, write_verdict_data
 
 _SHOWN = 8
 
@@ -48,24 +47,18 @@ def write_digits_report(
     results = check_items("results", results, SizeResult, 1)
     summaries = [result.summary() for result in results]
     summary = {"sizes": summaries, "findings": findings(results)}
-    with atomic_directory(directory, MARKER) as folder:
-        _write_figures(folder, results)
+    first = results[0].drawn
+    title = f"Where attention goes on handwritten digits {first.digits[0]} and {first.digits[1]}"
+    source = (
+        f"{summaries[0]['data_sets']} data sets of each size, "
+        f"n = {', '.join(str(result.n) for result in results)} images."
+    )
+    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+        _write_figures(report.place, results)
         for result in results:
-            write_verdict_data(folder, result.verdict, f"_n{result.n}")
-        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-        first = results[0].drawn
-        page = render_page(
-            f"Where attention goes on handwritten digits {first.digits[0]} and {first.digits[1]}",
-            f"{summaries[0]['data_sets']} data sets of each size, "
-            f"n = {', '.join(str(result.n) for result in results)} images.",
-            findings(results),
-            _sections(results),
-            figures=folder,
-            footer=footer(),
-        )
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        if provenance is not None:
-            embed_all(folder, provenance)
+            write_verdict_data(report.place, result.verdict, f"_n{result.n}")
+        report.findings += findings(results)
+        report.sections += _sections(results)
     return summary
 
 

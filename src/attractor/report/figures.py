@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attractor.papers.drawing import DrawnFigure
+from attractor.report.folder import footer
 from attractor.report.page import FigureFile, Section, Table, render_page
-from attractor.report.write import footer
 from attractor.storage import write_file
 
 GALLERY = "index.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from typing import Any
@@ -11,10 +10,10 @@ import xarray as xr
 
 from attractor import plots
 from attractor.prompt.regression.runs import InContextRuns
-from attractor.provenance import Provenance, embed_all
-from attractor.report.page import FigureFile, Section, Table, render_page
-from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory, save_netcdf
+from attractor.provenance import Provenance
+from attractor.report.folder import report_folder
+from attractor.report.page import FigureFile, Section, Table
+from attractor.storage import save_netcdf
 
 TRAINING = FigureFile(
     "training",
@@ -78,31 +77,21 @@ def write_in_context_report(
         for row in summary["runs"]
     ]
     header = [name.replace("_", " ") for name in summary["runs"][0] if name != "infinite_risk"]
-    sections = [Section("Where each run ended", table=Table(header, rows))]
-    sections.append(Section("As training goes on", figure=TRAINING))
-    if references.sizes["length"] > 1:
-        sections.append(Section("Against the length of prompts", figure=LENGTHS))
-    sections.append(Section("How to read this", _RULES))
-    with atomic_directory(directory, MARKER) as folder:
-        save_netcdf(data, folder / "runs.nc")
-        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-        with plots.style():
-            figure = plots.lengths_figure(data, time_of_step=runs.runs[0].time_of_step, flow=flow)
-            plots.save_figure(figure, folder, TRAINING.name)
-            if references.sizes["length"] > 1:
-                figure = plots.experiment_figure(data, references, runs.task.query_noise)
-                plots.save_figure(figure, folder, LENGTHS.name)
-        page = render_page(
-            "Training in-context regression",
-            source,
-            _findings(runs),
-            sections,
-            figures=folder,
-            footer=footer(),
+    title = "Training in-context regression"
+    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+        save_netcdf(data, report.place / "runs.nc")
+        report.findings += _findings(runs)
+        report.sections.append(Section("Where each run ended", table=Table(header, rows)))
+        figure = plots.lengths_figure(data, time_of_step=runs.runs[0].time_of_step, flow=flow)
+        report.sections.append(
+            Section("As training goes on", figure=report.picture(TRAINING, figure))
         )
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        if provenance is not None:
-            embed_all(folder, provenance)
+        if references.sizes["length"] > 1:
+            figure = plots.experiment_figure(data, references, runs.task.query_noise)
+            report.sections.append(
+                Section("Against the length of prompts", figure=report.picture(LENGTHS, figure))
+            )
+        report.sections.append(Section("How to read this", _RULES))
     return summary
 
 

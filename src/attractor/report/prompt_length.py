@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,10 @@ from attractor import plots
 from attractor.prompt.length import PromptLength, error_quantiles, phase_diagram
 from attractor.prompt.length.summary import summary
 from attractor.prompt.length.words import percent, quantiles, sentences, token_count
-from attractor.provenance import Provenance, embed_all
-from attractor.report.page import FigureFile, Section, Table, render_page
-from attractor.report.write import MARKER, footer
-from attractor.storage import atomic_directory, save_netcdf
+from attractor.provenance import Provenance
+from attractor.report.folder import ReportFolder, report_folder
+from attractor.report.page import FigureFile, Section, Table
+from attractor.storage import save_netcdf
 
 ERRORS = FigureFile(
     "error_by_length",
@@ -75,28 +73,20 @@ def write_prompt_length_report(
         InvalidInputError: If the folder holds something else.
     """
     told = summary(found, error)
-    with atomic_directory(directory, MARKER) as folder:
-        (folder / "summary.json").write_text(json.dumps(told, indent=2) + "\n")
-        save_netcdf(found.to_xarray(), folder / "prompt_length.nc")
+    title = "How long a prompt must be"
+    with report_folder(directory, title, source, told, provenance=provenance) as report:
+        save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
         lengths = _lengths(found)
-        with plots.style():
-            sections = [_errors(found, told, error, lengths, folder)]
-            if found.horizon > 0:
-                sections.append(_phases(found, error, lengths, folder))
-            figure = plots.score_deviation_figure(found.score_deviation)
-            plots.save_figure(figure, folder, DEVIATIONS.name)
-        sections.insert(0, Section("Tokens needed", table=_tokens_needed(told)))
-        sections += [
-            Section("Score deviations", figure=DEVIATIONS),
+        report.findings += sentences(found, error)
+        report.sections.append(Section("Tokens needed", table=_tokens_needed(told)))
+        report.sections.append(_errors(found, told, error, lengths, report))
+        if found.horizon > 0:
+            report.sections.append(_phases(found, error, lengths, report))
+        figure = plots.score_deviation_figure(found.score_deviation)
+        report.sections += [
+            Section("Score deviations", figure=report.picture(DEVIATIONS, figure)),
             Section("What the words mean", table=GLOSSARY),
         ]
-        page = render_page(
-            "How long a prompt must be", source, sentences(found, error), sections,
-            figures=folder, footer=footer(),
-        )  # fmt: skip
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        if provenance is not None:
-            embed_all(folder, provenance)
     return told
 
 
@@ -142,16 +132,16 @@ def _errors(
     told: dict[str, Any],
     error: float,
     lengths: Float[np.ndarray, "length"],
-    folder: Path,
+    report: ReportFolder,
 ) -> Section:
     data = error_quantiles(found, lengths)
-    plots.save_figure(plots.error_by_length_figure(data, error), folder, ERRORS.name)
-    save_netcdf(data, folder / f"{ERRORS.name}.nc")
+    report.picture(ERRORS, plots.error_by_length_figure(data, error))
+    save_netcdf(data, report.place / f"{ERRORS.name}.nc")
     return Section("Error by length", table=_at_lengths(told), figure=ERRORS)
 
 
 def _phases(
-    found: PromptLength, error: float, lengths: Float[np.ndarray, "length"], folder: Path
+    found: PromptLength, error: float, lengths: Float[np.ndarray, "length"], report: ReportFolder
 ) -> Section:
     middle = quantiles(found.score_deviation)[1]
     own = found.horizon / middle if middle > 0 else 1.0
@@ -160,8 +150,8 @@ def _phases(
     figure = plots.prompt_phase_figure(
         data, horizon=found.horizon, error=error, lengths=found.lengths.tolist()
     )
-    plots.save_figure(figure, folder, PHASES.name)
-    save_netcdf(data, folder / f"{PHASES.name}.nc")
+    report.picture(PHASES, figure)
+    save_netcdf(data, report.place / f"{PHASES.name}.nc")
     return Section("Heads with smaller and larger scores", figure=PHASES)
 
 

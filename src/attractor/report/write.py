@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from attractor.analysis import Verdict
 from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
 from attractor.precision import as_integers
-from attractor.provenance import Provenance, embed_all
+from attractor.provenance import Provenance
 from attractor.report._conflicts import conflict_section, conflicts
 from attractor.report.attention import first_trial
-from attractor.report.page import FigureFile, Section, Table, render_page
+from attractor.report.folder import ReportFolder, report_folder
+from attractor.report.page import FigureFile, Section, Table
 from attractor.report.summary import infeasible_count, solution_summary
 from attractor.report.words import (
     GLOSSARY,
@@ -26,9 +26,7 @@ from attractor.report.words import (
     training_sentences,
     verdict_sentences,
 )
-from attractor.storage import atomic_directory, save_netcdf
-from attractor.storage.markers import REPORT as MARKER
-from attractor.version import __version__
+from attractor.storage import save_netcdf
 
 CURVES = FigureFile(
     "direction",
@@ -94,40 +92,26 @@ def write_report(
         count = int(np.size(prediction.norm))
         instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
     summary: dict[str, Any] = {}
-    findings: list[str] = []
-    sections: list[Section] = []
-    with atomic_directory(directory, MARKER) as folder:
+    title = "Where attention goes"
+    with report_folder(directory, title, source, summary, provenance=provenance) as report:
         if prediction is not None:
             summary["prediction"] = solution_summary(prediction, instance_numbers)
-            findings += prediction_sentences(prediction, about)
-            sections += _conflicting(prediction, instance_numbers)
-            save_netcdf(prediction.to_xarray(), folder / "prediction.nc")
+            report.findings += prediction_sentences(prediction, about)
+            report.sections += _conflicting(prediction, instance_numbers)
+            save_netcdf(prediction.to_xarray(), report.place / "prediction.nc")
         if why:
-            findings.append(why)
+            report.findings.append(why)
         if verdict is not None:
             summary["verdict"] = verdict.summary()
-            findings += verdict_sentences(verdict)
-            sections += _verdict_sections(verdict)
-            sections += write_figures(folder, verdict)
-            write_verdict_data(folder, verdict)
-        sections.append(Section("What the words mean", table=GLOSSARY))
-        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-        page = render_page(
-            "Where attention goes",
-            source,
-            findings,
-            sections,
-            figures=folder,
-            footer=footer(),
-        )
-        (folder / MARKER).write_text(page, encoding="utf-8")
-        if provenance is not None:
-            embed_all(folder, provenance)
+            report.findings += verdict_sentences(verdict)
+            report.sections += _verdict_sections(verdict)
+            report.sections += _pictures(report, verdict)
+            write_verdict_data(report.place, verdict)
+        report.sections.append(Section("What the words mean", table=GLOSSARY))
     return summary
 
 
-def write_figures(folder: Path, verdict: Verdict) -> list[Section]:
-    """Draws the figures of a verdict into a folder and returns the sections that show them."""
+def _pictures(report: ReportFolder, verdict: Verdict) -> list[Section]:
     if verdict.trajectory.weights_kept == "last":
         return [
             Section(
@@ -139,14 +123,13 @@ def write_figures(folder: Path, verdict: Verdict) -> list[Section]:
             )
         ]
     runs = {"all trials": verdict.data}
-    with plots.style():
-        plots.save_figure(plots.direction_figure(runs), folder, CURVES.name)
-        plots.save_figure(plots.training_figure(runs), folder, TRAINING.name)
-        plots.save_figure(plots.attention_figure(*first_trial(verdict)), folder, ATTENTION.name)
+    curves = report.picture(CURVES, plots.direction_figure(runs))
+    training = report.picture(TRAINING, plots.training_figure(runs))
+    attention = report.picture(ATTENTION, plots.attention_figure(*first_trial(verdict)))
     return [
-        Section("Where the matrix points", figure=CURVES),
-        Section("How training went", training_sentences(verdict), figure=TRAINING),
-        Section("What is attended to", figure=ATTENTION),
+        Section("Where the matrix points", figure=curves),
+        Section("How training went", training_sentences(verdict), figure=training),
+        Section("What is attended to", figure=attention),
     ]
 
 
@@ -155,14 +138,6 @@ def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None
     verdict.to_csv(folder / f"trials{suffix}.csv")
     save_netcdf(verdict.data, folder / f"measures{suffix}.nc")
     verdict.trajectory.save(folder / f"trajectory{suffix}.nc")
-
-
-def footer() -> str:
-    """The last line of a page."""
-    return (
-        f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
-        "numbers as JSON, CSV and NetCDF."
-    )
 
 
 def _conflicting(prediction: Solution, instance_numbers: np.ndarray) -> list[Section]:

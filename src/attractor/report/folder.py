@@ -1,0 +1,83 @@
+"""The folder of a report: its page, its pictures, its numbers, all at once or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from attractor import plots
+from attractor.provenance import Provenance, embed_all
+from attractor.report.page import FigureFile, Section, render_page
+from attractor.storage import atomic_directory
+from attractor.storage.markers import REPORT as MARKER
+from attractor.version import __version__
+
+
+@dataclass
+class ReportFolder:
+    """What is written into the folder of a report; filled while it is made.
+
+    Attributes:
+        place: The folder, for data that lie beside the page.
+        findings: What was found, in a sentence each.
+        sections: The rest of the page.
+    """
+
+    place: Path
+    findings: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+
+    def picture(self, file: FigureFile, drawing: Figure) -> FigureFile:
+        """Writes a picture, and returns what a section shows it by."""
+        plots.save_figure(drawing, self.place, file.name)
+        return file
+
+
+@contextlib.contextmanager
+def report_folder(
+    directory: str | os.PathLike[str],
+    title: str,
+    source: str,
+    summary: dict[str, Any],
+    *,
+    provenance: Provenance | None = None,
+    name: str = "summary.json",
+) -> Iterator[ReportFolder]:
+    """Writes a report: what the block fills in, as a page with its numbers beside it.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier report fills.
+        title: Title of the page.
+        source: What was analyzed, a line below it.
+        summary: The numbers; the block may add some.
+        provenance: Where it comes from; put into every file that can hold it.
+        name: The file for the numbers.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    with atomic_directory(directory, MARKER) as place, plots.style():
+        report = ReportFolder(place)
+        yield report
+        (place / name).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+        page = render_page(
+            title, source, report.findings, report.sections, figures=place, footer=footer()
+        )
+        (place / MARKER).write_text(page, encoding="utf-8")
+        if provenance is not None:
+            embed_all(place, provenance)
+
+
+def footer() -> str:
+    """The last line of a page."""
+    return (
+        f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
+        "numbers as JSON, CSV and NetCDF."
+    )
