@@ -10,6 +10,7 @@ from attractor.margin.enumeration import enumerate_selections, locally_optimal_s
 from attractor.margin.factorized import FactorizedSolution, solve_factorized
 from attractor.margin.label import label_problem, label_support
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
+from attractor.margin.methods import Task, register_methods
 from attractor.margin.problem import MarginProblem
 from attractor.margin.rate_ratio import rate_ratio_direction
 from attractor.margin.rate_ratio_result import RateRatioDirection
@@ -30,6 +31,7 @@ __all__ = [
     "Sensitivity",
     "SeveralSolution",
     "Solution",
+    "Task",
     "attracting_cone",
     "check_local_optimality",
     "decompose",
@@ -38,6 +40,7 @@ __all__ = [
     "label_support",
     "locally_optimal_selections",
     "rate_ratio_direction",
+    "register_methods",
     "relaxed_problem",
     "solve",
     "solve_factorized",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, overload
 
 import numpy as np
 
 from attractor.blas import single_blas_thread
-from attractor.checks import check_share
+from attractor.checks import check_items, check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
@@ -35,6 +35,7 @@ def solve(
     geometry: Geometry | str = ...,
     *,
     tolerance: float = ...,
+    methods: Sequence[Method] | None = ...,
     start: Any = ...,
     progress: bool = ...,
 ) -> Solution: ...
@@ -44,6 +45,7 @@ def solve(
     geometry: Geometry | str = ...,
     *,
     tolerance: float = ...,
+    methods: Sequence[Method] | None = ...,
     progress: bool = ...,
 ) -> list[Solution]: ...
 def solve(
@@ -51,6 +53,7 @@ def solve(
     geometry: Geometry | str = Frobenius(),  # noqa: B008 - immutable
     *,
     tolerance: float = 1e-9,
+    methods: Sequence[Method] | None = None,
     start: Any = None,
     progress: bool = False,
 ) -> Solution | list[Solution]:
@@ -65,6 +68,8 @@ def solve(
         problem: The constraints, or a list of problems.
         geometry: The norm, or its name.
         tolerance: Relative duality gap to reach.
+        methods: Methods of one's own in place of those known for the geometry, tried in turn. Each
+            takes a ``Task`` and returns matrices and multipliers; the certificate judges them.
         start: Multipliers of a similar problem, ``(*instances, m)``: the constraints with a
             positive one are solved first, and others join as they fall short. Only of a single
             problem; what is certified does not depend on it.
@@ -74,11 +79,13 @@ def solve(
         A Solution with the leading axes of the problem; for a list, a list.
 
     Raises:
-        InvalidInputError: If the geometry has no solver, the tolerance is not positive, the
-            start does not fit, or solving would take more memory than there is.
+        InvalidInputError: If the geometry has no solver, something among the methods is none, the
+            tolerance is not positive, the start does not fit, or solving would take more memory
+            than there is.
     """
     geometry = get_geometry(geometry)
-    methods = methods_of(geometry)
+    own = None if methods is None else tuple(check_items("methods", methods, Callable, 1))
+    tried = methods_of(geometry, own)
     check_tolerance(tolerance)
     single = isinstance(problem, MarginProblem)
     problems: list[MarginProblem] = _listed(problem)
@@ -90,7 +97,7 @@ def solve(
         found: dict[int, Solution] = {}
         for places in _alike(problems):
             alike = [problems[i] for i in places]
-            answers = _solve_alike(alike, geometry, methods, tolerance, advance, begin)
+            answers = _solve_alike(alike, geometry, tried, own, tolerance, advance, begin)
             found.update(zip(places, answers, strict=True))
     return found[0] if single else [found[i] for i in range(len(problems))]
 
@@ -147,19 +154,20 @@ def _solve_alike(
     problems: list[MarginProblem],
     geometry: Geometry,
     methods: tuple[Method, ...],
+    own: tuple[Method, ...] | None,
     tolerance: float,
     advance: ProgressBar,
     start: np.ndarray | None,
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
     if len(problems) == 1:
-        return [_solve(problems[0], geometry, methods, tolerance, advance, start)]
+        return [_solve(problems[0], geometry, methods, own, tolerance, advance, start)]
     left, right, bounds, equality, present = (
         np.stack([getattr(p, name) for p in problems])
         for name in ("left", "right", "bounds", "equality", "present")
     )
     batch = MarginProblem(left, right, bounds, equality, present)
-    together = _solve(batch, geometry, methods, tolerance, advance)
+    together = _solve(batch, geometry, methods, own, tolerance, advance)
     return [
         Solution(W, multipliers, status, problem, geometry, together.certificate[i : i + 1])
         for i, (W, multipliers, status, problem) in enumerate(
@@ -172,6 +180,7 @@ def _solve(
     problem: MarginProblem,
     geometry: Geometry,
     methods: tuple[Method, ...],
+    own: tuple[Method, ...] | None,
     tolerance: float,
     advance: ProgressBar,
     start: np.ndarray | None = None,
@@ -190,7 +199,7 @@ def _solve(
         begin = None if start is None else start[part]
         if large:
             answer = solve_large(
-                whole[part], geometry, tolerance, advance, first=first, start=begin
+                whole[part], geometry, tolerance, advance, first=first, own=own, start=begin
             )
         else:
             scaled = ScaledConstraints.of(whole[part])

@@ -42,8 +42,8 @@ def _by_exponent(geometry: Geometry, at_the_ends: tuple[Method, ...]) -> tuple[M
     return at_the_ends if geometry.p in (1, math.inf) else _POWER_NORMS
 
 
-def methods_of(geometry: Geometry) -> tuple[Method, ...]:
-    """The methods of a geometry, in the order to try them.
+def methods_of(geometry: Geometry, own: tuple[Method, ...] | None = None) -> tuple[Method, ...]:
+    """The methods of a geometry, or those of the user's own, in the order to try them.
 
     Whether a problem is feasible does not depend on the norm, and a feasible matrix is where
     every other geometry starts from: all but Frobenius begin with the Frobenius solution.
@@ -51,8 +51,9 @@ def methods_of(geometry: Geometry) -> tuple[Method, ...]:
     Raises:
         InvalidInputError: If margin problems cannot be solved in it.
     """
-    methods = methods_for(geometry)
-    return methods if methods == _FROBENIUS else (solve_in_frobenius, *methods)
+    methods = methods_for(geometry) if own is None else own
+    alone = methods == _FROBENIUS or geometry == Frobenius()
+    return methods if alone else (solve_in_frobenius, *methods)
 
 
 def solve_in_frobenius(task: Task) -> Candidates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.errors import Status
+from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry
 from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.methods import Candidates, Method, Task
@@ -92,7 +92,7 @@ def _try(
 def _ask(method: Method, task: Task) -> Candidates:
     """A method's answer; an instance it fails on gets none, and harms no other."""
     try:
-        return method(task)
+        W, multipliers = method(task)
     except np.linalg.LinAlgError:
         count = len(task.W)
         if count == 1:
@@ -101,7 +101,14 @@ def _ask(method: Method, task: Task) -> Candidates:
             _ask(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
         ]
         W, multipliers = (np.concatenate(parts) for parts in zip(*halves, strict=True))
-        return W, multipliers
+    shapes, wanted = (np.shape(W), np.shape(multipliers)), (task.W.shape, task.multipliers.shape)
+    if shapes != wanted:
+        raise InvalidInputError(
+            "methods",
+            f"{getattr(method, '__name__', method)} returned arrays of the shapes {shapes}",
+            f"Return matrices and multipliers of the shapes {wanted}",
+        )
+    return W, multipliers
 
 
 def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:

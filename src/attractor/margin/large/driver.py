@@ -72,6 +72,7 @@ def solve_large(
     progress: ProgressBar,
     *,
     first: tuple[Method, ...] = (),
+    own: tuple[Method, ...] | None = None,
     start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
     """What ``attempt`` returns for a batch, of one instance.
@@ -82,6 +83,7 @@ def solve_large(
         tolerance: Relative duality gap to reach.
         progress: Is moved on by one in all, as the gap falls.
         first: Methods to try before those for many constraints.
+        own: Methods of the user's own in place of those for many constraints.
         start: Multipliers that the first method is handed.
     """
     done = 0.0
@@ -94,7 +96,7 @@ def solve_large(
             progress(min(share, 1.0) - done)
             done = min(share, 1.0)
 
-    methods = (*first, *large_methods_of(geometry, report))
+    methods = (*first, *large_methods_of(geometry, report, own))
     found = attempt(ScaledConstraints.of(problem), geometry, methods, tolerance, start)
     progress(1.0 - done)
     return found
