@@ -5,13 +5,17 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-slow test-torch fuzz lint benchmark constraints clean
+.PHONY: demo test test-cold test-slow test-torch fuzz lint benchmark constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
 
 test: $(VENV)/installed  ## run the whole test suite
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+test-cold:  ## run it without what the last run compiled
+	rm -rf .pytest_cache/xla
+	$(MAKE) test
 
 test-slow: $(VENV)/installed  ## run the paper-size tests
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -m slow

@@ -1,5 +1,6 @@
 import os
 from importlib.metadata import version
+from pathlib import Path
 
 # Linear algebra in several threads beside several workers makes them wait for one another: a sixth
 # of the suite's time on two cores. Workers inherit this before they load NumPy.
@@ -17,6 +18,13 @@ if os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") == "1":
     if version("jaxlib").startswith("0.10."):
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_use_fusion_emitters=false"
+
+# Compiled programs are shared by the workers and the processes that tests start, and kept for the
+# next time. `make test-cold` starts without any.
+kept = Path(__file__).parents[1] / ".pytest_cache" / "xla"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(kept))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax  # which reads them
 
