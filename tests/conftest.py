@@ -21,8 +21,9 @@ if os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") == "1":
 
 # Compiled programs are shared by the workers and the processes that tests start, and kept for the
 # next time. `make test-cold` starts without any.
-kept = Path(__file__).parents[1] / ".pytest_cache" / "xla"
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(kept))
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "xla")
+)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 

@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.margin._decompose import decompose
+from attractor.margin.decomposition import decompose
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 

@@ -11,8 +11,8 @@ import platformdirs
 def use_compilation_cache() -> None:
     """Points JAX's persistent compilation cache at the user's cache folder.
 
-    What the user set in the environment, such as ``JAX_COMPILATION_CACHE_DIR``, is left as it is. JAX takes long
-    to load, and is not loaded for it: it reads the environment when it is.
+    What the user set in the environment, such as ``JAX_COMPILATION_CACHE_DIR``, is left as it is.
+    JAX takes long to load, and is not loaded for it: it reads the environment when it is.
     """
     settings = {
         "jax_compilation_cache_dir": platformdirs.user_cache_dir("attractor"),

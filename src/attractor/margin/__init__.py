@@ -1,23 +1,23 @@
 """Margin problems, their solutions, and what those solutions prove."""
 
 from attractor.margin._attracting_cone import AttractingCone, attracting_cone
-from attractor.margin._decompose import decompose
 from attractor.margin._solve import solve
 from attractor.margin._tie_classes import tie_classes
-from attractor.margin.census import SelectionCensus
-from attractor.margin.decomposition import Decomposition
-from attractor.margin.enumeration import enumerate_selections, locally_optimal_selections
+from attractor.margin.decomposition import Decomposition, decompose
+from attractor.margin.enumeration import (
+    SelectionCensus,
+    enumerate_selections,
+    locally_optimal_selections,
+)
 from attractor.margin.factorized import FactorizedSolution, solve_factorized
 from attractor.margin.label import label_problem, label_support
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.methods import Task, register_methods
 from attractor.margin.problem import MarginProblem
-from attractor.margin.rate_ratio import rate_ratio_direction
-from attractor.margin.rate_ratio_result import RateRatioDirection
+from attractor.margin.rate_ratio import RateRatioDirection, rate_ratio_direction
 from attractor.margin.relaxed import relaxed_problem
 from attractor.margin.sensitivity import Sensitivity
-from attractor.margin.several import solve_several
-from attractor.margin.several_solution import SeveralSolution
+from attractor.margin.several import SeveralSolution, solve_several
 from attractor.margin.solution import Solution
 
 __all__ = [

@@ -13,10 +13,9 @@ from attractor.checks import check_items, check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
-from attractor.margin.attempts import attempt
 from attractor.margin.certificate import Certificate, certify
 from attractor.margin.large.driver import check_memory, is_large, solve_large
-from attractor.margin.methods import Method
+from attractor.margin.methods import Method, attempt
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
-from attractor.margin.attempts import attempt
 from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
@@ -14,7 +13,14 @@ from attractor.margin.linear.methods import (
     solve_by_linear_programming,
 )
 from attractor.margin.linear.simplex import solve_by_simplex
-from attractor.margin.methods import Candidates, Method, Task, methods_for, register_methods
+from attractor.margin.methods import (
+    Candidates,
+    Method,
+    Task,
+    attempt,
+    methods_for,
+    register_methods,
+)
 from attractor.margin.semidefinite.methods import solve_by_semidefinite_programming
 from attractor.margin.smooth.methods import solve_by_bold_newton, solve_by_careful_newton
 

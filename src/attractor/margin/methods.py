@@ -1,4 +1,4 @@
-"""The methods that solve margin problems, by geometry, and the contract they keep."""
+"""The methods that solve margin problems, by geometry: their contract, and how they are tried."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, has_norm_of
+from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.scaling import ScaledConstraints
 
 Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -93,3 +94,153 @@ def methods_for(geometry: Geometry) -> tuple[Method, ...]:
         f"Give a geometry of one of these classes, or of one derived from them that keeps its "
         f"norm: {known}",
     )
+
+
+_EPS = np.finfo(np.float64).eps
+
+
+def attempt(
+    scaled: ScaledConstraints,
+    geometry: Geometry,
+    methods: tuple[Method, ...],
+    tolerance: float,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """Tries methods in turn on what is not yet certified; keeps the best of each instance.
+
+    Args:
+        scaled: The constraints of a batch.
+        geometry: The norm.
+        methods: The methods, in the order to try them.
+        tolerance: Relative duality gap to reach.
+        start: Multipliers that the first method is handed, in the units of the given problem.
+
+    Returns:
+        W and multipliers in the units of the given problem, what they prove, and the status of
+        each instance.
+    """
+    count, m, d = scaled.left.shape
+    W = np.full((count, d, scaled.right.shape[-1]), np.nan)
+    multipliers = np.zeros((count, m)) if start is None else start
+    status = np.full(count, Status.STOPPED_EARLY, dtype=object)
+    best: Certificate | None = None
+    for method in methods:
+        open_ = np.flatnonzero(status == Status.STOPPED_EARLY)
+        if best is not None and not open_.size:
+            break
+        part = scaled if open_.size == count else scaled.choose(open_)
+        in_hand = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
+        asked = part if best is None else _without_idle(part, geometry, best.value[open_])
+        found = _try(method, Task(asked, geometry, tolerance, *in_hand), part)
+        if best is None:
+            W, multipliers, best, status = found
+            continue
+        new_W, new_multipliers, new, new_status = found
+        better = _better(new, new_status, best[open_])
+        chosen, of = open_[better], np.flatnonzero(better)
+        W[chosen], multipliers[chosen] = new_W[of], new_multipliers[of]
+        status[chosen] = new_status[of]
+        best = best.replaced(chosen, new[of])
+    assert best is not None
+    return W, multipliers, best, status
+
+
+def _without_idle(
+    scaled: ScaledConstraints, geometry: Geometry, value: np.ndarray
+) -> ScaledConstraints:
+    """The constraints less those that no matrix of twice the norm in hand comes near.
+
+    Bounds far below all others would set the scale of a method's arithmetic to no purpose.
+    """
+    constant = geometry.dual_norm_constant(scaled.left.shape[-1], scaled.right.shape[-1])
+    with np.errstate(invalid="ignore"):  # zero times infinity, where nothing is in hand
+        reach = 2 * constant * scaled.norms * np.ldexp(value, -scaled.unit)[:, None]
+    idle = scaled.inequality & (scaled.bounds <= -reach)
+    return scaled.without(idle) if idle.any() else scaled
+
+
+def _try(
+    method: Method, task: Task, scaled: ScaledConstraints
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """W, multipliers, what they prove of all constraints, and the status, by one method."""
+    geometry = task.geometry
+    W, x = _ask(method, task)
+    x = np.where(task.scaled.inequality | task.scaled.equality, x, 0.0)
+    W, multipliers = _restore(scaled, W, x)
+    certificate = certify_scaled(scaled, W, multipliers, geometry)
+    useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
+    if useless.any():  # no multiple of W satisfies the constraints
+        W[useless] = np.nan
+        certificate = certify_scaled(scaled, W, multipliers, geometry)
+    return W, multipliers, certificate, status_of(scaled, certificate, geometry, task.tolerance)
+
+
+def _ask(method: Method, task: Task) -> Candidates:
+    """A method's answer; an instance it fails on gets none, and harms no other."""
+    try:
+        W, multipliers = method(task)
+    except np.linalg.LinAlgError:
+        count = len(task.W)
+        if count == 1:
+            return np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
+        halves = [
+            _ask(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
+        ]
+        W, multipliers = (np.concatenate(parts) for parts in zip(*halves, strict=True))
+    shapes, wanted = (np.shape(W), np.shape(multipliers)), (task.W.shape, task.multipliers.shape)
+    if shapes != wanted:
+        raise InvalidInputError(
+            "methods",
+            f"{getattr(method, '__name__', method)} returned arrays of the shapes {shapes}",
+            f"Return matrices and multipliers of the shapes {wanted}",
+        )
+    return W, multipliers
+
+
+def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
+    """A method's answer in the units of the given problem, Farkas multipliers scaled to one."""
+    multipliers = scaled.restore_multipliers(x)
+    total = np.einsum("ij,ij->i", scaled.bounds, x)
+    farkas = np.isnan(W).any((-1, -2)) & (total > 0)
+    if farkas.any():
+        exponent = -scaled.unit[farkas, None] - scaled.shift[farkas]
+        with np.errstate(over="ignore"):
+            multipliers[farkas] = np.ldexp(x[farkas] / total[farkas, None], exponent)
+    return scaled.restore_matrix(W), multipliers
+
+
+def status_of(
+    scaled: ScaledConstraints, certificate: Certificate, geometry: Geometry, tolerance: float
+) -> np.ndarray:
+    """The status of each instance that a certificate proves.
+
+    Args:
+        scaled: The constraints of a batch.
+        certificate: What a matrix and multipliers prove of them.
+        geometry: The norm.
+        tolerance: Relative duality gap to reach.
+    """
+    count, rows, columns = len(scaled.left), scaled.left.shape[-1], scaled.right.shape[-1]
+    rounding = rounding_of_margins(rows, columns)
+    constraints = (scaled.inequality | scaled.equality).sum(-1)
+    # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
+    vanished = 4 * constraints * _EPS * geometry.dual_norm_constant(rows, columns)
+    none = np.isnan(certificate.norm)
+    vanishing = certificate.relative_farkas_residual <= vanished
+    optimal = (
+        ~none
+        & (certificate.gap <= tolerance)
+        & (certificate.violation <= max(rounding, tolerance))
+        & (certificate.loose_violation <= rounding)
+    )
+    status = np.full(count, Status.STOPPED_EARLY, dtype=object)
+    status[none & vanishing & (certificate.dual_value > 0)] = Status.INFEASIBLE
+    status[optimal] = Status.OPTIMAL
+    return status
+
+
+def _better(new: Certificate, status: np.ndarray, old: Certificate) -> np.ndarray:
+    """Where a new answer proves more than the one in hand, which is not tight enough."""
+    settled = status != Status.STOPPED_EARLY
+    tied = new.gap == old.gap
+    return settled | (new.gap < old.gap) | (tied & (new.dual_value > old.dual_value))

@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from attractor.errors import Status
 from attractor.geometry import Geometry
-from attractor.margin.attempts import status_of
 from attractor.margin.certificate import certify_scaled
+from attractor.margin.methods import status_of
 from attractor.margin.optimal_face import Entries, exposed_face
 from attractor.margin.optimal_set import Span, UnitConstraints, free_move, row_space
 from attractor.margin.problem import MarginProblem

@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import Status
-from attractor.margin.attempts import attempt
 from attractor.margin.large.driver import is_large
-from attractor.margin.methods import Candidates, Method, Task
+from attractor.margin.methods import Candidates, Method, Task, attempt
 from attractor.margin.scaling import ScaledConstraints
 
 _MOST_ROUNDS = 30

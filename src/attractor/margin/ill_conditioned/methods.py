@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Frobenius, Lp, Schatten
-from attractor.margin.attempts import attempt
 from attractor.margin.certificate import certify_scaled
 from attractor.margin.ill_conditioned.centering import centered
 from attractor.margin.ill_conditioned.constraints import Constraints
@@ -17,7 +16,7 @@ from attractor.margin.ill_conditioned.interior_path import FIRST_AREA, InteriorP
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
 from attractor.margin.ill_conditioned.power_graph import PowerGraph
 from attractor.margin.ill_conditioned.threshold_graph import ThresholdGraph
-from attractor.margin.methods import Candidates, Task, methods_for
+from attractor.margin.methods import Candidates, Task, attempt, methods_for
 from attractor.margin.reduction import reduce_to_spans
 
 _MOST_WORK = 2**28

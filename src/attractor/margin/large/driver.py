@@ -7,10 +7,9 @@ import bisect
 import numpy as np
 
 from attractor.geometry import Geometry
-from attractor.margin.attempts import attempt
 from attractor.margin.certificate import Certificate
 from attractor.margin.large.methods import large_methods_of
-from attractor.margin.methods import Method
+from attractor.margin.methods import Method, attempt
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.memory import require_memory
