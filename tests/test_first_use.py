@@ -7,14 +7,22 @@ from types import ModuleType
 
 import pytest
 
-PACKAGES = ["attractor.analysis", "attractor.files", "attractor.papers", "attractor.report"]
+PACKAGES = [
+    f"attractor.{name}"
+    for name in (
+        "analysis", "files", "next_token", "next_token.linear", "next_token.mechanics", "papers",
+        "prompt", "prompt.finite_length", "prompt.length", "prompt.measures", "prompt.regression",
+        "report",
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_name_is_there_and_is_listed(name):
     package = importlib.import_module(name)
     assert set(package.__all__) <= set(dir(package))
-    assert not any(isinstance(getattr(package, one), ModuleType) for one in package.__all__)
+    named = [getattr(package, one) for one in package.__all__]
+    assert all(hasattr(one, "__path__") for one in named if isinstance(one, ModuleType))
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -30,6 +30,7 @@ def import_on_first_use(package: str, renamed: Mapping[str, str] = {}) -> None:
 
 
 class _Package(ModuleType):
+    __all__: list[str]
     _renamed: Mapping[str, str]
 
     def __getattr__(self, name: str) -> Any:
@@ -50,7 +51,7 @@ class _Package(ModuleType):
         return value
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *module_of(self.__name__)})
+        return sorted({*super().__dir__(), *self.__all__})
 
 
 @functools.cache
@@ -66,5 +67,6 @@ def module_of(package: str, file: str = "__init__.py") -> dict[str, str]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.ImportFrom)
         if node.module and node.module.startswith(f"{package.partition('.')[0]}.")
+        if node.module != package
         for alias in node.names
     }

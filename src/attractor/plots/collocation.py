@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
-from attractor.next_token import Collocation
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import FONT, box_width, short
 from attractor.plots.roles import tint
+
+if TYPE_CHECKING:
+    from attractor.next_token import Collocation
 
 MOST_TOKENS = 80
 """Tokens drawn; of more, only so many chains."""

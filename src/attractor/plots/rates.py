@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.analysis.rates import Rate
 from attractor.plots._style import COLORS, REACHED
 from attractor.plots.roles import look, role_of
+
+if TYPE_CHECKING:
+    from attractor.analysis.rates import Rate
 
 _MOST_CURVES = 100
 _COLUMNS = 2

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.attention import Head
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attractor.attention import Head
 
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "weights", "mask", "instance_numbers")
 _KINDS = "biufcU"  # truth values, integers, floats, complex numbers, text
@@ -31,7 +33,11 @@ def data_hash(tokens: Tokens | None = None, head: Head | None = None, **arrays: 
     Raises:
         InvalidInputError: If an array holds anything but numbers, truth values or text.
     """
-    check_kinds(tokens=(tokens, Tokens | None), head=(head, Head | None))
+    check_kinds(tokens=(tokens, Tokens | None))
+    if head is not None:
+        from attractor.attention import Head
+
+        check_kinds(head=(head, Head))
     parts: dict[str, Any] = {f"array {name}": array for name, array in arrays.items()}
     if tokens is not None:
         parts |= {f"tokens {name}": getattr(tokens, name) for name in _TOKEN_ARRAYS}

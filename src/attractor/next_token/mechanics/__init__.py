@@ -5,24 +5,29 @@ cycles; training keeps whole components, composes within them, and retrieves the
 to infinity. Source: *Mechanics of Next Token Prediction with Self-Attention* (arXiv 2403.08081).
 """
 
-from attractor.next_token.mechanics._ball_path import BallPath, ball_path
-from attractor.next_token.mechanics._conflicting_corpora import (
-    ConflictingCorpora,
-    conflicting_corpora,
-)
-from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
-from attractor.next_token.mechanics._graph_problem import graph_problem
-from attractor.next_token.mechanics._local_limits import LocalLimits, local_limits
-from attractor.next_token.mechanics.convexity import ChordTest, chord_test
-from attractor.next_token.mechanics.finite_part import FinitePart
-from attractor.next_token.mechanics.limits import AttentionLimits, attention_limits
-from attractor.next_token.mechanics.local_graphs import local_priority_graphs
-from attractor.next_token.mechanics.measures import measure_limits
-from attractor.next_token.mechanics.tokens_of_corpora import (
-    label_mass_tokens,
-    squared_miss,
-    vocabulary_tokens,
-)
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.next_token.mechanics._ball_path import BallPath, ball_path
+    from attractor.next_token.mechanics._conflicting_corpora import (
+        ConflictingCorpora,
+        conflicting_corpora,
+    )
+    from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
+    from attractor.next_token.mechanics._graph_problem import graph_problem
+    from attractor.next_token.mechanics._local_limits import LocalLimits, local_limits
+    from attractor.next_token.mechanics.convexity import ChordTest, chord_test
+    from attractor.next_token.mechanics.finite_part import FinitePart
+    from attractor.next_token.mechanics.limits import AttentionLimits, attention_limits
+    from attractor.next_token.mechanics.local_graphs import local_priority_graphs
+    from attractor.next_token.mechanics.measures import measure_limits
+    from attractor.next_token.mechanics.tokens_of_corpora import (
+        label_mass_tokens,
+        squared_miss,
+        vocabulary_tokens,
+    )
 
 __all__ = [
     "AttentionLimits",
@@ -45,3 +50,5 @@ __all__ = [
     "squared_miss",
     "vocabulary_tokens",
 ]
+
+import_on_first_use(__name__)

@@ -1,17 +1,22 @@
 """The laws that tokens can have."""
 
-from attractor.prompt.measures.contract import Measure, Tilt
-from attractor.prompt.measures.convolution import Convolution
-from attractor.prompt.measures.empirical import Empirical
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.measures.laplace import Laplace
-from attractor.prompt.measures.mixture import Mixture
-from attractor.prompt.measures.products import Product
-from attractor.prompt.measures.pushforward import Pushforward
-from attractor.prompt.measures.rademacher import Rademacher
-from attractor.prompt.measures.sphere import Sphere
-from attractor.prompt.measures.student_t import StudentT
-from attractor.prompt.measures.uniform import Uniform
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.prompt.measures.contract import Measure, Tilt
+    from attractor.prompt.measures.convolution import Convolution
+    from attractor.prompt.measures.empirical import Empirical
+    from attractor.prompt.measures.gaussian import Gaussian
+    from attractor.prompt.measures.laplace import Laplace
+    from attractor.prompt.measures.mixture import Mixture
+    from attractor.prompt.measures.products import Product
+    from attractor.prompt.measures.pushforward import Pushforward
+    from attractor.prompt.measures.rademacher import Rademacher
+    from attractor.prompt.measures.sphere import Sphere
+    from attractor.prompt.measures.student_t import StudentT
+    from attractor.prompt.measures.uniform import Uniform
 
 __all__ = [
     "Convolution",
@@ -28,3 +33,5 @@ __all__ = [
     "Tilt",
     "Uniform",
 ]
+
+import_on_first_use(__name__)
