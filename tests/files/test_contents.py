@@ -106,7 +106,10 @@ def test_a_kind_by_its_ending(tmp_path):
             raise NotImplementedError
 
     (tmp_path / "a.lines").write_text("a\nb\n")
-    assert at.load(tmp_path / "a.lines").lines == ["a", "b"]
+    loaded = at.load(tmp_path / "a.lines")
+    assert loaded.lines == ["a", "b"]
+    with pytest.raises(InvalidInputError, match=r"^data: no claim speaks of a list"):
+        loaded.data_sets()
     with pytest.raises(InvalidInputError, match="it holds a list"):
         at.files.load_corpus(tmp_path / "a.lines")
 

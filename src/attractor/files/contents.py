@@ -81,9 +81,13 @@ class FileContents(ABC):
         """The data sets that claims are examined on: itself, or one for every instance.
 
         Raises:
-            InvalidInputError: If something is missing that every claim asks for.
+            InvalidInputError: If no claim speaks of such files, or something is missing that every
+                claim asks for.
         """
-        assert isinstance(self, DataSet)
+        if not isinstance(self, DataSet):
+            raise InvalidInputError(
+                "data", f"no claim speaks of {self.held}", "Derive its class from DataSet as well"
+            )
         return [self]
 
 
