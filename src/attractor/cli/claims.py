@@ -10,7 +10,7 @@ import typer
 
 from attractor.cli.listing import listing
 from attractor.cli.options import Json, Quiet, Seed
-from attractor.cli.session import session
+from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
 from attractor.files.reading import ANY
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -71,8 +71,10 @@ def claims(
             )
         if names or of or everything or data:
             check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("data", data)])
+        cases = None
         if data is not None:
             existing_file(data, ANY)
+            cases = _read(current, data)
 
         from attractor.papers.registry import all_claims, get_claim
 
@@ -83,20 +85,14 @@ def claims(
             current.result(claims=lines)
             return
 
-        from attractor.files import load
-        from attractor.files.corpus import CorpusCase
         from attractor.papers.check import check_claim
         from attractor.papers.hypotheses_table import check_hypotheses
         from attractor.papers.results import ClaimResults
         from attractor.progress import progress_bar
         from attractor.report.claims import write_claims_report
 
-        cases, left_out = None, []
-        if data is not None:
-            loaded = load(data)
-            if isinstance(loaded, CorpusCase):
-                current.say(*loaded.notices)
-            cases = loaded.data_sets()
+        left_out = []
+        if data is not None and cases is not None:
             chosen, left_out = _speaking_of(cases[0], chosen, data)
             if left_out:
                 count = f"{len(left_out)} claim{'s' if len(left_out) > 1 else ''}"
@@ -123,6 +119,17 @@ def claims(
                 current.say(f"Counterexample: {stored}; `{reader}` reads it.")
         current.say(f"Report: {(out / REPORT).absolute()}")
         current.result(report=str((out / REPORT).absolute()), left_out=left_out, **summary)
+
+
+def _read(current: Session, data: Path) -> Sequence[DataSet]:
+    """The data of a file; before the papers are loaded, so that a bad one is refused soon."""
+    from attractor.files import load
+    from attractor.files.corpus import CorpusCase
+
+    loaded = load(data)
+    if isinstance(loaded, CorpusCase):
+        current.say(*loaded.notices)
+    return loaded.data_sets()
 
 
 def _speaking_of(
