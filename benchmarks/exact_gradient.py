@@ -57,7 +57,8 @@ def trainings(part: Run) -> tuple[AttentionTraining, AttentionTraining]:
 def in_training(training: AttentionTraining) -> Callable[[], None]:
     """The library's training loop, recording at both ends."""
     tokens, head = data(TRIALS)
-    trials = Trials(training, tokens, head, None, seeds=1, seed=0, dtype="float64")
+    descent = training.optimizer
+    trials = Trials(training, descent, tokens, head, None, seeds=1, seed=0, dtype="float64")
 
     def call() -> None:
         records = loop.run(training, trials, TRIALS, [0, STEPS])
@@ -69,7 +70,8 @@ def in_training(training: AttentionTraining) -> Callable[[], None]:
 def alone(training: AttentionTraining) -> Callable[[], None]:
     """A bare compiled loop of gradient and optimizer over all trials at once."""
     tokens, head = data(TRIALS)
-    trials = Trials(training, tokens, head, None, seeds=1, seed=0, dtype="float64")
+    descent = training.optimizer
+    trials = Trials(training, descent, tokens, head, None, seeds=1, seed=0, dtype="float64")
     with jax.enable_x64(True):
         state, rest = jax.tree.map(jnp.asarray, trials(np.arange(TRIALS)))
 

@@ -48,9 +48,9 @@ def optimizers() -> dict[str, Any]:
     return {
         REFERENCE: torch.optim.AdamW(weights(), lr=RATE, foreach=True),
         "`torch.optim.SGD(foreach=True)`": torch.optim.SGD(weights(), lr=RATE, foreach=True),
-        **{MIRROR.format(p): MirrorDescent(weights(), lr=RATE, p=float(p)) for p in EXPONENTS},
-        "`MirrorDescent(p=1.1, momentum=0.9)`": MirrorDescent(weights(), lr=RATE, momentum=0.9),
-        "`MirrorDescent(p=1.1, normalize=True)`": MirrorDescent(weights(), lr=RATE, normalize=True),
+        **{MIRROR.format(p): MirrorDescent(weights(), RATE, float(p), False) for p in EXPONENTS},
+        "`MirrorDescent(p=1.1, momentum=0.9)`": MirrorDescent(weights(), RATE, 1.1, False, 0.9),
+        "`MirrorDescent(p=1.1, normalize=True)`": MirrorDescent(weights(), RATE, 1.1, True),
         '`SteepestDescent(norm="l_inf")`': SteepestDescent(weights(), lr=RATE, norm="l_inf"),
     }
 

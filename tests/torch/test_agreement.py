@@ -48,7 +48,7 @@ def with_optax(dtype, normalize, steps):
 
     labels = {str(p): "body" for p in EXPONENTS} | {"head": "head"}
     optimizer = optax.multi_transform(
-        {"body": descent(float, "body"), "head": descent(1.5, "head")}, labels
+        {"body": descent(lambda path: float(path), "body"), "head": descent(1.5, "head")}, labels
     )
 
     def step(carry, _):
@@ -72,7 +72,7 @@ def with_torch(dtype, normalize, steps):
     groups = [{"params": [body], "p": p} for body, p in zip(bodies, EXPONENTS, strict=True)]
     groups += [{"params": [heads], "p": 1.5}]
     for group, part in zip(groups, ["body"] * 5 + ["head"], strict=True):
-        group["momentum"], group["weight_decay"] = SETTINGS[part]
+        group["momentum"], group["dual_weight_decay"] = SETTINGS[part]
     optimizer = MirrorDescent(groups, lr=RATE, normalize=normalize)
     paths = [], []
     for _ in range(steps):

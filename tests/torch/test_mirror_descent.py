@@ -1,6 +1,7 @@
 """Mirror descent in PyTorch against its equations in NumPy, and against PyTorch's own SGD."""
 
 import copy
+import inspect
 import io
 import pickle
 import warnings
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+import attractor
 from attractor.errors import InvalidInputError, PrecisionWarning
 
 torch = pytest.importorskip("torch")
@@ -18,7 +20,11 @@ torch = pytest.importorskip("torch")
 from attractor.torch import MirrorDescent, TorchOptimizer  # noqa: E402 - needs torch
 
 EXPONENTS = (1.05, 1.1, 1.3, 1.5, 2, 3, 4)
-FURTHER = ({}, {"normalize": True}, {"momentum": 0.9, "weight_decay": 0.1})
+FURTHER = (
+    {"normalize": False},
+    {"normalize": True},
+    {"normalize": False, "momentum": 0.9, "dual_weight_decay": 0.1},
+)
 
 
 def model(dtype=torch.float32):
@@ -38,7 +44,7 @@ def descend(optimizer, weights, steps=4, seed=1):
         optimizer.step()
 
 
-def reference(W, gradients, rate, p, normalize=False, momentum=0.0, weight_decay=0.0):
+def reference(W, gradients, rate, p, normalize=False, momentum=0.0, dual_weight_decay=0.0):
     """The equations in NumPy; returns the dual variable and the weights."""
     Y, M = np.sign(W) * np.abs(W) ** (p - 1), 0
     q = p / (p - 1)
@@ -47,7 +53,7 @@ def reference(W, gradients, rate, p, normalize=False, momentum=0.0, weight_decay
             largest = np.abs(G).max()
             G = G / (largest * ((np.abs(G) / largest) ** q).sum() ** (1 / q))
         M = momentum * M + G
-        Y = (1 - rate * weight_decay) * Y - rate * M
+        Y = (1 - rate * dual_weight_decay) * Y - rate * M
     return Y, np.sign(Y) * np.abs(Y) ** (1 / (p - 1))
 
 
@@ -108,7 +114,7 @@ def test_any_shape_and_size_follows_the_equations(W, p, normalize, size):
 @pytest.mark.parametrize("further", [{}, {"momentum": 0.9}])
 def test_at_two_it_is_gradient_descent_to_the_last_bit(further):
     mine, other = model(), model()
-    descend(MirrorDescent(mine, 0.03, p=2, **further), mine, 10)
+    descend(MirrorDescent(mine, 0.03, 2, False, **further), mine, 10)
     descend(torch.optim.SGD(other, 0.03, **further), other, 10)
     assert same(mine, other)
 
@@ -281,7 +287,7 @@ def test_closures_scalers_and_weights_without_gradient():
 
 
 def test_a_gradient_that_is_not_a_number_harms_its_own_weight_alone():
-    found, _ = one_weight([0.5, 0.5], [torch.nan, 1.0], lr=0.1, p=1.1)
+    found, _ = one_weight([0.5, 0.5], [torch.nan, 1.0], lr=0.1, p=1.1, normalize=False)
     assert found.isnan().tolist() == [True, False]
     found, _ = one_weight([0.5, 0.5], [torch.nan, 1.0], lr=0.1, p=1.1, normalize=True)
     assert found.isnan().all()
@@ -292,7 +298,7 @@ def test_a_gradient_that_is_not_a_number_harms_its_own_weight_alone():
     [
         ("p", 1), ("p", float("inf")), ("p", float("nan")), ("p", "2"), ("lr", -1.0),
         ("lr", float("nan")), ("lr", torch.ones(2)), ("momentum", 1.0), ("momentum", -0.1),
-        ("weight_decay", -1), ("normalize", 1), ("foreach", "yes"),
+        ("dual_weight_decay", -1), ("normalize", 1), ("foreach", "yes"),
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_named(name, value):
@@ -331,8 +337,34 @@ def test_it_warns_once_of_steps_that_weights_cannot_follow(settings, start, foun
 
 
 def test_it_can_be_tried_on_exact_gradients():
-    made = TorchOptimizer.tried(lambda given: MirrorDescent(given, 0.1, 1.5), "mirror")
-    assert made.settings == {"lr": 0.1, "p": 1.5}
+    made = TorchOptimizer.tried(lambda given: MirrorDescent(given, 0.1, 1.75), "mirror")
+    assert made.settings == {"lr": 0.1, "p": 1.75, "normalize": True}
+
+
+def test_the_former_name_of_the_decay_does_with_a_warning():
+    weights = [model() for _ in range(4)]
+    words = "weight_decay of MirrorDescent is now called dual_weight_decay"
+    now = MirrorDescent(weights[0], 0.1, dual_weight_decay=0.2)
+    with pytest.warns(DeprecationWarning, match=words):
+        former = MirrorDescent(weights[1], 0.1, weight_decay=0.2)
+    with pytest.warns(DeprecationWarning, match=words):
+        grouped = MirrorDescent([{"params": weights[2], "weight_decay": 0.2}], 0.1)
+    loaded, state = MirrorDescent(weights[3], 0.1), now.state_dict()
+    state["param_groups"][0]["weight_decay"] = state["param_groups"][0].pop("dual_weight_decay")
+    loaded.load_state_dict(state)
+    for optimizer, mine in zip((now, former, grouped, loaded), weights, strict=True):
+        assert "weight_decay" not in optimizer.param_groups[0]
+        descend(optimizer, mine)
+        assert same(mine, weights[0])
+
+
+def test_defaults_are_those_of_the_optax_optimizer():
+    mine = inspect.signature(MirrorDescent).parameters
+    other = inspect.signature(attractor.mirror_descent).parameters
+    shared = {*mine} & {*other} - {"weight_decay"}
+    assert shared == {"p", "normalize", "momentum", "dual_weight_decay"}
+    for name in shared:
+        assert mine[name].default == other[name].default
 
 
 @pytest.mark.slow

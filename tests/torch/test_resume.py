@@ -28,7 +28,7 @@ def begun(dtype):
     first, _, *rest = network
     groups = [{"params": first.parameters(), "p": 1.1}, {"params": rest[0].parameters(), "p": 3.0}]
     optimizers = [
-        MirrorDescent(groups, lr=0.02, momentum=0.9, weight_decay=0.01),
+        MirrorDescent(groups, lr=0.02, momentum=0.9, dual_weight_decay=0.01),
         SteepestDescent(rest[1].parameters(), 0.01, "l_3", momentum=0.9),
     ]
     schedulers = [torch.optim.lr_scheduler.CosineAnnealingLR(one, LAST) for one in optimizers]

@@ -79,8 +79,8 @@ def test_the_gradient_is_exact_along_a_run_to_a_gap_of_two_thousand():
 class CountsIncreases(AttentionTraining):
     """Training that counts the steps at which the loss rises by more than its rounding."""
 
-    def start(self, attention, head):
-        return super().start(attention, head), jnp.zeros((), "int64")
+    def start(self, attention, data):
+        return super().start(attention, data), jnp.zeros((), "int64")
 
     def step(self, state, data):
         inner, increases = state
@@ -100,7 +100,7 @@ def loss_increases(p, learning_rate, steps, data_sets):
     tokens, head = unit_tokens(6, 8, 10, seeds=range(1, data_sets + 1))
     optimizer = mirror_descent(learning_rate, p=p, normalize=False)
     training = CountsIncreases(get_parameterization("W"), get_loss("logistic"), optimizer)
-    trials = Trials(training, tokens, head, None, seeds=1, seed=0, dtype="float64")
+    trials = Trials(training, optimizer, tokens, head, None, seeds=1, seed=0, dtype="float64")
     records = loop.run(training, trials, data_sets, [0, steps])
     assert (records.status == TrialStatus.TRAINED).all()
     assert (records.series["loss"][:, 1] < records.series["loss"][:, 0]).all()

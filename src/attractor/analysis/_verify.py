@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +28,9 @@ from attractor.margin import Solution
 from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def verify(
@@ -66,6 +72,8 @@ def verify(
     check_kind("trajectory", trajectory, Trajectory, "Give what train or a path returned")
     if solution is not None:
         check_kind("solution", solution, Solution, "Give what solve returned, or None")
+    if trajectory.hyperparameters:
+        return _of_variants(trajectory, solution, selection)
     tokens, axis = with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
@@ -110,6 +118,55 @@ def verify(
         reference.description,
         why=counted_reasons(reference.why[number] for number in last),
         label=None if reference.label is None else reference.label.solution,
+    )
+
+
+def _of_variants(
+    trajectory: Trajectory, solution: Solution | None, selection: str | Selection
+) -> Verdict:
+    """The verdict of a run with several values of hyperparameters: as if of more seeds."""
+    names, data = trajectory.hyperparameters, trajectory.data
+    labels = {name: data[name].to_numpy() for name in (*names, "seed")}
+    sizes = [len(values) for values in labels.values()]
+    found = verify(
+        dataclasses.replace(trajectory, data=_as_seeds(data, tuple(labels))),
+        solution,
+        selection=selection,
+    )
+    variables = {}
+    for name, array in found.data.data_vars.items():
+        dims, values = array.dims, array.to_numpy()
+        if "seed" in dims:
+            place = dims.index("seed")
+            shape = (*values.shape[:place], *sizes, *values.shape[place + 1 :])
+            dims = (*dims[:place], *labels, *dims[place + 1 :])
+            first = [place + number for number in range(len(names))]
+            values = np.moveaxis(values.reshape(shape), first, range(len(names)))
+            dims = (*names, *(dim for dim in dims if dim not in names))
+        variables[name] = (dims, values, array.attrs)
+    kept = {name: found.data[name] for name in ("instance", trajectory.axis)}
+    again = found.data.drop_vars(list(found.data.variables)).assign_attrs(found.data.attrs)
+    again = again.assign_coords(labels | kept).assign(variables)
+    return dataclasses.replace(found, data=again, trajectory=trajectory)
+
+
+def _as_seeds(data: xr.Dataset, names: tuple[str, ...]) -> xr.Dataset:
+    """Data with several axes of trials as one axis of seeds, the last of them changing fastest."""
+    count = math.prod(data.sizes[name] for name in names)
+    variables = {}
+    for name, array in data.data_vars.items():
+        if names[0] not in array.dims:
+            variables[name] = array
+            continue
+        rest = [dim for dim in array.dims if dim not in ("instance", *names)]
+        values = array.transpose("instance", *names, *rest).to_numpy()
+        shape = (len(values), count, *values.shape[1 + len(names) :])
+        variables[name] = (("instance", "seed", *rest), values.reshape(shape))
+    coordinates = {name: data[name] for name in data.coords if name not in names}
+    return (
+        data.drop_vars(list(data.variables))
+        .assign_coords(coordinates | {"seed": np.arange(count)})
+        .assign(variables)
     )
 
 

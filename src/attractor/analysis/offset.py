@@ -138,6 +138,7 @@ def measured_offsets(
     check_kinds(solution=(solution, Solution))
     _check_norm("solution", solution.geometry.name)
     if isinstance(W, Trajectory):
+        W.require_one_variant("W")
         _check_norm("W", W.geometry)
         W = W.data["W"].to_numpy()
         if solution.problem.instances is None and len(W) == 1:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,8 @@ _ROUNDING = 1e-12
 """What rounding may add to a margin ratio beyond the gap of its solution."""
 _LABELS = "labels, which the tokens of this run do not carry"
 _HEAD = "a linear head that is trained beside attention"
+_MOST_VARIANTS = 12
+"""Combinations of hyperparameters that a table shows."""
 _MEASURES = {
     "margin_ratio": "margin ratio",
     "correlation": "correlation",
@@ -88,6 +91,32 @@ class Verdict(Printed):
     def axis(self) -> str:
         """What the measures run along: that of the trajectory."""
         return self.trajectory.axis
+
+    def sel(self, **values: float) -> Verdict:
+        """The verdict of the trials with one value of a hyperparameter that had several.
+
+        Args:
+            values: Values that were trained with, by name: ``learning_rate=0.1``.
+
+        Raises:
+            InvalidInputError: If there was no such hyperparameter or value.
+        """
+        run = self.trajectory.sel(**values)
+        return replace(self, data=self.data.sel(values, drop=True), trajectory=run)
+
+    @property
+    def by_hyperparameters(self) -> dict[str, Verdict]:
+        """The verdict of each combination of values of hyperparameters, by its words.
+
+        One, of all trials, where no hyperparameter had several.
+        """
+        variants = self.trajectory.variants
+        if variants == [{}]:
+            return {"all trials": self}
+        return {
+            ", ".join(f"{name} = {value:g}" for name, value in variant.items()): self.sel(**variant)
+            for variant in variants
+        }
 
     @property
     def margin_ratio(self) -> xr.DataArray:
@@ -225,13 +254,24 @@ class Verdict(Printed):
             table.add_column(column, justify="right")
         for name in self._measured:
             words = _MEASURES[name]
-            numbers = statistics(self._at_end(name).values)
-            columns = ("mean", "median", "low", "high")
-            table.add_row(words, *(shown(numbers[column]) for column in columns))
+            table.add_row(words, *_shown_statistics(self._at_end(name)))
+        self._add_variants(table)
         table.add_section()
         for words, value in self._facts(summary):
             table.add_row(words, value)
         return table
+
+    def _add_variants(self, table: Table) -> None:
+        """The margin ratio of each combination of values of hyperparameters."""
+        several = self.by_hyperparameters
+        if len(several) == 1:
+            return
+        table.add_section()
+        table.add_row("margin ratio, by")
+        for words, one in itertools.islice(several.items(), _MOST_VARIANTS):
+            table.add_row(f"  {words}", *_shown_statistics(one.margin_ratio))
+        if left := len(several) - min(len(several), _MOST_VARIANTS):
+            table.add_row(f"  {left} more: see to_csv")
 
     def to_xarray(self) -> xr.Dataset:
         """The labeled measures."""
@@ -244,8 +284,9 @@ class Verdict(Printed):
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes a line for every trial, with its measures at the last step."""
         last = self.data.isel({self.axis: -1}, drop=True)
-        flat = last[[name for name in last if set(last[name].dims) == {"instance", "seed"}]]
-        write_file(path, flat.to_dataframe(dim_order=["instance", "seed"]).to_csv())
+        trial = list(last["status"].dims)
+        flat = last[[name for name in last if set(last[name].dims) == {*trial}]]
+        write_file(path, flat.to_dataframe(dim_order=trial).to_csv())
 
     def _print(self, console: Console) -> None:
         console.print(self.table())
@@ -298,3 +339,9 @@ class Verdict(Printed):
         if name not in self.data:
             raise AttributeError(f"{name} needs {what}")
         return self.data[name]
+
+
+def _shown_statistics(values: xr.DataArray) -> list[str]:
+    """Mean, median and the two percentiles, for a table."""
+    numbers = statistics(values.values)
+    return [shown(numbers[column]) for column in ("mean", "median", "low", "high")]

@@ -30,7 +30,7 @@ def first_trial(
     verdict: Verdict,
 ) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray | None]:
     """Weights of the first trial at the first and the last record, and its predicted tokens."""
-    trajectory = verdict.trajectory
+    trajectory = verdict.trajectory.sel(**verdict.trajectory.variants[0])
     tokens = trajectory.tokens if trajectory.tokens.instances is None else trajectory.tokens[0]
     first, last = (
         attention_weights(tokens, trajectory.W(step)[0, 0])

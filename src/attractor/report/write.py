@@ -122,7 +122,7 @@ def _pictures(report: ReportFolder, verdict: Verdict) -> list[Section]:
                 ],
             )
         ]
-    runs = {"all trials": verdict.data}
+    runs = {words: one.data for words, one in verdict.by_hyperparameters.items()}
     curves = report.picture(CURVES, plots.direction_figure(runs))
     training = report.picture(TRAINING, plots.training_figure(runs))
     attention = report.picture(ATTENTION, plots.attention_figure(*first_trial(verdict)))

@@ -19,6 +19,8 @@ from attractor.torch.wide_state import WideStateOptimizer, wide_type
 from attractor.training.optimizers.checks import check_mirror_exponent
 
 DUAL = "dual"
+_FORMER = "weight_decay"
+"""What the decay was called, which is one of the weights themselves everywhere else."""
 
 
 class MirrorDescent(WideStateOptimizer):
@@ -28,14 +30,15 @@ class MirrorDescent(WideStateOptimizer):
 
         G <- G / ||G||_q                          if normalize, with q = p / (p - 1)
         M <- momentum M + G
-        Y <- (1 - lr weight_decay) Y - lr M
+        Y <- (1 - lr dual_weight_decay) Y - lr M
         W  = sign(Y) |Y|^(1 / (p - 1))
 
     ``Y`` starts at ``sign(W) |W|^(p - 1)`` and is the state, in single precision at least: near
     p = 1 most of its values stand for weights too small to store, and a weight that starts at
-    zero would never leave it. Weight decay shrinks ``Y``, which is the gradient of
-    ``weight_decay sum |W_ij|^p / p``. With p = 2 and without weight decay this is
-    ``torch.optim.SGD`` to the last bit, and needs no ``Y`` but for half-precision weights.
+    zero would never leave it. The decay shrinks ``Y``, which is the gradient of
+    ``dual_weight_decay sum |W_ij|^p / p``. With p = 2 and ``normalize=False`` and without decay
+    this is ``torch.optim.SGD`` to the last bit, and needs no ``Y`` but for half-precision weights.
+    Settings mean what they mean in ``attractor.mirror_descent``, and have its defaults.
 
     Weights are read at every step as by any other optimizer. Where one is no longer what its ``Y``
     stands for, because somebody has clamped it, averaged it or loaded another, its ``Y`` is taken
@@ -49,17 +52,20 @@ class MirrorDescent(WideStateOptimizer):
     neither momentum nor weight decay.
     """
 
+    decay = "dual_weight_decay"
     _warned = False
 
     def __init__(
         self,
         params: Any,
         lr: float | Tensor = 1e-3,
-        p: float = 1.1,
-        normalize: bool = False,
+        p: float = 1.5,
+        normalize: bool = True,
         momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        dual_weight_decay: float = 0.0,
         foreach: bool | None = None,
+        *,
+        weight_decay: float | None = None,
     ) -> None:
         """Takes parameters, or groups of them with settings of their own.
 
@@ -70,10 +76,11 @@ class MirrorDescent(WideStateOptimizer):
             p: The exponent, more than 1 and finite.
             normalize: Whether the gradient of every tensor is divided by its dual norm.
             momentum: What remains of the momentum after a step, in [0, 1).
-            weight_decay: By how much ``Y`` shrinks in a step, relative to the learning rate.
+            dual_weight_decay: By how much ``Y`` shrinks in a step, relative to the learning rate.
             foreach: Whether to work on all tensors of a group at once, which saves launches on
                 accelerators; one after the other saves memory traffic on processors. None chooses.
                 Both give the same but for the rounding of powers.
+            weight_decay: The former name of ``dual_weight_decay``.
 
         Raises:
             InvalidInputError: If a setting is out of its range, or a parameter is complex or
@@ -84,10 +91,28 @@ class MirrorDescent(WideStateOptimizer):
             "p": p,
             "normalize": normalize,
             "momentum": momentum,
-            "weight_decay": weight_decay,
+            "dual_weight_decay": dual_weight_decay,
             "foreach": foreach,
         }
+        if weight_decay is not None:
+            defaults = _renamed(defaults | {_FORMER: weight_decay})
         super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group of parameters, with settings of its own where it has any.
+
+        Raises:
+            InvalidInputError: If a setting is out of its range, or a parameter is complex or
+                sparse.
+        """
+        super().add_param_group(_renamed(param_group) if _FORMER in param_group else param_group)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over a state, with the decay under its former name perhaps."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            if _FORMER in group:
+                group[self.decay] = group.pop(_FORMER)
 
     def _check_settings(self, group: dict[str, Any]) -> None:
         super()._check_settings(group)
@@ -102,7 +127,7 @@ class MirrorDescent(WideStateOptimizer):
         p, rate = group["p"], group["lr"]
         if isinstance(rate, Tensor) and rate.device.type == "cpu" and not _compiling():
             rate = rate.item()
-        settings = {"rate": rate, "shrinkage": rate * group["weight_decay"]}
+        settings = {"rate": rate, "shrinkage": rate * group["dual_weight_decay"]}
         if group["normalize"]:
             gradients = unit_in_dual_norm(gradients, p)
         steps = self._with_momentum(weights, gradients, group["momentum"])
@@ -152,6 +177,17 @@ class MirrorDescent(WideStateOptimizer):
                 PrecisionWarning,
                 stacklevel=2,
             )
+
+
+def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with the decay under its present name, and a warning."""
+    warnings.warn(
+        "weight_decay of MirrorDescent is now called dual_weight_decay",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    rest = {name: value for name, value in settings.items() if name != _FORMER}
+    return rest | {MirrorDescent.decay: settings[_FORMER]}
 
 
 def _alike(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,7 +20,13 @@ def wide_type(dtype: torch.dtype) -> torch.dtype:
 
 
 class WideStateOptimizer(torch.optim.Optimizer):
-    """An optimizer whose state is in single precision at least, whatever that of its weights."""
+    """An optimizer whose state is in single precision at least, whatever that of its weights.
+
+    Attributes:
+        decay: The setting that is a weight decay.
+    """
+
+    decay: ClassVar[str] = "weight_decay"
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, with settings of its own where it has any.
@@ -111,7 +117,7 @@ class WideStateOptimizer(torch.optim.Optimizer):
                 raise InvalidInputError("lr", f"it has {rate.numel()} elements", "Give one number")
             rate = rate.reshape(())
         check_number("lr", rate, least=0, example=0)
-        check_number("weight_decay", group["weight_decay"], least=0, example=0)
+        check_number(self.decay, group[self.decay], least=0, example=0)
         check_number("momentum", group["momentum"], least=0, below=1, example=0.9)
 
     def _step(self, group: dict[str, Any], weights: list[Tensor], gradients: list[Tensor]) -> None:

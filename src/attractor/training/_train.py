@@ -60,7 +60,10 @@ def train(
         tokens: Data sets with labels.
         head: The head: fixed, or where its training starts. Any Equinox module that maps one output
             vector to a number, or to a score for each class, will do.
-        optimizer: The step; see ``normalized_gradient_descent`` and ``declare``.
+        optimizer: The step; see ``normalized_gradient_descent`` and ``declare``. With several
+            values of a hyperparameter, as in ``momentum([0.01, 0.03, 0.1])``, all are trained side
+            by side, and it becomes an axis of the trajectory; of several such, every combination
+            is trained. Its numbers are those of a call with one value, to the last bit.
         steps: Number of steps.
         seeds: Number of initial parameters per instance: seeds ``seed`` to ``seed + seeds - 1``.
         seed: The first seed.
@@ -109,12 +112,12 @@ def train(
         seeds=seeds,
         seed=seed,
     )
-    validation.check_optimizer(optimizer)
+    validation.check_optimizer(optimizer, several=True)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = check_steps("steps", steps)
     batch_size = validation.check_batch_size(batch_size, inputs.tokens)
-    chosen = validation.check_metrics(metrics)
+    chosen = validation.check_metrics(metrics, optimizer.axes)
     check_choice("weights", weights, ("auto", "all", "last"))
     check_choice("dtype", dtype, ("float64", "float32"))
     check_choice("kernel", kernel, ("exact", "plain"))
@@ -128,9 +131,11 @@ def train(
         )
 
     layer = inputs.parameterization
-    training = AttentionTraining(layer, inputs.loss, optimizer, batch_size, chosen, kernel)
-    trials = inputs.trials(training, dtype)
-    last_only = weights_kept_at_end_only(weights, trials, training, inputs.count * len(recorded))
+    training = AttentionTraining(layer, inputs.loss, optimizer.example, batch_size, chosen, kernel)
+    trials = inputs.trials(training, optimizer, dtype)
+    variants = len(optimizer.variants)
+    count = variants * inputs.count
+    last_only = weights_kept_at_end_only(weights, trials, training, count * len(recorded))
     settings = {
         **inputs.settings,
         "steps": steps,
@@ -145,13 +150,13 @@ def train(
         named = {**settings, "optimizer": {"name": optimizer.name, **optimizer.settings}}
         named["metrics"] = dict(chosen)
         saved = Checkpoint(checkpoint, named, _data(inputs), checkpoint_every)
-    with progress_bar("training", inputs.count * steps, enabled=progress) as advance:
+    with progress_bar("training", count * steps, enabled=progress) as advance:
         records = loop.run(
             training,
             trials,
-            inputs.count,
+            count,
             recorded,
-            instances=inputs.tokens.instances or 1,
+            instances=variants * (inputs.tokens.instances or 1),
             last_only=last_only,
             stop=stop,
             checkpoint=saved,
@@ -161,7 +166,14 @@ def train(
     geometry = layer.effective_geometry(optimizer.geometry)
     numbers = inputs.tokens.instance_numbers
     return Trajectory(
-        data=trajectory_data(records, numbers, inputs.seed_numbers, recorded, last_only=last_only),
+        data=trajectory_data(
+            records,
+            numbers,
+            inputs.seed_numbers,
+            recorded,
+            last_only=last_only,
+            hyperparameters=optimizer.axes,
+        ),
         tokens=inputs.tokens,
         head=inputs.head,
         optimizer_name=optimizer.name,

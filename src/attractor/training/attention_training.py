@@ -51,11 +51,13 @@ class AttentionData(NamedTuple):
         rows: The rows of one data set.
         head: The head; where it is trained, the one training began with.
         key: Raw data of the key from which mini-batches are drawn.
+        numbers: The optimizer's hyperparameters.
     """
 
     rows: Rows
     head: Head
     key: UInt32[Any, "2"]
+    numbers: dict[str, Float[Any, ""]]
 
 
 class Snapshot(NamedTuple):
@@ -90,7 +92,7 @@ class AttentionTraining(Objective):
     Attributes:
         parameterization: What the attention parameters are, and whether the head is trained.
         loss: The loss.
-        optimizer: The step.
+        optimizer: The step, with hyperparameters that stand for any.
         batch_size: Sequences in a step, drawn without replacement; None for all.
         metrics: What is recorded besides, with its name.
         kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
@@ -105,22 +107,23 @@ class AttentionTraining(Objective):
     metrics: tuple[tuple[str, Metric], ...] = ()
     kernel: str = "exact"
 
-    def start(self, attention: PyTree, head: Head) -> AttentionState:
+    def start(self, attention: PyTree, data: AttentionData) -> AttentionState:
         """The state before the first step."""
-        trained: Any = Parameters(attention, head if self.parameterization.trains_head else None)
-        return AttentionState(
-            trained, self.optimizer.init(trained), jnp.zeros((), "int64"), jnp.array(-jnp.inf)
-        )
+        head = data.head if self.parameterization.trains_head else None
+        trained: Any = Parameters(attention, head)
+        memory = self.optimizer.with_numbers(data.numbers).init(trained)
+        return AttentionState(trained, memory, jnp.zeros((), "int64"), jnp.array(-jnp.inf))
 
     def step(self, state: AttentionState, data: AttentionData) -> tuple[AttentionState, Array]:
         """Takes one step, and says whether it moved and where to."""
         rows = self._batch(state, data)
         gradient = self._gradient(state.parameters, data.head, rows)
         further = self._further(state, data, rows)
-        parameters, memory = self.optimizer.step(
-            gradient, state.memory, state.parameters, **further
-        )
-        log_time = self._log_time(gradient, state.log_time, further)
+        optimizer = self.optimizer.with_numbers(data.numbers)
+        parameters, memory = optimizer.step(gradient, state.memory, state.parameters, **further)
+        log_time = state.log_time
+        if optimizer.log_time_step is not None:
+            log_time = jnp.logaddexp(log_time, optimizer.log_time_step(gradient, **further))
         moved = AttentionState(parameters, memory, state.step + 1, log_time)
         # One pass over the parameters finds all three facts: passes cost more than arithmetic.
         slopes = jax.tree.map(lambda leaf: leaf.mantissa, gradient)
@@ -151,7 +154,7 @@ class AttentionTraining(Objective):
         loss = mean_loss(layer, self.loss, attention, head, rows)
         size = log_norm(gradient)
         seen = Snapshot(W, attention, head, rows, probabilities, loss, size)
-        timed = self.optimizer.log_time_step is not None and not self.optimizer.weight_decay
+        timed = self.optimizer.log_time_step is not None and not self.optimizer.decays_weights
         return {
             "loss": loss,
             "norm": geometry.norm(W),
@@ -188,13 +191,6 @@ class AttentionTraining(Objective):
         attention, head = state.parameters.attention, self._head(state.parameters, data.head)
         excess = log_excess_loss(self.parameterization, self.loss, attention, head, rows)
         return {"log_excess": excess}
-
-    def _log_time(
-        self, gradient: PyTree[Scaled], before: Array, further: dict[str, Array]
-    ) -> Array:
-        if self.optimizer.log_time_step is None:
-            return before
-        return jnp.logaddexp(before, self.optimizer.log_time_step(gradient, **further))
 
     def _batch(self, state: AttentionState, data: AttentionData) -> Rows:
         """The rows of this step."""

@@ -19,6 +19,7 @@ from attractor.training import validation
 from attractor.training.attention_training import AttentionTraining
 from attractor.training.footprint import BOOKKEEPING, Footprint, check_run, size_of
 from attractor.training.initial import check_initial
+from attractor.training.optimizers import Optimizer
 from attractor.training.trials import Trials
 
 _WEIGHTS_BYTES = 10**9
@@ -99,10 +100,13 @@ class Inputs:
         shapes = {**self.parameterization.shapes(d, e), "W": (d, e)}
         return {name: jax.ShapeDtypeStruct(shape, np.float64) for name, shape in shapes.items()}
 
-    def trials(self, training: AttentionTraining, dtype: str = "float64") -> Trials:
+    def trials(
+        self, training: AttentionTraining, optimizer: Optimizer, dtype: str = "float64"
+    ) -> Trials:
         """The trials, for training in some precision."""
         return Trials(
             training,
+            optimizer,
             self.tokens,
             self.head,
             self.initial,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from jaxtyping import Float, Int, Real
 from attractor.attention import Head
 from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.heads.names import is_known
+from attractor.checks import check_choice, shown
 from attractor.errors import InvalidInputError
 from attractor.records import AXES, RecordedRun, Rows, StoredRun, reading_run, save_run
 from attractor.tokens import Tokens
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-_TRIAL = ("instance", "seed")
 _KIND = "trajectory"
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
 _READ_AGAIN = ("loss", "parameterization")
@@ -63,7 +65,8 @@ RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES} - {"epoch"})
 class Trajectory(RecordedRun):
     """What training did, trial by trial.
 
-    A trial is an (instance, seed) pair; both axes are always there, of length one if need be.
+    A trial is an (instance, seed) pair; both axes are always there, of length one if need be. Where
+    hyperparameters had several values, each has an axis before them.
 
     Attributes:
         data: Labeled arrays over instance, seed, step, sequence, query, row and column: ``loss``,
@@ -93,8 +96,57 @@ class Trajectory(RecordedRun):
         """``"all"`` if the matrices of every recorded step are here, ``"last"`` if not."""
         return self._kept("W")
 
-    def W(self, step: float | None = None) -> Float[np.ndarray, "instance seed d e"]:
-        """The attention matrices at a recorded step.
+    @property
+    def hyperparameters(self) -> tuple[str, ...]:
+        """The hyperparameters that had several values, which are axes of the data."""
+        return tuple(str(name) for name in self.data["status"].dims[:-2])
+
+    @property
+    def variants(self) -> list[dict[str, float]]:
+        """Every combination of values of these, by name; one without any where there are none."""
+        labels = [self.data[name].values.tolist() for name in self.hyperparameters]
+        return [
+            dict(zip(self.hyperparameters, values, strict=True))
+            for values in itertools.product(*labels)
+        ]
+
+    def require_one_variant(self, argument: str) -> None:
+        """Refuses a run whose hyperparameters had several values.
+
+        Raises:
+            InvalidInputError: If they had.
+        """
+        if self.hyperparameters:
+            name = self.hyperparameters[0]
+            raise InvalidInputError(
+                argument,
+                f"it holds {self.data.sizes[name]} values of {name}",
+                f"Take one of them: .sel({name}={self.data[name].values[0]:g})",
+            )
+
+    def sel(self, **values: float) -> Trajectory:
+        """The run with one value of a hyperparameter that had several, or of some of these.
+
+        Args:
+            values: Values that it was trained with, by name: ``learning_rate=0.1``.
+
+        Raises:
+            InvalidInputError: If there was no such hyperparameter or value.
+        """
+        settings = dict(self.settings.get("optimizer", {}))
+        for name, value in values.items():
+            check_choice("values", name, self.hyperparameters)
+            if value not in self.data[name]:
+                trained = ", ".join(f"{each:g}" for each in self.data[name].values)
+                raise InvalidInputError(
+                    name, f"{shown(value)} was not trained with", f"Give one of {trained}"
+                )
+            settings[name] = float(value)
+        data = self.data.sel(values, drop=True)
+        return replace(self, data=data, settings=self.settings | {"optimizer": settings})
+
+    def W(self, step: float | None = None) -> Float[np.ndarray, "*trials d e"]:
+        """The attention matrices at a recorded step, over instances and seeds.
 
         Args:
             step: The step, radius or time; None for the last.
@@ -193,6 +245,7 @@ def trajectory_data(
     values: Real[np.ndarray, "records"],
     axis: str = "step",
     last_only: frozenset[str] = frozenset(),
+    hyperparameters: Mapping[str, tuple[float, ...]] = {},
 ) -> xr.Dataset:
     """Labels what was measured.
 
@@ -203,19 +256,22 @@ def trajectory_data(
         values: Where the records were taken.
         axis: What these values are: ``"step"``, ``"radius"`` or ``"time"``.
         last_only: Names of measurements of the last record alone.
+        hyperparameters: Those that have several values.
     """
     import xarray as xr
 
-    trials = (len(instance_numbers), len(seeds))
+    axes = {**hyperparameters, "instance": instance_numbers, "seed": seeds}
+    trial, trials = tuple(axes), tuple(map(len, axes.values()))
     variables: dict[str, Any] = {}
     for name, array in records.series.items():
         along = () if name in last_only else (axis,)
         unnamed = tuple(f"{name}_{place}" for place in range(array.ndim - 1 - len(along)))
         own = _DIMENSIONS.get(name, unnamed)
-        variables[name] = ((*_TRIAL, *along, *own), array.reshape(*trials, *array.shape[1:]))
-    variables["status"] = (_TRIAL, records.status.reshape(trials))
-    variables["steps_taken"] = (_TRIAL, records.steps_taken.reshape(trials))
-    data = xr.Dataset(variables, {"instance": instance_numbers, "seed": seeds, axis: values})
+        variables[name] = ((*trial, *along, *own), array.reshape(*trials, *array.shape[1:]))
+    variables["status"] = (trial, records.status.reshape(trials))
+    variables["steps_taken"] = (trial, records.steps_taken.reshape(trials))
+    coordinates = {name: np.asarray(labels) for name, labels in axes.items()}
+    data = xr.Dataset(variables, coordinates | {axis: values})
     for name, description in _DESCRIPTIONS.items():
         if name in data:
             data[name].attrs["description"] = description

@@ -23,15 +23,18 @@ def check_trajectory(data: xr.Dataset, tokens: Tokens, head: Head | None) -> Non
     Raises:
         ValueError: If they do not, or disagree with the tokens or the head.
     """
-    record, row, matrix = (*TRIAL, axis_of(data)), ("sequence", "query"), ("row", "column")
+    trial = tuple(map(str, data["status"].dims)) if "status" in data else ()
+    if trial[-2:] != TRIAL:
+        raise ValueError("status is not given of every instance and seed")
+    record, row, matrix = (*trial, axis_of(data)), ("sequence", "query"), ("row", "column")
     check_records(
         data,
         numbered=record,
         arrays={
             **dict.fromkeys(_BY_RECORD, record),
             **dict.fromkeys(_BY_ROW, (*record, *row)),
-            **dict.fromkeys(_BY_TRIAL, TRIAL),
-            "W": [(*TRIAL, *matrix), (*record, *matrix)],
+            **dict.fromkeys(_BY_TRIAL, trial),
+            "W": [(*trial, *matrix), (*record, *matrix)],
         },
         sizes={
             "instance": len(tokens.instance_numbers),

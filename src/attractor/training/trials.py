@@ -15,6 +15,7 @@ from attractor.precision import double_precision
 from attractor.randomness import keys
 from attractor.tokens import Tokens
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+from attractor.training.optimizers import Optimizer
 
 _INITIAL = "initial weights"
 _BATCHES = "mini-batches"
@@ -23,12 +24,14 @@ _BATCHES = "mini-batches"
 class Trials:
     """Trials of all instances and seeds: gives the initial state and the data of any of them.
 
-    What it gives for a trial depends on the numbers of its instance and its seed alone.
+    What it gives for a trial depends on the numbers of its instance, its seed and its
+    hyperparameters alone. Trials with the same hyperparameters follow each other.
     """
 
     def __init__(
         self,
         training: AttentionTraining,
+        optimizer: Optimizer,
         tokens: Tokens,
         head: Head,
         initial: Mapping[str, np.ndarray] | None,
@@ -41,6 +44,7 @@ class Trials:
 
         Args:
             training: What is trained.
+            optimizer: The optimizer, with one value of each hyperparameter or several.
             tokens: The data sets.
             head: The head.
             initial: Initial attention parameters by name, ``(instances, seeds, ...)``; None for
@@ -49,7 +53,8 @@ class Trials:
             seed: The first of them.
             dtype: Precision of the training.
         """
-        self.training, self.initial, self.seeds, self.seed = training, initial, seeds, seed
+        self.training, self.optimizer = training, optimizer
+        self.initial, self.seeds, self.seed = initial, seeds, seed
         self.dtype = np.dtype(dtype)
         rows = attention_rows(tokens, self.dtype, head)
         self.rows = rows if tokens.instances is not None else jax.tree.map(lambda a: a[None], rows)
@@ -59,7 +64,8 @@ class Trials:
 
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[AttentionState, AttentionData]:
         """State and data, with a leading axis of trials on every leaf."""
-        instance, repeat = np.divmod(trials, self.seeds)
+        rest, repeat = np.divmod(trials, self.seeds)
+        variant, instance = np.divmod(rest, len(self.numbers))
         seeds, numbers = self.seed + repeat, self.numbers[instance]
         layer = self.training.parameterization
         head = self.head.for_instances(instance)
@@ -71,10 +77,11 @@ class Trials:
                     {name: array[instance, repeat] for name, array in self.initial.items()}
                 )
             attention = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), attention)
-            state = jax.vmap(self.training.start)(attention, head)
+            rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
             drawn = self._batch_keys(seeds, numbers)
-        rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
-        return state, AttentionData(rows, head, drawn)
+            settings = self.optimizer.numbers(variant, self.dtype)
+            data = AttentionData(rows, head, drawn, settings)
+            return jax.vmap(self.training.start)(attention, data), data
 
     def _batch_keys(
         self, seeds: Int[np.ndarray, "block"], numbers: Int[np.ndarray, "block"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import optax
@@ -76,9 +76,16 @@ def check_targets(head: Head, tokens: Tokens, loss: Loss) -> None:
     loss.validate(tokens.labels, head.classes)
 
 
-def check_optimizer(optimizer: Any) -> None:
-    """Checks that an optimizer has declared its geometry."""
+def check_optimizer(optimizer: Any, *, several: bool = False) -> None:
+    """Checks that an optimizer has declared its geometry.
+
+    Args:
+        optimizer: The optimizer.
+        several: Whether its hyperparameters may have several values.
+    """
     if isinstance(optimizer, Optimizer):
+        if optimizer.axes and not several:
+            optimizer.init(None)  # which says what there is to say
         return
     if isinstance(optimizer, optax.GradientTransformation):
         raise InvalidInputError(
@@ -130,8 +137,13 @@ def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
     return size
 
 
-def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
-    """Checks that metrics are functions with names of their own."""
+def check_metrics(metrics: Any, taken: Iterable[str] = ()) -> tuple[tuple[str, Metric], ...]:
+    """Checks that metrics are functions with names of their own.
+
+    Args:
+        metrics: Functions by name.
+        taken: Names that are taken, beside those of what is recorded always.
+    """
     if metrics is not None and not isinstance(metrics, Mapping):
         raise InvalidInputError(
             "metrics", f"{shown(metrics)} is no mapping", "Give {name: function of a Snapshot}"
@@ -142,7 +154,7 @@ def check_metrics(metrics: Any) -> tuple[tuple[str, Metric], ...]:
             raise InvalidInputError(
                 "metrics", f"{name!r} is {metric!r}", "Give a function of a Snapshot"
             )
-        if not isinstance(name, str) or not name.isidentifier() or name in RECORDED:
+        if not isinstance(name, str) or not name.isidentifier() or name in {*RECORDED, *taken}:
             raise InvalidInputError(
                 "metrics", f"the name {name!r} cannot be used", "Give a name not recorded already"
             )

@@ -158,7 +158,14 @@ def fit_rates(
     chosen = _chosen_quantities(data, quantities)
     excluded = {}
     if "status" in data:
-        status = data["status"].transpose(*_TRIAL).values
+        status = data["status"]
+        for name in set(status.dims) - {*_TRIAL}:
+            raise InvalidInputError(
+                "curves",
+                f"they are of {status.sizes[name]} values of {name}",
+                f"Take those of one: .sel({name}={status[name].values[0]:g})",
+            )
+        status = status.transpose(*_TRIAL).values
         excluded = {"frozen before the end": status != TrialStatus.TRAINED}
     rates = {}
     for quantity in chosen:

@@ -90,8 +90,8 @@ def train_linear(
         "contexts", d, f"dimensions of a decoder of {V:,} tokens", each=24.0 * V,
         otherwise="Give fewer tokens",
     )  # fmt: skip
-    training = LinearTraining(optimizer)
-    trials = LinearTrials(training, contexts, given, scale=scale, seeds=seeds, seed=seed)
+    training = LinearTraining(optimizer.example)
+    trials = LinearTrials(training, optimizer, contexts, given, scale=scale, seeds=seeds, seed=seed)
     count = (contexts.instances or 1) * seeds
     size = count * len(recorded) * contexts.classes * contexts.dimension * _ENTRY_BYTES
     everything = weights == "all" or (weights == "auto" and size <= _WEIGHTS_BYTES)

@@ -51,10 +51,12 @@ class LinearData(NamedTuple):
     Attributes:
         targets: The contexts.
         entropy: Their entropy.
+        numbers: The optimizer's hyperparameters.
     """
 
     targets: Targets
     entropy: Float[Any, ""]
+    numbers: dict[str, Float[Any, ""]]
 
 
 @dataclass(frozen=True)
@@ -62,26 +64,28 @@ class LinearTraining(Objective):
     """Descends ``CE(W) = - sum_j pi_j sum_z p_jz log softmax_z(W h_j)``.
 
     Attributes:
-        optimizer: The step.
+        optimizer: The step, with hyperparameters that stand for any.
     """
 
     copies: ClassVar[int] = 8  # gradients have scales
 
     optimizer: Optimizer
 
-    def start(self, W: Float[Any, "V d"]) -> LinearState:
+    def start(self, W: Float[Any, "V d"], data: LinearData) -> LinearState:
         """The state before the first step."""
-        return LinearState(W, self.optimizer.init(W), jnp.array(-jnp.inf))
+        memory = self.optimizer.with_numbers(data.numbers).init(W)
+        return LinearState(W, memory, jnp.array(-jnp.inf))
 
     def step(self, state: LinearState, data: LinearData) -> tuple[LinearState, Array]:
         """Takes one step, and says whether it moved and where to."""
         rows = rows_of(state.W, data.targets)
         gradient = self._gradient(rows, data.targets)
         further = self._further(rows, data.targets)
-        W, memory = self.optimizer.step(gradient, state.memory, state.W, **further)
+        optimizer = self.optimizer.with_numbers(data.numbers)
+        W, memory = optimizer.step(gradient, state.memory, state.W, **further)
         log_time = state.log_time
-        if self.optimizer.log_time_step is not None:
-            log_time = jnp.logaddexp(log_time, self.optimizer.log_time_step(gradient, **further))
+        if optimizer.log_time_step is not None:
+            log_time = jnp.logaddexp(log_time, optimizer.log_time_step(gradient, **further))
         changed = (W != state.W).any()
         for new, old in zip(jax.tree.leaves(memory), jax.tree.leaves(state.memory), strict=True):
             changed = changed | (new != old).any()
@@ -102,7 +106,7 @@ class LinearTraining(Objective):
         rows = rows_of(state.W, data.targets)
         log_excess = log_excess_of(rows, data.targets)
         excess = jnp.exp(log_excess)
-        timed = self.optimizer.log_time_step is not None and not self.optimizer.weight_decay
+        timed = self.optimizer.log_time_step is not None and not self.optimizer.decays_weights
         geometry = self.optimizer.geometry or Frobenius()
         return {
             "loss": data.entropy + excess,
@@ -133,6 +137,7 @@ class LinearTrials:
     def __init__(
         self,
         training: LinearTraining,
+        optimizer: Optimizer,
         contexts: Contexts,
         initial: Float[np.ndarray, "instances seeds V d"] | None,
         *,
@@ -144,6 +149,7 @@ class LinearTrials:
 
         Args:
             training: What is trained.
+            optimizer: The optimizer.
             contexts: The data sets.
             initial: Initial decoders; None for random ones.
             scale: Standard deviation of the entries of random ones.
@@ -151,18 +157,20 @@ class LinearTrials:
             seed: The first of them.
         """
         whole = contexts.batched()
-        self.training, self.initial, self.scale = training, initial, scale
+        self.training, self.optimizer = training, optimizer
+        self.initial, self.scale = initial, scale
         self.seeds, self.seed = seeds, seed
         self.numbers = whole.instance_numbers
         self.shape = (whole.classes, whole.dimension)
-        self.data = LinearData(targets_of(whole), whole.entropy)
+        self.data = targets_of(whole), whole.entropy
 
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[LinearState, LinearData]:
         """State and data, with a leading axis of trials on every leaf."""
         instance, repeat = np.divmod(trials, self.seeds)
+        numbers = self.optimizer.numbers(np.zeros_like(trials), np.float64)
+        data = LinearData(*jax.tree.map(lambda leaf: leaf[instance], self.data), numbers)
         with double_precision():
-            state = jax.vmap(self.training.start)(self._decoders(instance, repeat))
-        return state, jax.tree.map(lambda leaf: leaf[instance], self.data)
+            return jax.vmap(self.training.start)(self._decoders(instance, repeat), data), data
 
     def _decoders(
         self, instance: Int[np.ndarray, "block"], repeat: Int[np.ndarray, "block"]

@@ -142,11 +142,11 @@ def train_in_context(
         length=length,
         batch=batch,
         half=bool(half),
-        optimizer=chosen,
+        optimizer=chosen.example,
         dtype=check_choice("dtype", dtype, ("float32", "float64")),
     )
     prompts = None if training.exact else HeldOut.draw(task, held_out, seed)
-    trials = InContextTrials(training, start, seed=seed, held_out=prompts)
+    trials = InContextTrials(training, chosen, start, seed=seed, held_out=prompts)
     settings = {
         "steps": steps,
         "attention": attention,

@@ -54,10 +54,12 @@ class InContextData(NamedTuple):
     Attributes:
         key: What every step's own key comes from.
         held_out: Prompts that the risk is measured on, where it has no closed form.
+        numbers: The optimizer's hyperparameters.
     """
 
     key: UInt32[Any, "2"]
     held_out: HeldOut | None
+    numbers: dict[str, Float[Any, ""]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class InContextTraining(Objective):
         length: Number of tokens of a prompt, or infinity.
         batch: Number of prompts of a step.
         half: Whether the loss has the factor 1/2.
-        optimizer: The step.
+        optimizer: The step, with hyperparameters that stand for any.
         dtype: Precision within a prompt; parameters are in double precision.
     """
 
@@ -91,15 +93,17 @@ class InContextTraining(Objective):
     optimizer: Optimizer
     dtype: str = "float32"
 
-    def start(self, parameters: PyTree) -> InContextState:
+    def start(self, parameters: PyTree, data: InContextData) -> InContextState:
         """The state before the first step."""
-        return InContextState(parameters, self.optimizer.init(parameters), jnp.zeros((), "int64"))
+        memory = self.optimizer.with_numbers(data.numbers).init(parameters)
+        return InContextState(parameters, memory, jnp.zeros((), "int64"))
 
     def step(self, state: InContextState, data: InContextData) -> tuple[InContextState, Array]:
         """Takes one step on new prompts, and says whether it moved."""
         loss_gradient = self.gradient(state.parameters, data.key, state.step)
         gradient = jax.tree.map(self._scaled, loss_gradient)
-        parameters, memory = self.optimizer.step(gradient, state.memory, state.parameters)
+        optimizer = self.optimizer.with_numbers(data.numbers)
+        parameters, memory = optimizer.step(gradient, state.memory, state.parameters)
         finite = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)]
         diverged = ~jnp.stack(finite).all()
         moved = InContextState(parameters, memory, state.step + 1)
@@ -169,6 +173,7 @@ class InContextTrials:
     def __init__(
         self,
         training: InContextTraining,
+        optimizer: Optimizer,
         initial: dict[str, np.ndarray] | None,
         *,
         seed: int,
@@ -178,11 +183,12 @@ class InContextTrials:
 
         Args:
             training: What is trained.
+            optimizer: The optimizer.
             initial: Initial parameters of all trials; None for random ones.
             seed: The first seed.
             held_out: Prompts to measure the risk on.
         """
-        self.training, self.initial = training, initial
+        self.training, self.optimizer, self.initial = training, optimizer, initial
         self.seed, self.held_out = seed, held_out
 
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[InContextState, InContextData]:
@@ -190,11 +196,12 @@ class InContextTrials:
         seeds = [self.seed + int(trial) for trial in trials]
         parameters = [self._parameters(seed) for seed in seeds]
         stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
-        with double_precision():
-            state = jax.vmap(self.training.start)(stacked)
-            keys = np.stack([key_words(seed, "prompts") for seed in seeds])
+        numbers = self.optimizer.numbers(np.zeros_like(trials), np.float64)
         held_out = jax.tree.map(lambda leaf: np.stack([leaf] * len(seeds)), self.held_out)
-        return state, InContextData(keys, held_out)
+        with double_precision():
+            keys = np.stack([key_words(seed, "prompts") for seed in seeds])
+            data = InContextData(keys, held_out, numbers)
+            return jax.vmap(self.training.start)(stacked, data), data
 
     def _parameters(self, seed: int) -> dict[str, np.ndarray]:
         if self.initial is not None:

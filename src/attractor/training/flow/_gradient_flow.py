@@ -117,8 +117,9 @@ def gradient_flow(
     check_choice("weights", weights, ("auto", "all", "last"))
 
     layer, count = inputs.parameterization, inputs.count
-    training = AttentionTraining(layer, inputs.loss, gradient_descent(1.0), metrics=chosen)
-    trials = inputs.trials(training)
+    descent = gradient_descent(1.0)
+    training = AttentionTraining(layer, inputs.loss, descent.example, metrics=chosen)
+    trials = inputs.trials(training, descent)
     recorded = count * len(records.values)
     last_only = weights_kept_at_end_only(weights, trials, training, recorded)
     inputs.check_memory(len(records.values), last_only=bool(last_only))

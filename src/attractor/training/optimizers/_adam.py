@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import optax
@@ -14,6 +13,7 @@ from attractor.training.optimizers.checks import (
     check_not_negative,
     check_weight_decay,
 )
+from attractor.training.optimizers.hyperparameters import hyperparameters, is_zero
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.registry import register_optimizer
@@ -60,21 +60,19 @@ def adam(
     )
 
 
-# The same settings give the same object, so that training compiled once is compiled for good.
-@functools.cache
+@hyperparameters("learning_rate", "b1", "b2", "eps", "weight_decay")
 def _adam(learning_rate: float, b1: float, b2: float, eps: float, weight_decay: float) -> Optimizer:
-    transformation = optax.adam(learning_rate, b1, b2, eps)
     settings = {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps}
-    if eps:
+    if not is_zero(eps):
         return declare(
-            transformation,
+            optax.adam(learning_rate, b1, b2, eps),
             geometry=None,
             name="Adam",
             settings=settings,
             weight_decay=weight_decay,
         )
     return in_moving_gauge(
-        transformation,
+        optax.adam(learning_rate, b1, b2, eps),
         geometry=Lp(math.inf),
         by="entry",
         name="Adam, eps = 0",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from attractor.training.optimizers.checks import (
     check_not_negative,
     check_weight_decay,
 )
+from attractor.training.optimizers.hyperparameters import hyperparameters, is_zero
 from attractor.training.optimizers.leaves import (
     as_scaled,
     log_size,
@@ -77,22 +77,20 @@ def normalized_gradient_descent(
     )
 
 
-# The same settings give the same object, so that training compiled once is compiled for good.
-@functools.cache
+@hyperparameters("learning_rate", "weight_decay")
 def _gradient_descent(learning_rate: float, weight_decay: float) -> Optimizer:
-    log_rate = math.log(learning_rate)
     return Optimizer(
         *memoryless(learning_rate, lambda gradient: gradient),
         geometry=Frobenius(),
         reads="magnitude",
         name="gradient descent",
         settings={"learning_rate": learning_rate},
-        log_time_step=lambda gradient, **further: jnp.asarray(log_rate),
+        log_time_step=lambda gradient, **further: jnp.log(learning_rate),
         weight_decay=weight_decay,
     )
 
 
-@functools.cache
+@hyperparameters("learning_rate", "eps", "weight_decay")
 def _normalized_gradient_descent(
     learning_rate: float, per_factor: bool, eps: float, weight_decay: float
 ) -> Optimizer:
@@ -100,21 +98,22 @@ def _normalized_gradient_descent(
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
         size = log_size(gradient, square_sum, 2)
-        if eps:
-            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, math.log(eps)))
+        if not is_zero(eps):
+            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, jnp.log(eps)))
         return time_of_unit_step(learning_rate, size)
 
     settings: dict[str, Any] = {"learning_rate": learning_rate}
     settings |= {"per_factor": True} if per_factor else {}
-    settings |= {"eps": eps} if eps else {}
+    guarded = not is_zero(eps)
+    settings |= {"eps": eps} if guarded else {}
     normalize: Callable[[PyTree], PyTree] = _unit_leaves if per_factor else _unit_tree
-    if eps:
-        normalize = functools.partial(_guarded_unit, per_factor, math.log(eps))
+    if guarded:
+        normalize = functools.partial(_guarded_unit, per_factor, eps)
     reads: Reads = "leaf directions" if per_factor else "direction"
     return Optimizer(
         *memoryless(learning_rate, normalize),
         geometry=Frobenius(),
-        reads="scaled" if eps else reads,
+        reads="scaled" if guarded else reads,
         name="normalized gradient descent",
         settings=settings,
         log_time_step=log_time_step,
@@ -122,18 +121,20 @@ def _normalized_gradient_descent(
     )
 
 
-def time_of_unit_step(learning_rate: float, log_size: Float[Array, ""]) -> Float[Array, ""]:
+def time_of_unit_step(
+    learning_rate: float | Float[Array, ""], log_size: Float[Array, ""]
+) -> Float[Array, ""]:
     """Logarithm of the time that a step takes without normalization; no time where it is zero."""
     resting = jnp.isneginf(log_size)
-    return jnp.where(resting, -jnp.inf, math.log(learning_rate) - log_size)
+    return jnp.where(resting, -jnp.inf, jnp.log(learning_rate) - log_size)
 
 
-def _guarded_unit(per_factor: bool, log_eps: float, gradient: PyTree) -> PyTree:
+def _guarded_unit(per_factor: bool, eps: float | Float[Array, ""], gradient: PyTree) -> PyTree:
     """``g / (||g|| + eps)``, each leaf by its own norm or all by one."""
     scaled = as_scaled(gradient)
     if per_factor:
-        return jax.tree.map(functools.partial(_guarded_unit, False, log_eps), scaled)
-    share = jax.nn.sigmoid(log_norm(scaled) - log_eps)  # ||g|| / (||g|| + eps)
+        return jax.tree.map(functools.partial(_guarded_unit, False, eps), scaled)
+    share = jax.nn.sigmoid(log_norm(scaled) - jnp.log(eps))  # ||g|| / (||g|| + eps)
     return jax.tree.map(lambda leaf: leaf * share, _unit_tree(direction(scaled)))
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
-
-from jax.core import Tracer
 
 from attractor.checks import check_flag, check_function
 from attractor.errors import InvalidInputError
@@ -19,6 +16,7 @@ from attractor.training.optimizers.checks import (
     check_weight_decay,
 )
 from attractor.training.optimizers.dual_descent import DualDescent, Exponents, LearningRate
+from attractor.training.optimizers.hyperparameters import hyperparameters, is_zero
 from attractor.training.optimizers.optimizer import Optimizer, Reads
 from attractor.training.optimizers.registry import register_optimizer
 
@@ -157,45 +155,48 @@ def _make(
         check_not_traced(argument, value)
     if check_not_negative("eps", eps) and not normalize:
         raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
-    descent = DualDescent(
+    return _mirror_descent(
         family,
         check_rate_or_schedule(learning_rate),
         check_function("p", p, "Give an exponent") if callable(p) else check_mirror_exponent(p),
         check_flag("normalize", normalize),
         check_flag("per_factor", per_factor),
-        float(eps),
+        check_not_negative("eps", eps),
         check_decay("momentum", momentum),
         check_not_negative("dual_weight_decay", dual_weight_decay),
+        check_weight_decay(weight_decay),
     )
-    # A traced learning rate belongs to one trace and must not outlive it.
-    traced = isinstance(learning_rate, Tracer)
-    make = _optimizer_of.__wrapped__ if traced else _optimizer_of
-    return make(descent, check_weight_decay(weight_decay))
 
 
-# The same settings give the same object, so that training compiled once is compiled for good.
-@functools.cache
-def _optimizer_of(descent: DualDescent, weight_decay: float) -> Optimizer:
-    family, rate, p = descent.family, descent.learning_rate, descent.p
-    normalized: Reads = "leaf directions" if descent.per_factor else "direction"
-    optional = {
-        name: getattr(descent, name)
-        for name in ("eps", "momentum", "dual_weight_decay")
-        if getattr(descent, name)
-    }
-    timed = isinstance(rate, float) and not (descent.momentum or descent.dual_weight_decay)
+@hyperparameters("learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay")
+def _mirror_descent(
+    family: type[Lp] | type[Schatten],
+    learning_rate: LearningRate,
+    p: Exponents,
+    normalize: bool,
+    per_factor: bool,
+    eps: float,
+    momentum: float,
+    dual_weight_decay: float,
+    weight_decay: float,
+) -> Optimizer:
+    optional = {"eps": eps, "momentum": momentum, "dual_weight_decay": dual_weight_decay}
+    descent = DualDescent(family, learning_rate, p, normalize, per_factor, **optional)
+    guarded, remembers, decays = (not is_zero(number) for number in optional.values())
+    normalized: Reads = "leaf directions" if per_factor else "direction"
+    timed = not (callable(learning_rate) or remembers or decays)
     return Optimizer(
         descent.init,
         descent.update,
         geometry=None if callable(p) else family(p),
-        reads="scaled" if descent.eps else normalized if descent.normalize else "magnitude",
+        reads="scaled" if guarded else normalized if normalize else "magnitude",
         name="mirror descent" if family is Lp else "Schatten mirror descent",
         settings={
-            "learning_rate": _written(rate),
+            "learning_rate": _written(learning_rate),
             "p": _written(p),
-            "normalize": descent.normalize,
-            "per_factor": descent.per_factor,
-            **optional,
+            "normalize": normalize,
+            "per_factor": per_factor,
+            **{name: number for name, number in optional.items() if not is_zero(number)},
         },
         retract=descent.retract,
         log_time_step=descent.log_time_step if timed else None,

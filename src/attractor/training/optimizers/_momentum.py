@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
+from attractor.training.optimizers.hyperparameters import hyperparameters
 from attractor.training.optimizers.leaves import square_sum, unit
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer
@@ -127,8 +127,7 @@ def lion(
     )
 
 
-# The same settings give the same object, so that training compiled once is compiled for good.
-@functools.cache
+@hyperparameters("learning_rate", "decay", "weight_decay")
 def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: float) -> Optimizer:
     return in_moving_gauge(
         optax.sgd(learning_rate, momentum=decay, nesterov=nesterov),
@@ -140,7 +139,7 @@ def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: 
     )
 
 
-@functools.cache
+@hyperparameters("learning_rate", "decay", "weight_decay")
 def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
     def normalize(updates: PyTree, params: PyTree | None = None) -> PyTree:
         return unit(updates, square_sum, 2)
@@ -156,7 +155,7 @@ def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float
     )
 
 
-@functools.cache
+@hyperparameters("learning_rate", "decay", "weight_decay")
 def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
     return _averaged(
         optax.scale_by_sign(),
@@ -169,7 +168,7 @@ def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> O
     )
 
 
-@functools.cache
+@hyperparameters("learning_rate", "b1", "b2", "weight_decay")
 def _lion(learning_rate: float, b1: float, b2: float, weight_decay: float) -> Optimizer:
     return in_moving_gauge(
         optax.chain(optax.scale_by_lion(b1, b2), optax.scale_by_learning_rate(learning_rate)),

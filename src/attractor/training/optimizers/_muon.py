@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
+from attractor.training.optimizers.hyperparameters import hyperparameters
 from attractor.training.optimizers.leaves import as_matrix
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer
@@ -62,8 +62,7 @@ def muon(
     )
 
 
-# The same settings give the same object, so that training compiled once is compiled for good.
-@functools.cache
+@hyperparameters("learning_rate", "momentum", "weight_decay")
 def _muon(
     learning_rate: float, momentum: float, nesterov: bool, iterations: int, weight_decay: float
 ) -> Optimizer:

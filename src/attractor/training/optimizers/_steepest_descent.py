@@ -18,6 +18,7 @@ from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
+from attractor.training.optimizers.hyperparameters import hyperparameters
 from attractor.training.optimizers.leaves import (
     as_matrix,
     as_scaled,
@@ -137,8 +138,7 @@ def spectral_descent(
     )
 
 
-# The same settings give the same object, so that training compiled once is compiled for good.
-@functools.cache
+@hyperparameters("learning_rate", "weight_decay")
 def _steepest_descent(
     learning_rate: float, geometry: Geometry, name: str, weight_decay: float
 ) -> Optimizer:
@@ -164,7 +164,7 @@ def _steepest_descent(
     )
 
 
-@functools.cache
+@hyperparameters("learning_rate", "weight_decay")
 def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         plain, scale = with_one_scale(gradient)
@@ -182,7 +182,7 @@ def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Opt
     )
 
 
-@functools.cache
+@hyperparameters("learning_rate", "weight_decay")
 def _spectral_descent(
     learning_rate: float, iterations: int | None, weight_decay: float
 ) -> Optimizer:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
-from attractor.checks import check_number
+from attractor.checks import check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.geometry.exponent import checked_exponent
 
 
 def check_learning_rate(learning_rate: float) -> float:
     """Checks that a learning rate is a positive finite number."""
-    return check_number("learning_rate", learning_rate, above=0, example=0.1)
+    return _check("learning_rate", learning_rate, above=0, example=0.1)
 
 
 def check_rate_or_schedule(learning_rate: Any) -> Any:
-    """Checks that a learning rate is a positive finite number, or a function that gives one.
-
-    A traced number, as ``optax.inject_hyperparams`` and ``jax.vmap`` give it, is taken as it is.
-    """
-    if isinstance(learning_rate, Tracer):
-        return learning_rate
-    if not callable(learning_rate):
+    """Checks that a learning rate is a positive finite number, or a function that gives one."""
+    if isinstance(learning_rate, Tracer) or not callable(learning_rate):
         return check_learning_rate(learning_rate)
     try:
         found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
@@ -70,6 +67,11 @@ def check_not_traced(argument: str, value: Any) -> None:
         )
 
 
+def check_scale(scale: float) -> float:
+    """Checks that the multiple of a step is a positive finite number."""
+    return _check("scale", scale, above=0, example=1.0)
+
+
 def check_weight_decay(weight_decay: float) -> float:
     """Checks that a weight decay is a finite number, zero or more."""
     return check_not_negative("weight_decay", weight_decay)
@@ -77,9 +79,28 @@ def check_weight_decay(weight_decay: float) -> float:
 
 def check_not_negative(argument: str, value: float) -> float:
     """Checks that an argument is a finite number, zero or more."""
-    return check_number(argument, value, least=0, example=0)
+    return _check(argument, value, least=0, example=0)
 
 
 def check_decay(argument: str, decay: float) -> float:
     """Checks that what remains of a memory after a step is a number in [0, 1)."""
-    return check_number(argument, decay, least=0, below=1, example=0.9)
+    return _check(argument, decay, least=0, below=1, example=0.9)
+
+
+def _check(argument: str, value: Any, **bounds: float) -> Any:
+    """Checks a number, or several; a traced one, as ``jax.vmap`` gives it, is taken as it is."""
+    if isinstance(value, Tracer):
+        return value
+    if not (isinstance(value, Sequence) and not isinstance(value, str)) and np.ndim(value) != 1:
+        return check_number(argument, value, **bounds)
+    several = tuple(check_number(argument, each, **bounds) for each in value)
+    if not several or len(set(several)) < len(several):
+        problem = "names no value" if not several else "names a value twice"
+        raise InvalidInputError(argument, f"{shown(value)} {problem}", "Give values that differ")
+    if 0 in several:
+        raise InvalidInputError(
+            argument,
+            "zero is among the values, which leaves a term out and so is another algorithm",
+            "Train with zero by itself",
+        )
+    return several

@@ -22,6 +22,7 @@ from attractor.training.optimizers.dual_norm import (
     unit_in_dual_norm,
     unit_with_eps,
 )
+from attractor.training.optimizers.hyperparameters import is_zero
 from attractor.training.optimizers.leaves import as_scaled, on_matrices
 from attractor.training.optimizers.mirror_precision import warn_of_lost_precision
 
@@ -82,7 +83,7 @@ class DualDescent(NamedTuple):
         return MirrorDescentState(
             dual,
             jax.tree.map(lambda leaf: jnp.zeros_like(leaf, bool, shape=shape), params),
-            jax.tree.map(jnp.zeros_like, dual) if self.momentum else None,
+            None if is_zero(self.momentum) else jax.tree.map(jnp.zeros_like, dual),
             jnp.zeros((), jnp.int32) if callable(self.learning_rate) else None,
         )
 
@@ -104,7 +105,7 @@ class DualDescent(NamedTuple):
         if state.momentum is not None:
             memory = jax.tree.map(lambda G, M: G + self.momentum * M, rise, state.momentum)
             rise = memory
-        if self.dual_weight_decay:
+        if not is_zero(self.dual_weight_decay):
             rise = jax.tree.map(lambda M, Y: M + self.dual_weight_decay * Y, rise, state.dual)
         if state.step is not None:
             number = jnp.asarray(optax.safe_increment(state.step))
@@ -122,15 +123,15 @@ class DualDescent(NamedTuple):
     def log_time_step(self, gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         """The logarithm of the time that a step takes without normalization, of plain descent."""
         rate = self.learning_rate
-        if not isinstance(rate, float):
+        if not isinstance(rate, float | jax.Array):
             return jnp.asarray(jnp.nan)
         if not self.normalize:
-            return jnp.asarray(math.log(rate))
+            return jnp.log(rate)
         if self.per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
         size = log_dual_norm(gradient, self.geometries(gradient))
-        if self.eps:
-            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, math.log(self.eps)))
+        if not is_zero(self.eps):
+            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, jnp.log(self.eps)))
         return time_of_unit_step(rate, size)
 
     def geometries(self, tree: PyTree) -> PyTree:
@@ -148,19 +149,19 @@ class DualDescent(NamedTuple):
         """What the dual norm of the first step of an array is at least, and any is at most."""
         if not (isinstance(self.learning_rate, float) and self.normalize):
             return 0.0, math.inf
-        shortest = 0.0 if self.eps or not self.per_factor else self.learning_rate
+        shortest = 0.0 if not is_zero(self.eps) or not self.per_factor else self.learning_rate
         longest = self.learning_rate / (1 - self.momentum)
-        return shortest, math.inf if self.dual_weight_decay else longest
+        return shortest, longest if is_zero(self.dual_weight_decay) else math.inf
 
     def _slopes(self, updates: PyTree, dual: PyTree, kinds: PyTree) -> PyTree:
         """Gradients in the precision of the dual variables, normalized if they are to be."""
-        if self.eps:
+        if not is_zero(self.eps):
             scaled = jax.tree.map(
                 lambda leaf, Y: Scaled(leaf.mantissa.astype(Y.dtype), leaf.log_scale),
                 as_scaled(updates),
                 dual,
             )
-            return unit_with_eps(scaled, kinds, self.per_factor, math.log(self.eps))
+            return unit_with_eps(scaled, kinds, self.per_factor, jnp.log(self.eps))
         wide = jax.tree.map(lambda leaf, Y: leaf.astype(Y.dtype), updates, dual)
         return unit_in_dual_norm(wide, kinds, self.per_factor) if self.normalize else wide
 

@@ -37,7 +37,10 @@ def unit_in_dual_norm(gradient: PyTree, geometries: PyTree, per_factor: bool) ->
 
 
 def unit_with_eps(
-    gradient: PyTree[Scaled], geometries: PyTree, per_factor: bool, log_eps: float
+    gradient: PyTree[Scaled],
+    geometries: PyTree,
+    per_factor: bool,
+    log_eps: float | Float[Array, ""],
 ) -> PyTree:
     """``G / (||G|| + eps)`` in the dual norm, of a gradient of any magnitude.
 

@@ -93,7 +93,9 @@ def as_scaled(gradient: PyTree[Scaled | Array]) -> PyTree[Scaled]:
     return jax.tree.map(apply, gradient)
 
 
-def memoryless(learning_rate: float, rise: Callable[[PyTree], PyTree]) -> tuple[Any, Any]:
+def memoryless(
+    learning_rate: float | Float[Array, ""], rise: Callable[[PyTree], PyTree]
+) -> tuple[Any, Any]:
     """The pair of functions of a step against ``rise(gradient)`` that remembers nothing."""
 
     def update(

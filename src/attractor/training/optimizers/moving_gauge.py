@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -97,7 +97,7 @@ def in_moving_gauge(
 
     def init(params: PyTree) -> MovingGaugeState:
         arrays = jax.tree.map(jnp.asarray, params)
-        homogeneity(arrays)
+        optimizer.example.homogeneity(arrays)
         shapes = {
             "tree": [()],
             "leaf": [()] * len(jax.tree.leaves(arrays)),
@@ -110,7 +110,8 @@ def in_moving_gauge(
         updates: PyTree, state: MovingGaugeState, params: PyTree | None = None, **further: Any
     ) -> tuple[PyTree, MovingGaugeState]:
         gradient, structure = jax.tree.flatten(as_scaled(updates))
-        degrees = homogeneity(structure.unflatten([leaf.mantissa for leaf in gradient]))
+        plain = structure.unflatten([leaf.mantissa for leaf in gradient])
+        degrees = optimizer.example.homogeneity(plain)
         groups = tuple(0 if by == "tree" else place for place in range(len(gradient)))
         gauge = _Gauge(degrees, groups, by)
         memory, memory_structure = jax.tree.flatten(state.memory)
@@ -128,7 +129,7 @@ def in_moving_gauge(
         ]
         return structure.unflatten(finished), MovingGaugeState(exponents, held)
 
-    return Optimizer(
+    optimizer = MovingGaugeOptimizer(
         init,
         update,
         geometry=declared.geometry,
@@ -137,6 +138,19 @@ def in_moving_gauge(
         settings=declared.settings,
         weight_decay=check_weight_decay(weight_decay),
     )
+    optimizer.homogeneity = homogeneity
+    return optimizer
+
+
+class MovingGaugeOptimizer(Optimizer):
+    """A stateful transformation in a moving gauge.
+
+    Attributes:
+        homogeneity: How it scales with gradients of the form of a tree.
+    """
+
+    homogeneity: Callable[[PyTree], Homogeneity]
+    example: MovingGaugeOptimizer
 
 
 class _Gauge(NamedTuple):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import jax
+import numpy as np
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from attractor.attention.scaled import (
     Scaled,
@@ -21,6 +23,7 @@ from attractor.checks import check_choice, check_kinds, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.training.optimizers.checks import check_weight_decay
+from attractor.training.optimizers.hyperparameters import example_of, is_zero
 
 Reads = Literal[
     "direction", "magnitude", "leaf directions", "entry directions", "scaled", "scaled entries"
@@ -49,7 +52,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             factor for each entry. ``"scaled"``: every leaf as mantissa and log scale;
             ``"scaled entries"``: every entry so.
         name: What tables and plots call it.
-        settings: Its hyperparameters.
+        settings: All that it was made with, by name.
+        hyperparameters: Those of its settings that are numbers other than zero: training takes
+            them as data, and compiles nothing for other values. Where several were given, a tuple.
         retract: Gives the parameters from the optimizer's memory, where these are kept there more
             exactly than a difference of parameters could say.
         log_time_step: The logarithm of the time that a step amounts to for the same algorithm
@@ -65,10 +70,12 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     reads: Reads
     name: str
     settings: dict[str, Any]
+    hyperparameters: dict[str, Any]
     retract: Callable[[PyTree, PyTree], PyTree] | None
     log_time_step: Callable[..., Float[Array, ""]] | None
     weight_decay: float
     needs: frozenset[str]
+    _remake: Callable[[Mapping[str, Any]], Optimizer]
     _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
     def __new__(
@@ -91,7 +98,10 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         optimizer.geometry = geometry
         optimizer.reads = reads
         optimizer.name = name
-        optimizer.settings = settings | ({"weight_decay": weight_decay} if weight_decay else {})
+        decay = {} if is_zero(weight_decay) else {"weight_decay": weight_decay}
+        optimizer.settings = settings | decay
+        optimizer.hyperparameters = {}
+        optimizer._remake = lambda values: optimizer
         optimizer.retract = retract
         optimizer.log_time_step = log_time_step
         optimizer.weight_decay = weight_decay
@@ -101,6 +111,75 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     def __repr__(self) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         return f"{self.name}({settings})"
+
+    @property
+    def example(self) -> Optimizer:
+        """The same algorithm with numbers that stand for any: one object whatever its numbers."""
+        return self.with_numbers(example_of(self.hyperparameters))
+
+    def with_numbers(self, values: Mapping[str, Any]) -> Optimizer:
+        """The same algorithm with other values of its hyperparameters, traced ones perhaps."""
+        return self._remake(values)
+
+    def with_several(self, values: Mapping[str, tuple[float, ...]]) -> Optimizer:
+        """The same algorithm with several values of some of its hyperparameters, for ``train``."""
+
+        def refuse(*given: Any, **further: Any) -> NoReturn:
+            name, each = next(iter(values.items()))
+            raise InvalidInputError(
+                name,
+                f"there are {len(each)} values of it, and a step takes one",
+                "Give one; train(...) alone takes several side by side",
+            )
+
+        several = Optimizer(
+            refuse,
+            refuse,
+            geometry=self.geometry,
+            reads=self.reads,
+            name=self.name,
+            settings=self.settings | {name: list(each) for name, each in values.items()},
+            retract=self.retract,
+            log_time_step=self.log_time_step,
+            needs=self.needs,
+        )
+        several.hyperparameters = self.hyperparameters | dict(values)
+        several._remake = self._remake
+        return several
+
+    @property
+    def axes(self) -> dict[str, tuple[float, ...]]:
+        """The hyperparameters that have several values, which ``train`` runs side by side."""
+        return {
+            name: value for name, value in self.hyperparameters.items() if isinstance(value, tuple)
+        }
+
+    @property
+    def variants(self) -> list[dict[str, float]]:
+        """All combinations of the values of hyperparameters; the last one changes fastest."""
+        several = {
+            name: value if isinstance(value, tuple) else (value,)
+            for name, value in self.hyperparameters.items()
+        }
+        return [
+            dict(zip(several, values, strict=True))
+            for values in itertools.product(*several.values())
+        ]
+
+    def numbers(
+        self, which: Int[np.ndarray, "trial"], dtype: Any
+    ) -> dict[str, Float[np.ndarray, "trial"]]:
+        """The hyperparameters of trials, given which variant each is of."""
+        variants = self.variants
+        return {
+            name: np.array([variant[name] for variant in variants], dtype)[which]
+            for name in self.hyperparameters
+        }
+
+    @property
+    def decays_weights(self) -> bool:
+        """Whether a multiple of the parameters is added to the gradient."""
+        return not is_zero(self.weight_decay)
 
     @property
     def by_entry(self) -> bool:
@@ -115,7 +194,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         self, gradient: PyTree[Scaled], memory: PyTree, parameters: PyTree, **further: Array
     ) -> tuple[PyTree, PyTree]:
         """Takes one step at a gradient of any magnitude; returns parameters and memory."""
-        if self.weight_decay:
+        if self.decays_weights:
             gradient = add_multiple(gradient, self.weight_decay, parameters)
         updates, memory = self._undecayed(self.read(gradient), memory, parameters, **further)
         if self.retract is None:
@@ -175,7 +254,7 @@ def declare(
 
 def _with_decay(update: Any, weight_decay: float) -> Any:
     """Adds weight decay to plain gradients, for loops that call ``update`` themselves."""
-    if not weight_decay:
+    if is_zero(weight_decay):
         return update
 
     def decayed(

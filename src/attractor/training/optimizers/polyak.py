@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import Any
 
 import jax
@@ -12,10 +10,10 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, log_norm
-from attractor.checks import check_number
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.training.optimizers.checks import check_weight_decay
+from attractor.training.optimizers.checks import check_scale, check_weight_decay
+from attractor.training.optimizers.hyperparameters import hyperparameters
 from attractor.training.optimizers.leaves import as_scaled
 from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
@@ -39,14 +37,12 @@ def polyak_step(scale: float = 1.0, *, weight_decay: float = 0.0) -> Optimizer:
         InvalidInputError: If the scale is not a positive finite number, or the weight decay is
             negative.
     """
-    scale = check_number("scale", scale, above=0, example=1.0)
+    scale = check_scale(scale)
     return _polyak_step(scale, check_weight_decay(weight_decay))
 
 
-@functools.cache
+@hyperparameters("scale", "weight_decay")
 def _polyak_step(scale: float, weight_decay: float) -> Optimizer:
-    log_factor = math.log(scale)
-
     def update(
         updates: PyTree,
         state: optax.EmptyState,
@@ -64,7 +60,7 @@ def _polyak_step(scale: float, weight_decay: float) -> Optimizer:
         gradient = as_scaled(updates)
         size = log_norm(gradient)
         size = jnp.where(jnp.isneginf(size), 0, size)  # a zero gradient takes a zero step
-        ahead = log_factor + log_excess - size
+        ahead = jnp.log(scale) + log_excess - size
 
         def step(leaf: Scaled) -> Array:
             # In two halves, because a large mantissa can bring back a factor that underflows.
@@ -77,7 +73,7 @@ def _polyak_step(scale: float, weight_decay: float) -> Optimizer:
         gradient: PyTree[Scaled], *, log_excess: Float[Array, ""] | float = jnp.nan
     ) -> Float[Array, ""]:
         size = log_norm(gradient)
-        return jnp.where(jnp.isneginf(size), -jnp.inf, log_factor + log_excess - 2 * size)
+        return jnp.where(jnp.isneginf(size), -jnp.inf, jnp.log(scale) + log_excess - 2 * size)
 
     return Optimizer(
         lambda params: optax.EmptyState(),

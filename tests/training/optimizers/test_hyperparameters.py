@@ -1,0 +1,177 @@
+"""Hyperparameters as data: one compilation for all values, and the numbers of single runs."""
+
+import logging
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import attractor as at
+from attractor.datasets import unit_tokens
+from attractor.errors import InvalidInputError
+from attractor.training import optimizers
+
+LISTED = {
+    "gradient_descent": {"learning_rate": [0.1, 0.4], "weight_decay": [1e-3, 0.1]},
+    "normalized_gradient_descent": {"learning_rate": [0.1, 0.4], "eps": [1e-3, 0.1]},
+    "momentum": {"learning_rate": [0.1, 0.4], "decay": [0.5, 0.9]},
+    "normalized_momentum": {"learning_rate": [0.1, 0.4], "decay": [0.5, 0.9]},
+    "sign_momentum": {"learning_rate": [0.1, 0.4], "decay": [0.5, 0.9]},
+    "lion": {"learning_rate": [0.1, 0.4], "b1": [0.5, 0.9], "b2": [0.9, 0.99]},
+    "adam": {"learning_rate": [0.1, 0.4], "b1": [0.5, 0.9], "eps": [1e-8, 1e-2]},
+    "muon": {"learning_rate": [0.1, 0.4], "momentum": [0.5, 0.9]},
+    "sign_descent": {"learning_rate": [0.1, 0.4]},
+    "greedy_coordinate_descent": {"learning_rate": [0.1, 0.4]},
+    "steepest_descent": {"learning_rate": [0.1, 0.4]},
+    "spectral_descent": {"learning_rate": [0.1, 0.4]},
+    "mirror_descent": {
+        "learning_rate": [0.1, 0.4], "eps": [1e-3, 0.1], "momentum": [0.5, 0.9],
+        "dual_weight_decay": [1e-3, 0.1],
+    },
+    "schatten_mirror_descent": {"learning_rate": [0.1, 0.4], "momentum": [0.5, 0.9]},
+    "polyak_step": {"scale": [0.5, 1.0]},
+}  # fmt: skip
+FIXED = {"steepest_descent": {"geometry": "l_3"}}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return unit_tokens(3, 4, 5, seeds=[1, 2])
+
+
+@pytest.fixture
+def compiled(caplog):
+    """Names of the programs that JAX compiled so far in a test."""
+    before = jax.config.jax_log_compiles
+    jax.config.update("jax_log_compiles", True)
+
+    def names():
+        texts = [r.getMessage() for r in caplog.records if r.name.startswith("jax")]
+        return [text.split()[1] for text in texts if text.startswith("Compiling ")]
+
+    with caplog.at_level(logging.WARNING, logger="jax"):
+        yield names
+    jax.config.update("jax_log_compiles", before)
+
+
+def made(name, **settings):
+    return getattr(optimizers, name)(**FIXED.get(name, {}), **settings)
+
+
+def test_every_optimizer_is_tried_here():
+    assert {entry.factory.__name__ for entry in optimizers.registered_optimizers()} == {*LISTED}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_several_values_give_the_bits_of_single_runs(name, data):
+    tokens, head = data
+    together = at.train(tokens, head, made(name, **LISTED[name]), steps=20)
+    assert together.data["loss"].dims[: len(LISTED[name])] == tuple(LISTED[name])
+    for variant in (together.variants[0], together.variants[-1]):
+        alone = at.train(tokens, head, made(name, **variant), steps=20)
+        chosen = together.sel(**variant)
+        assert chosen.data.identical(alone.data)
+        assert chosen.settings == alone.settings
+
+
+def test_a_hundred_learning_rates_compile_once(data, compiled):
+    tokens, head = data
+    rates = np.geomspace(1e-3, 1, 100)
+    at.train(tokens, head, at.momentum(rates[0], nesterov=True), steps=7)
+    assert any("_advance" in name for name in compiled())
+    count = len(compiled())
+    runs = [at.train(tokens, head, at.momentum(rate, nesterov=True), steps=7) for rate in rates]
+    together = at.train(tokens, head, at.momentum(rates, nesterov=True), steps=7)
+    assert len(compiled()) == count
+    for rate, run in zip(rates, runs, strict=True):
+        assert together.sel(learning_rate=rate).data.identical(run.data)
+
+
+def test_no_value_of_a_hyperparameter_but_zero_compiles_anew(data, compiled):
+    tokens, head = data
+    at.train(tokens, head, at.adam(0.1, 0.8, 0.95, weight_decay=0.1), steps=6)
+    count = len(compiled())
+    at.train(tokens, head, at.adam(0.3, 0.7, 0.9, weight_decay=0.2), steps=6)
+    assert len(compiled()) == count
+    at.train(tokens, head, at.adam(0.3, 0.7, 0.9), steps=6)
+    assert len(compiled()) > count
+
+
+def test_settings_of_an_optimizer_with_several_values_say_so():
+    several = at.momentum([0.1, 0.2], decay=0.5)
+    assert several.axes == {"learning_rate": (0.1, 0.2)}
+    assert several.variants == [
+        {"learning_rate": 0.1, "decay": 0.5},
+        {"learning_rate": 0.2, "decay": 0.5},
+    ]
+    assert repr(several) == "momentum(learning_rate=[0.1, 0.2], decay=0.5)"
+    assert several.geometry == at.Frobenius()
+
+
+def test_the_same_settings_give_the_same_object():
+    assert at.adam(0.1) is at.adam(0.1)
+    assert at.adam(0.1) is not at.adam(0.2)
+    assert at.adam(0.1).example is at.adam(0.2).example
+    assert at.adam(0.1).example is not at.adam(0.1, weight_decay=0.1).example
+
+
+def test_traced_numbers_are_taken_in_loops_of_ones_own():
+    start = jax.numpy.zeros((2, 2), "float32")
+    gradient = jax.numpy.array([[1.0, -2.0], [0.5, 0.0]], "float32")
+
+    def moved(rate):
+        optimizer = at.momentum(rate)
+        updates, _ = optimizer.update(gradient, optimizer.init(start), start)
+        return optax.apply_updates(start, updates)
+
+    found = jax.vmap(moved)(jax.numpy.array([0.1, 0.2], "float32"))
+    for each, rate in zip(found, (0.1, 0.2), strict=True):
+        np.testing.assert_allclose(each, moved(rate), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"learning_rate": []}, "learning_rate: .* names no value"),
+        ({"learning_rate": [0.1, 0.1]}, "learning_rate: .* names a value twice"),
+        ({"learning_rate": [0.1, -1.0]}, "learning_rate: -1.0 is not a positive number"),
+        ({"learning_rate": [0.1, "a"]}, "learning_rate: 'a' is not"),
+        ({"learning_rate": 0.1, "decay": [0.0, 0.9]}, "decay: zero .* another algorithm"),
+        ({"learning_rate": 0.1, "decay": [0.5, 1.0]}, "decay: 1.0 is not"),
+    ],
+)
+def test_values_that_cannot_be_used_are_refused(settings, words):
+    with pytest.raises(InvalidInputError, match=words):
+        at.momentum(**settings)
+
+
+def test_what_takes_one_value_says_so(data):
+    tokens, head = data
+    several = at.gradient_descent([0.1, 0.2])
+    words = "learning_rate: there are 2 values of it.* train"
+    for refused in (
+        lambda: several.init(np.zeros(3)),
+        lambda: several.update(np.zeros(3), None),
+        lambda: at.analysis.basin_map(tokens[0], at.LinearHead(head.weight[0]), several),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            refused()
+
+
+def test_a_metric_cannot_have_the_name_of_an_axis(data):
+    tokens, head = data
+    metrics = {"learning_rate": lambda seen: seen.loss}
+    at.train(tokens, head, at.gradient_descent(0.1), steps=3, metrics=metrics)
+    with pytest.raises(InvalidInputError, match="metrics: the name 'learning_rate'"):
+        at.train(tokens, head, at.gradient_descent([0.1, 0.2]), steps=3, metrics=metrics)
+
+
+def test_a_run_at_another_rate_does_not_go_on_from_a_checkpoint(data, tmp_path):
+    tokens, head = data
+    at.train(tokens, head, at.adam(0.1), steps=5, checkpoint=tmp_path / "run")
+    with pytest.raises(InvalidInputError, match=r"learning_rate was 0.1 and is 0.2"):
+        at.train(tokens, head, at.adam(0.2), steps=5, checkpoint=tmp_path / "run")
+    at.train(tokens, head, at.adam([0.1, 0.2]), steps=5, checkpoint=tmp_path / "both")
+    with pytest.raises(InvalidInputError, match=r"learning_rate was \[0.1, 0.2\]"):
+        at.train(tokens, head, at.adam([0.1, 0.3]), steps=5, checkpoint=tmp_path / "both")
