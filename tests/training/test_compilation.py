@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.training import compilation
+import attractor as at
+from attractor.datasets import unit_tokens
+from attractor.training import blocks, compilation, release_compiled
 
 
 def step(objective, condition, matrices):
@@ -44,3 +46,14 @@ def test_options_that_the_installed_xla_lacks_are_left_out(monkeypatch):
 
 def test_the_options_still_mean_something_to_the_installed_xla():
     assert all(compilation._understood(*option) for option in compilation._SMALL_ON_CPU.items())
+
+
+def test_what_was_released_compiles_again_to_the_same_numbers():
+    tokens, head = unit_tokens(3, 4, 5, seeds=[1])
+    before = at.train(tokens, head, at.gradient_descent(0.1), steps=5)
+    jitted = compilation._compiled(blocks._advance, *compilation._SMALL_ON_CPU.items())
+    assert jitted._cache_size() > 0
+    release_compiled()
+    assert jitted._cache_size() == 0
+    again = at.train(tokens, head, at.gradient_descent(0.1), steps=5)
+    assert again.data.identical(before.data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from dataclasses import dataclass, replace
@@ -263,15 +262,17 @@ class Verdict(Printed):
 
     def _add_variants(self, table: Table) -> None:
         """The margin ratio of each combination of values of hyperparameters."""
-        several = self.by_hyperparameters
-        if len(several) == 1:
+        variants = self.trajectory.variants
+        if variants == [{}]:
             return
         table.add_section()
-        table.add_row("margin ratio, by")
-        for words, one in itertools.islice(several.items(), _MOST_VARIANTS):
-            table.add_row(f"  {words}", *_shown_statistics(one.margin_ratio))
-        if left := len(several) - min(len(several), _MOST_VARIANTS):
-            table.add_row(f"  {left} more: see to_csv")
+        table.add_row("margin ratio by")
+        table.add_row(", ".join(variants[0]))
+        for variant in variants[:_MOST_VARIANTS]:
+            words = ", ".join(f"{value:g}" for value in variant.values())
+            table.add_row(f"  {words}", *_shown_statistics(self.sel(**variant).margin_ratio))
+        if left := variants[_MOST_VARIANTS:]:
+            table.add_row(f"  {len(left)} more: see to_csv")
 
     def to_xarray(self) -> xr.Dataset:
         """The labeled measures."""

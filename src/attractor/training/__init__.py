@@ -1,6 +1,7 @@
 """The training room: the loop, ``train``, flows, paths, optimizers, and their trajectories."""
 
 from attractor.training._train import train
+from attractor.training.compilation import release_compiled
 from attractor.training.flow._gradient_flow import gradient_flow
 from attractor.training.optimizers import (
     Optimizer,
@@ -52,6 +53,7 @@ __all__ = [
     "register_optimizer",
     "registered_optimizers",
     "regularization_path",
+    "release_compiled",
     "schatten_mirror_descent",
     "sign_descent",
     "sign_momentum",
