@@ -148,7 +148,7 @@ def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
 
 
 def _train(report: CorpusReport, steps: int, current: Session) -> None:
-    """Trains on what there is; what cannot be trained on is told, and the rest goes on."""
+    """Trains both layers where they can be trained; says where not, and why, and goes on."""
     from attractor.next_token.corpus_training import train_conflicting, train_realizable
 
     realizable = report.structure.corpus if report.structure.realizable else None

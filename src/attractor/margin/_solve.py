@@ -1,4 +1,4 @@
-"""The one door to every solver of margin problems."""
+"""``solve``: the one entry point to every solver of margin problems."""
 
 from __future__ import annotations
 

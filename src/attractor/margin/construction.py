@@ -21,7 +21,7 @@ _NAMED = 5
 
 
 def constraints_of(tokens: Tokens, selection: Selection, ties: str) -> dict[str, Any]:
-    """Arguments of ``MarginProblem`` for ``MarginProblem.from_selection``, where they are told."""
+    """Arguments of ``MarginProblem`` for ``MarginProblem.from_selection``, which describes them."""
     check_choice("ties", ties, ("refuse", "equal"))
     check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries, labels)")
     example = "Give one, such as Selection.from_index(tokens, index)"

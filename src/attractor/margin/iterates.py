@@ -32,7 +32,7 @@ class BestIterates:
         multipliers: Float[np.ndarray, "k m"],
         geometry: Geometry,
     ) -> Float[np.ndarray, "k"]:
-        """Keeps the iterates that are better than those in hand; returns the gaps of all.
+        """Keeps the iterates that are better than the best so far; returns the gaps of all.
 
         Args:
             places: Instances the iterates belong to.

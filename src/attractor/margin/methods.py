@@ -38,8 +38,8 @@ class Task:
     multipliers: Float[np.ndarray, "instances m"]
 
     @property
-    def begun(self) -> Int[np.ndarray, "k"]:
-        """Instances with a matrix to start from; where that is zero nothing is left to do."""
+    def warm_started(self) -> Int[np.ndarray, "k"]:
+        """Instances whose start is finite and not zero; where it is zero, zero is the solution."""
         return np.flatnonzero(np.isfinite(self.W).all((-1, -2)) & self.W.any((-1, -2)))
 
     def choose(self, index: Any) -> Task:
@@ -130,7 +130,7 @@ def attempt(
             break
         part = scaled if open_.size == count else scaled.choose(open_)
         in_hand = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
-        asked = part if best is None else _without_idle(part, geometry, best.value[open_])
+        asked = part if best is None else _without_inactive(part, geometry, best.value[open_])
         found = _try(method, Task(asked, geometry, tolerance, *in_hand), part)
         if best is None:
             W, multipliers, best, status = found
@@ -145,18 +145,18 @@ def attempt(
     return W, multipliers, best, status
 
 
-def _without_idle(
+def _without_inactive(
     scaled: ScaledConstraints, geometry: Geometry, value: np.ndarray
 ) -> ScaledConstraints:
-    """The constraints less those that no matrix of twice the norm in hand comes near.
+    """The constraints less those that no matrix of twice the norm of the incumbent comes near.
 
     Bounds far below all others would set the scale of a method's arithmetic to no purpose.
     """
     constant = geometry.dual_norm_constant(scaled.left.shape[-1], scaled.right.shape[-1])
-    with np.errstate(invalid="ignore"):  # zero times infinity, where nothing is in hand
+    with np.errstate(invalid="ignore"):  # zero times infinity, where there is no incumbent
         reach = 2 * constant * scaled.norms * np.ldexp(value, -scaled.unit)[:, None]
-    idle = scaled.inequality & (scaled.bounds <= -reach)
-    return scaled.without(idle) if idle.any() else scaled
+    inactive = scaled.inequality & (scaled.bounds <= -reach)
+    return scaled.without(inactive) if inactive.any() else scaled
 
 
 def _try(
@@ -240,7 +240,7 @@ def status_of(
 
 
 def _better(new: Certificate, status: np.ndarray, old: Certificate) -> np.ndarray:
-    """Where a new answer proves more than the one in hand, which is not tight enough."""
+    """Where a new answer proves more than the incumbent, which is not tight enough."""
     settled = status != Status.STOPPED_EARLY
     tied = new.gap == old.gap
     return settled | (new.gap < old.gap) | (tied & (new.dual_value > old.dual_value))

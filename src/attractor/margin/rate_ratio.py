@@ -317,7 +317,7 @@ class _Search:
         return solve(asked, self.geometry, tolerance=self.tolerance / 4)
 
     def _keep_direction(self, instances: np.ndarray, solution: Solution) -> None:
-        """Keeps the unit matrices that beat those in hand."""
+        """Keeps the unit matrices that beat the best so far."""
         problem = solution.problem
         unit = solution.W / np.reshape(solution.norm, (-1, 1, 1))
         margins = problem.margins(unit)
@@ -333,7 +333,7 @@ class _Search:
         self.violation[chosen] = np.maximum(short.max(-1), 0.0)[better]
 
     def _keep_bound(self, instances: np.ndarray, solution: Solution, asked: np.ndarray) -> None:
-        """Keeps the multipliers that prove more than those in hand."""
+        """Keeps the multipliers that prove more than the best so far."""
         multipliers, excess = np.maximum(solution.multipliers, 0.0), self.excess[instances]
         weights = np.where(asked, multipliers, 0.0)
         total = weights.sum(-1, keepdims=True)

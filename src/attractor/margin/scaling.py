@@ -84,15 +84,15 @@ class ScaledConstraints:
         """Whether scaling W up leaves all other constraints as they are: their bounds are zero."""
         return ~((self.inequality | self.equality) & ~self.asked & (self.bounds != 0)).any(-1)
 
-    def without(self, idle: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
+    def without(self, inactive: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
         """The same with some slots empty."""
         return ScaledConstraints(
-            np.where(idle[..., None], 0.0, self.left),
-            np.where(idle[..., None], 0.0, self.right),
-            np.where(idle, 0.0, self.bounds),
-            self.inequality & ~idle,
-            self.equality & ~idle,
-            np.where(idle, 0.0, self.norms),
+            np.where(inactive[..., None], 0.0, self.left),
+            np.where(inactive[..., None], 0.0, self.right),
+            np.where(inactive, 0.0, self.bounds),
+            self.inequality & ~inactive,
+            self.equality & ~inactive,
+            np.where(inactive, 0.0, self.norms),
             self.shift,
             self.unit,
         )

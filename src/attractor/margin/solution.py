@@ -134,8 +134,8 @@ class Solution(Summary):
     def uniqueness(self) -> Any:
         """``"unique"``, ``"not unique"`` or ``"not known"``: whether other solutions exist.
 
-        It is told from the face of the ball in which all solutions lie. In a strictly convex norm
-        there is never another. Without a matrix in hand it is not known.
+        It follows from the face of the ball in which all solutions lie. In a strictly convex norm
+        there is never another. Where no matrix was found it is not known.
         """
         answers = [str(answer) for answer, _ in self._uniqueness]
         return np.array(answers, dtype=object) if self._batched else answers[0]

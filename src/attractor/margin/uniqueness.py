@@ -1,4 +1,4 @@
-"""Whether a margin problem has other solutions than the one in hand."""
+"""Whether a margin problem has other solutions than the one found."""
 
 from __future__ import annotations
 

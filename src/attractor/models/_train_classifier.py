@@ -106,7 +106,7 @@ def train_classifier(
         checkpoint: A folder to write to every now and then. The same call goes on from there
             after a crash, and gives the very numbers of a run that was never interrupted.
         checkpoint_every: Seconds between two writes to it.
-        progress: Whether to show a progress bar over batches; or a function that is told the
+        progress: Whether to show a progress bar over batches; or a callback that is called with the
             number of batches just done, or found done.
 
     Returns:
@@ -174,7 +174,7 @@ def train_classifier(
         same_initial_model=same,
         dtype=dtype,
     )
-    name, chosen = _told(optimizer, learning_rate)
+    name, chosen = _named_with_settings(optimizer, learning_rate)
     settings = {
         "epochs": epochs,
         "batch": batch,
@@ -241,7 +241,7 @@ def _check_optimizer(optimizer: Any, learning_rate: Any) -> None:
         )
 
 
-def _told(optimizer: Any, learning_rate: float | None) -> tuple[str, dict[str, Any]]:
+def _named_with_settings(optimizer: Any, learning_rate: float | None) -> tuple[str, dict[str, Any]]:
     """The name of an optimizer and its settings."""
     if learning_rate is None:
         name = getattr(optimizer, "name", "optax transformation")

@@ -32,7 +32,7 @@ class Reference:
         self._selection: Selection | None = None
 
     def is_of(self, tokens: Tokens, selection: Selection) -> bool:
-        """Whether the solution in hand is that of these tokens and this selection."""
+        """Whether the current solution is that of these tokens and this selection."""
         return (
             self._tokens is not None
             and selection == self._selection
@@ -40,7 +40,7 @@ class Reference:
         )
 
     def find(self, tokens: Tokens, selection: Selection, W: Float[np.ndarray, "d e"]) -> Solution:
-        """The solution for a selection: the one in hand, or a new one begun from it.
+        """The solution for a selection: the current one, or a new one that starts from it.
 
         Constraints with a multiplier before come first; under queries that select other tokens
         than before, and under all at first, those of smallest margin do.
@@ -62,7 +62,7 @@ class Reference:
         return self.solution
 
     def _multipliers(self, selection: Selection) -> Float[np.ndarray, "sequence query token"]:
-        """Multipliers of the solution in hand, NaN where it says nothing of a query."""
+        """Multipliers of the current solution, NaN where it says nothing of a query."""
         unknown = np.full(selection.mask.shape, np.nan)
         if self.solution is None or self._selection is None:
             return unknown

@@ -39,7 +39,7 @@ class ClaimResult:
         if self.counterexample is not None:
             return self.counterexample
         those = [finding for finding in self.findings if finding.outcome is self.outcome]
-        return min(those, key=_room)
+        return min(those, key=_slack)
 
 
 def check_claim(
@@ -77,8 +77,8 @@ def check_claim(
     return ClaimResult(claim, tuple(findings), searched, smallest)
 
 
-def _room(finding: Finding) -> float:
-    """How far a measurement is from its tolerance."""
+def _slack(finding: Finding) -> float:
+    """Distance of a measurement from its tolerance."""
     if finding.measured is None:
         return 0.0
     return abs(finding.measured.value - finding.claim.conclusion.bound)

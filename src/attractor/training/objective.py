@@ -45,9 +45,9 @@ class Objective(abc.ABC):
         """Measures one trial where it stands."""
 
     def recorded(self, state: PyTree, measured: dict[str, Array]) -> PyTree:
-        """The state of a trial after it was measured: what it keeps of that, nothing as a rule.
+        """Hook called after each record; returns the state to continue from, unchanged by default.
 
-        Asked twice at one place, it must give the same state.
+        It must be idempotent: called twice with one record, it gives the same state.
         """
         return state
 

@@ -11,10 +11,10 @@ from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.directions import (
     cosines,
     distance_from,
-    far_enough,
     random_starts,
     second_half,
     step_length,
+    steps_to_converge,
     trained,
 )
 from attractor.papers.measurements.near_misses import turned_past, without_heaviest
@@ -39,7 +39,7 @@ def test_steps_follow_the_size_of_the_keys(scale):
         assert step_length(scaled) == 0.1
     else:
         np.testing.assert_array_equal(scale * run.W(), plain.W())  # powers of two keep all digits
-        assert far_enough(scaled, 0.0) == far_enough(case, 0.0) > 2000
+        assert steps_to_converge(scaled, 0.0) == steps_to_converge(case, 0.0) > 2000
 
 
 def test_starts_have_the_lengths_asked_for_unless_the_case_has_one():

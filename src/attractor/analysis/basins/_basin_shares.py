@@ -191,7 +191,7 @@ def basin_shares(
 ) -> BasinShares:
     """Trains from random starts and counts the selections they settle on.
 
-    When a start counts as settled is told at ``basin_map``. The interval of each share is
+    ``basin_map`` says when a start counts as settled. The interval of each share is
     Wilson's: it holds the shares q for which the count k of n is within z standard deviations of
     its mean, ``|k/n - q| <= z sqrt(q (1 - q) / n)``.
 

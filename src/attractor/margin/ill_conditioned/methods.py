@@ -35,7 +35,7 @@ def solve_ill_conditioned(task: Task) -> Candidates:
     Far slower than the other methods, and accurate to the rounding of W where they break down.
     """
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
-    known = task.begun
+    known = task.warm_started
     if not known.size:
         return W, x
     part = task.choose(known)

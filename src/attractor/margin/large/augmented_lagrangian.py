@@ -40,8 +40,8 @@ _SUSPICIOUS = 1e-3
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How boldly to go on.
+class StageSettings:
+    """How fast delta falls from stage to stage, and how exactly a stage is solved.
 
     Attributes:
         fall: Factor of delta a stage.
@@ -54,8 +54,8 @@ class Pace:
     reduction: float
 
 
-BOLD = Pace(fall=0.2, last_delta=1e-12, reduction=1e-3)
-CAREFUL = Pace(fall=0.5, last_delta=1e-12, reduction=1e-6)
+AGGRESSIVE = StageSettings(fall=0.2, last_delta=1e-12, reduction=1e-3)
+CONSERVATIVE = StageSettings(fall=0.5, last_delta=1e-12, reduction=1e-6)
 
 
 @dataclass
@@ -75,13 +75,15 @@ class _Stage:
     wrong: int
 
 
-def solve_by_augmented_lagrangian(task: Task, pace: Pace, report: Report) -> Candidates:
+def solve_by_augmented_lagrangian(
+    task: Task, settings: StageSettings, report: Report
+) -> Candidates:
     """Candidates for one instance with many constraints.
 
     Args:
         task: A batch of one instance.
-        pace: How boldly to go on.
-        report: Is told how far the solver is.
+        settings: How fast delta falls, and how exactly a stage is solved.
+        report: Callback, called at the end of every stage.
     """
     scaled = task.scaled
     _, m, d = scaled.left.shape
@@ -91,7 +93,7 @@ def solve_by_augmented_lagrangian(task: Task, pace: Pace, report: Report) -> Can
         multipliers[0, impossible] = np.sign(scaled.bounds[0, impossible])
         return W, multipliers
     instance = LargeInstance.of(scaled)
-    u, feasible = _minimize(instance, task.tolerance, pace, report)
+    u, feasible = _minimize(instance, task.tolerance, settings, report)
     if feasible:
         settled = instance.settle(instance.constraints.combine(u), u)
         W[0] = instance.scaled_to_meet(settled)
@@ -101,7 +103,7 @@ def solve_by_augmented_lagrangian(task: Task, pace: Pace, report: Report) -> Can
 
 
 def _minimize(
-    instance: LargeInstance, tolerance: float, pace: Pace, report: Report
+    instance: LargeInstance, tolerance: float, settings: StageSettings, report: Report
 ) -> tuple[Float[np.ndarray, "m"], bool]:
     """Multipliers, and whether they make a W; otherwise they are Farkas multipliers or a bound."""
     m = len(instance.bounds)
@@ -109,11 +111,11 @@ def _minimize(
     stage = _Stage(x, x, np.ones(m, dtype=bool), m)
     best, best_gap, stalled, vanishing = x, np.inf, 0, _SUSPICIOUS
     for number in range(_STAGES):
-        stage = _solve_stage(instance, x, delta, stage, pace)
+        stage = _solve_stage(instance, x, delta, stage, settings)
         x = np.where(instance.inequality, np.maximum(stage.u, 0.0), stage.u)
         gap = _gap(instance, x)
         report(number + 1, gap)
-        stalled = 0 if gap < best_gap / 2 or delta > pace.last_delta else stalled + 1
+        stalled = 0 if gap < best_gap / 2 or delta > settings.last_delta else stalled + 1
         if gap < best_gap:
             best, best_gap = x, gap
         if gap <= tolerance / 4 and not stage.wrong:
@@ -126,7 +128,7 @@ def _minimize(
             vanishing = residual / 10
         if stalled >= _STALLED:
             break
-        delta = max(pace.fall * delta, pace.last_delta)
+        delta = max(settings.fall * delta, settings.last_delta)
     return (best, True) if np.isfinite(best_gap) else (x, False)
 
 
@@ -140,7 +142,11 @@ def _gap(instance: LargeInstance, x: Float[np.ndarray, "m"]) -> float:
 
 
 def _solve_stage(
-    instance: LargeInstance, x: Float[np.ndarray, "m"], delta: float, start: _Stage, pace: Pace
+    instance: LargeInstance,
+    x: Float[np.ndarray, "m"],
+    delta: float,
+    start: _Stage,
+    settings: StageSettings,
 ) -> _Stage:
     """One stage, as closely as it pays."""
     held = ~instance.inequality
@@ -149,7 +155,7 @@ def _solve_stage(
     target = instance.bounds + delta * x
     for _ in range(_EXCHANGES):
         system = FreeSystem(instance.constraints, free, delta)
-        s, noise = system.solve(target, u, reduction=pace.reduction)
+        s, noise = system.solve(target, u, reduction=settings.reduction)
         image = instance.constraints.gram_times(s)
         noise += np.finfo(np.float64).eps * np.abs(s).max(initial=0.0)
         wrong = instance.inequality & ((free & (s < 0)) | (~free & (target - image > noise)))

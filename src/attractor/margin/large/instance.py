@@ -15,7 +15,7 @@ from attractor.margin.large.groups import GroupedConstraints
 from attractor.margin.scaling import ScaledConstraints
 
 Report: TypeAlias = Callable[[int, float], None]
-"""Is told the number of a stage, and the relative duality gap at its end."""
+"""Callback: called with the number of a stage and the relative duality gap at its end."""
 
 _ROUNDS = 5
 _LOOSE = 1e-12

@@ -8,8 +8,8 @@ import numpy as np
 
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, has_norm_of
 from attractor.margin.large.augmented_lagrangian import (
-    BOLD,
-    CAREFUL,
+    AGGRESSIVE,
+    CONSERVATIVE,
     solve_by_augmented_lagrangian,
 )
 from attractor.margin.large.instance import Report
@@ -31,13 +31,13 @@ def large_methods_of(
     if methods == methods_for(Frobenius()):
         return tuple(
             functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
-            for pace in (BOLD, CAREFUL)
+            for pace in (AGGRESSIVE, CONSERVATIVE)
         )
 
     def report_start(stage: int, gap: float) -> None:
         report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
 
-    start = functools.partial(solve_by_augmented_lagrangian, pace=BOLD, report=report_start)
+    start = functools.partial(solve_by_augmented_lagrangian, pace=AGGRESSIVE, report=report_start)
     if own is None and (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
         return start, functools.partial(solve_by_proximal_newton, report=report)
     return start, *methods  # those that know the norm, at any size

@@ -67,7 +67,7 @@ def solve_by_proximal_newton(task: Task, report: Report) -> Candidates:
 
     Args:
         task: A batch of one instance.
-        report: Is told how far the solver is.
+        report: Callback, called at the end of every stage.
     """
     W, multipliers = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     if not np.isfinite(task.W).all():

@@ -49,7 +49,7 @@ def _solve(task: Task, factor: Factor) -> Candidates:
     """Steps to the solutions with the given factors of every system."""
     count, d, e = task.W.shape
     best = BestIterates(count, (d, e), task.multipliers.shape[-1])
-    places = task.begun
+    places = task.warm_started
     if not places.size:
         return best.W, best.multipliers
     with np.errstate(all="ignore"):  # an instance that breaks down leaves the batch as NaN
@@ -73,7 +73,7 @@ def _solve(task: Task, factor: Factor) -> Candidates:
 
 
 def program_of(task: Task, factor: Factor = factor_gram) -> EntrywiseProgram:
-    """The linear programs of a task, begun near its matrices."""
+    """The linear programs of a task, started near its matrices."""
     scaled, count = task.scaled, len(task.W)
     present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)
     kinds: dict[float, type[EntrywiseProgram]] = {1.0: SumOfEntries, math.inf: LargestEntry}

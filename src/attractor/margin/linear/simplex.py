@@ -29,7 +29,7 @@ def solve_by_simplex(task: Task) -> Candidates:
     best = BestIterates(len(task.W), task.W.shape[1:], task.multipliers.shape[-1])
     assert isinstance(task.geometry, Lp)
     solve = {1.0: _sum_of_entries, math.inf: _largest_entry}[task.geometry.p]
-    for i in task.begun:
+    for i in task.warm_started:
         one, place = task.choose([i]), np.array([i])
         with np.errstate(all="ignore"):
             program = program_of(one)

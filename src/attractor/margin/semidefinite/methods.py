@@ -20,9 +20,9 @@ from attractor.margin.iterates import BestIterates
 from attractor.margin.methods import Candidates, Task
 from attractor.margin.reduction import reduce_to_spans
 from attractor.margin.scaling import ScaledConstraints
-from attractor.margin.semidefinite.smoothing_path import Pace, SmoothingPath
+from attractor.margin.semidefinite.smoothing_path import PathSettings, SmoothingPath
 
-_BRISK_NUCLEAR = Pace(
+_AGGRESSIVE_NUCLEAR = PathSettings(
     most_steps=30,
     first_area=0.1,
     first=0.1,
@@ -33,7 +33,7 @@ _BRISK_NUCLEAR = Pace(
     bound=5.0,
     growth=2.0,
 )
-_BRISK_SPECTRAL = Pace(
+_AGGRESSIVE_SPECTRAL = PathSettings(
     most_steps=30,
     first_area=0.1,
     first=0.3,
@@ -44,7 +44,7 @@ _BRISK_SPECTRAL = Pace(
     bound=3.0,
     growth=2.0,
 )
-_CAREFUL = Pace(
+_CONSERVATIVE = PathSettings(
     most_steps=200,
     first_area=1.0,
     first=0.5,
@@ -55,7 +55,8 @@ _CAREFUL = Pace(
     bound=0.03,
     growth=0.99,
 )
-"""The brisk paces were the fastest measured on random data; they leave a few in a thousand open."""
+"""The aggressive settings were the fastest measured on random data; they leave a few instances in a
+thousand unsolved."""
 
 _SMALL_GAP = 1e-8
 """Gap from which on iterates that are much better than all before are kept."""
@@ -66,7 +67,7 @@ _STUCK = 3
 def solve_by_semidefinite_programming(task: Task) -> Candidates:
     """Candidates for the nuclear and the spectral norm.
 
-    What a brisk pace leaves open is begun again at a careful one.
+    Instances not solved with the aggressive settings are solved again with the conservative ones.
     """
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     size = np.abs(task.W).max((-1, -2), initial=0.0)
@@ -85,14 +86,14 @@ def solve_by_semidefinite_programming(task: Task) -> Candidates:
     best = BestIterates(len(places), start.shape[1:], x.shape[1])
     best.offer(np.arange(len(places)), scaled, start, part.multipliers, task.geometry)
     spectral = task.geometry.name == "spectral"
-    for pace in (_BRISK_SPECTRAL if spectral else _BRISK_NUCLEAR, _CAREFUL):
-        open_ = np.flatnonzero(best.gap > task.tolerance / 2)
-        if not open_.size:
+    for settings in (_AGGRESSIVE_SPECTRAL if spectral else _AGGRESSIVE_NUCLEAR, _CONSERVATIVE):
+        unsolved = np.flatnonzero(best.gap > task.tolerance / 2)
+        if not unsolved.size:
             break
         try:
             with np.errstate(all="ignore"):  # what breaks down leaves the path
-                path = SmoothingPath.start(reduced.choose(open_), pace, spectral=spectral)
-                _follow(path, task, open_, best)
+                path = SmoothingPath.start(reduced.choose(unsolved), settings, spectral=spectral)
+                _follow(path, task, unsolved, best)
         except np.linalg.LinAlgError:
             if len(places) > 1:  # the caller tries the halves of the batch
                 raise
@@ -108,27 +109,27 @@ def _follow(path: SmoothingPath, task: Task, places: np.ndarray, best: BestItera
     That step costs little and makes W, whose error is much larger than the gap, far better.
     """
     goal = task.tolerance / 2
-    for step in range(path.pace.most_steps):
-        factors, z, pairs = path.look()
-        last = path.ended | (step == path.pace.most_steps - 1)
+    for step in range(path.settings.most_steps):
+        factors, z, pairs = path.evaluate()
+        last = path.ended | (step == path.settings.most_steps - 1)
         beyond = best.gap[places] <= goal
-        good = pairs.gap < np.minimum(0.1 * best.gap[places], _SMALL_GAP)
+        much_better = pairs.gap < np.minimum(0.1 * best.gap[places], _SMALL_GAP)
         stuck = last | (path.lingering >= _STUCK)
         for chosen, active in (
-            (beyond | last | good | (pairs.gap <= goal), np.zeros_like(z, dtype=bool)),
+            (beyond | last | much_better | (pairs.gap <= goal), np.zeros_like(z, dtype=bool)),
             (stuck, z > 0),
         ):
             if chosen.any():
                 scaled = path.conditions.scaled.choose(chosen)
-                held = scaled.inequality & active[chosen]
-                W = meet_constraints(scaled, pairs.W[chosen], held)
+                met_exactly = scaled.inequality & active[chosen]
+                W = meet_constraints(scaled, pairs.W[chosen], met_exactly)
                 best.offer(places[chosen], scaled, W, pairs.multipliers[chosen], task.geometry)
-        going = ~(last | beyond)
-        if not going.any():
+        active_instances = ~(last | beyond)
+        if not active_instances.any():
             break
-        path.step(factors, z, pairs, going)
-        if not going.all():
-            path, places = path.choose(going), places[going]
+        path.step(factors, z, pairs, active_instances)
+        if not active_instances.all():
+            path, places = path.choose(active_instances), places[active_instances]
 
 
 def _transposed(scaled: ScaledConstraints) -> ScaledConstraints:

@@ -1,6 +1,6 @@
 """The path of Newton's method while conditions for optimality are rounded off less and less.
 
-Instances of a batch take their steps together and keep a pace each. A step is taken unless it
+Instances of a batch take their steps together and keep a settings each. A step is taken unless it
 makes the residual explode: asking the residual to fall at every step would trap the iterates.
 """
 
@@ -38,8 +38,8 @@ _FINE_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How fast the area goes to zero.
+class PathSettings:
+    """How fast the smoothing area goes to zero.
 
     Attributes:
         most_steps: Steps taken at most.
@@ -69,23 +69,23 @@ class SmoothingPath:
     """Where each instance of a batch is.
 
     Attributes:
-        pace: How fast to go.
-        conditions: What to meet.
-        Y: Where the direction starts.
-        z: Likewise.
-        dY: The direction.
-        dz: Likewise.
-        share: Share of the direction to go.
-        residual: Where the direction starts.
-        area: How far the conditions are rounded off.
-        factor: Of the area at the next step.
-        flattest: Least slope of tangents.
+        settings: How fast the area goes to zero.
+        conditions: The smoothed optimality conditions.
+        Y: The unknown ``W + scale M`` where the direction starts.
+        z: The unknowns ``lambda_j - weight_j s_j`` where the direction starts.
+        dY: Newton direction of ``Y``.
+        dz: Newton direction of ``z``.
+        share: Step length along the direction, in (0, 1].
+        residual: Residual of the conditions where the direction starts.
+        area: Smoothing parameter: area under the hyperbola that rounds off the conditions.
+        factor: What the area is multiplied by at the next step.
+        flattest: Least slope allowed in the derivative of the smoothed conditions.
         waiting: Steps since the area was last reduced.
         lingering: Steps taken at the last area.
         ended: Whether there is no further step to take.
     """
 
-    pace: Pace
+    settings: PathSettings
     conditions: SmoothedConditions
     Y: Float[np.ndarray, "k p q"]
     z: Float[np.ndarray, "k m"]
@@ -101,12 +101,12 @@ class SmoothingPath:
     ended: Bool[np.ndarray, "k"]
 
     @classmethod
-    def start(cls, task: Task, pace: Pace, *, spectral: bool) -> SmoothingPath:
+    def start(cls, task: Task, settings: PathSettings, *, spectral: bool) -> SmoothingPath:
         """From the Frobenius solution of constraints on matrices with p >= q."""
         conditions, Y, z = SmoothedConditions.around(task, spectral=spectral)
         count = len(Y)
         return cls(
-            pace=pace,
+            settings=settings,
             conditions=conditions,
             Y=Y,
             z=z,
@@ -114,8 +114,8 @@ class SmoothingPath:
             dz=np.zeros_like(z),
             share=np.ones(count),
             residual=np.full(count, np.inf),
-            area=np.full(count, pace.first_area),
-            factor=np.full(count, pace.first),
+            area=np.full(count, settings.first_area),
+            factor=np.full(count, settings.first),
             flattest=np.full(count, _FLATTEST),
             waiting=np.zeros(count, dtype=int),
             lingering=np.zeros(count, dtype=int),
@@ -125,9 +125,9 @@ class SmoothingPath:
     def choose(self, index: Any) -> SmoothingPath:
         """Chooses instances."""
         arrays = {f.name: getattr(self, f.name)[index] for f in fields(self)[2:]}
-        return SmoothingPath(self.pace, self.conditions.choose(index), **arrays)
+        return SmoothingPath(self.settings, self.conditions.choose(index), **arrays)
 
-    def look(self) -> tuple[Factors, Float[np.ndarray, "k m"], Pairs]:
+    def evaluate(self) -> tuple[Factors, Float[np.ndarray, "k m"], Pairs]:
         """Factors of Y, z and the pairs at the end of the step under trial."""
         Y = self.Y + self.share[:, None, None] * self.dY
         z = self.z + self.share[:, None] * self.dz
@@ -149,7 +149,9 @@ class SmoothingPath:
             pairs: Likewise.
             going: Instances to go on with.
         """
-        taken = pairs.residual <= np.maximum(self.pace.bound, self.pace.growth * self.residual)
+        taken = pairs.residual <= np.maximum(
+            self.settings.bound, self.settings.growth * self.residual
+        )
         taken = going & (taken | (self.share < _SHORTEST))
         self.share = np.where(taken, 1.0, 0.3 * self.share)
         places = np.flatnonzero(taken)
@@ -173,20 +175,20 @@ class SmoothingPath:
 
     def _reduce_area(self, places: Int[np.ndarray, "k"], residual: Float[np.ndarray, "k"]) -> None:
         """Rounds the conditions off less where they are nearly met, more where they never are."""
-        pace, area, factor = self.pace, self.area[places], self.factor[places]
-        least = np.where(residual < _FINE, pace.fastest**2, pace.fastest)
+        settings, area, factor = self.settings, self.area[places], self.factor[places]
+        least = np.where(residual < _FINE, settings.fastest**2, settings.fastest)
         faster = np.maximum(factor**1.5, least)
-        slower = np.minimum(np.sqrt(factor), pace.slowest)
+        slower = np.minimum(np.sqrt(factor), settings.slowest)
         factor = np.where(residual > _LARGE, slower, factor)
         factor = np.where(residual < _SMALL, faster, factor)
-        close = residual < np.minimum(pace.near, pace.closeness * np.sqrt(area))
+        close = residual < np.minimum(settings.near, settings.closeness * np.sqrt(area))
         close |= residual < _SOLVED
         waiting = np.where(close, 0, self.waiting[places] + 1)
         lost = waiting > _PATIENCE
         reduced = np.where(close, np.maximum(area * factor, _LAST_AREA), area)
-        widened = np.minimum(_RETREAT * area, pace.first_area)
+        widened = np.minimum(_RETREAT * area, settings.first_area)
         self.area[places] = np.where(lost, widened, reduced)
-        self.factor[places] = np.where(lost, pace.slowest, factor)
+        self.factor[places] = np.where(lost, settings.slowest, factor)
         self.waiting[places] = np.where(lost, 0, waiting)
         self.lingering[places] += area == _LAST_AREA
         self.ended |= self.lingering > _LINGERING

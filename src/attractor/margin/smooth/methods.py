@@ -13,7 +13,12 @@ from attractor.margin.reduction import reduce_to_spans
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.smooth.newton_variables import MatrixAndMultipliers, MultipliersAlone
 from attractor.margin.smooth.norm_expansions import EntrywiseExpansions, SingularValueExpansions
-from attractor.margin.smooth.predictor_corrector import BOLD, CAREFUL, Pace, iterate
+from attractor.margin.smooth.predictor_corrector import (
+    AGGRESSIVE,
+    CONSERVATIVE,
+    StepSettings,
+    iterate,
+)
 
 _BLOCK_ENTRIES = 2**20
 """Entries of the constraints, written out as matrices, of the instances iterated at a time."""
@@ -29,40 +34,40 @@ _FIRST_EXPONENTS = (4.0, 3.0)
 
 def solve_by_bold_newton(task: Task) -> Candidates:
     """Candidates for an ``Lp`` or ``Schatten`` geometry, started from the Frobenius solution."""
-    return _solve_in_blocks(task, BOLD)
+    return _solve_in_blocks(task, AGGRESSIVE)
 
 
 def solve_by_careful_newton(task: Task) -> Candidates:
     """The same in shorter steps."""
-    return _solve_in_blocks(task, CAREFUL)
+    return _solve_in_blocks(task, CONSERVATIVE)
 
 
-def _solve_in_blocks(task: Task, pace: Pace) -> Candidates:
+def _solve_in_blocks(task: Task, settings: StepSettings) -> Candidates:
     geometry = task.geometry
     assert isinstance(geometry, (Lp, Schatten))
     W, multipliers = task.W.copy(), np.zeros_like(task.multipliers)
-    known = task.begun
+    known = task.warm_started
     entries = task.scaled.left.size * task.W.shape[-1] // max(len(task.W), 1)
     step = max(1, _BLOCK_ENTRIES // max(entries, 1))
     for first in range(0, known.size, step):
         block = known[first : first + step]
         part = task.choose(block)
         with np.errstate(all="ignore"):  # what fails is not finite, and given up
-            W[block], multipliers[block] = _solve(part, geometry, pace)
+            W[block], multipliers[block] = _solve(part, geometry, settings)
     return W, multipliers
 
 
-def _solve(task: Task, geometry: Lp | Schatten, pace: Pace) -> Candidates:
+def _solve(task: Task, geometry: Lp | Schatten, settings: StepSettings) -> Candidates:
     """Candidates for a block of instances that all have a matrix to start from."""
     if not geometry.unitarily_invariant:
-        return _solve_in_full(task, geometry, pace)
+        return _solve_in_full(task, geometry, settings)
     scaled, left, right = reduce_to_spans(task.scaled)
     W = np.swapaxes(left, -1, -2) @ task.W @ right
-    W, multipliers = _solve_in_full(replace(task, scaled=scaled, W=W), geometry, pace)
+    W, multipliers = _solve_in_full(replace(task, scaled=scaled, W=W), geometry, settings)
     return left @ W @ np.swapaxes(right, -1, -2), multipliers
 
 
-def _solve_in_full(task: Task, geometry: Lp | Schatten, pace: Pace) -> Candidates:
+def _solve_in_full(task: Task, geometry: Lp | Schatten, settings: StepSettings) -> Candidates:
     scaled = task.scaled
     unit = geometry.norm(task.W)
     unit = np.where(unit > 0, unit, 1.0)
@@ -82,7 +87,7 @@ def _solve_in_full(task: Task, geometry: Lp | Schatten, pace: Pace) -> Candidate
     first = min(last, _FIRST_EXPONENTS[0 if alone else 1])
     W = 1.1 * task.W / unit[:, None, None]
     best = iterate(
-        scaled, variables, multipliers, W, (first, last), geometry, task.tolerance / 2, pace
+        scaled, variables, multipliers, W, (first, last), geometry, task.tolerance / 2, settings
     )
     return best.W * unit[:, None, None], best.multipliers
 

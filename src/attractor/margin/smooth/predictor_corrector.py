@@ -42,8 +42,8 @@ _NEAR = 1e-8
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How boldly to go on.
+class StepSettings:
+    """Step lengths and safeguards of the predictor-corrector method.
 
     Attributes:
         slack: Least slack to start from, beside the largest bound.
@@ -63,8 +63,12 @@ class Pace:
     caution: float
 
 
-BOLD = Pace(slack=0.05, reach=0.999, proportion=100.0, lead=1e-6, growth=1.5, caution=0.0)
-CAREFUL = Pace(slack=0.3, reach=0.99, proportion=10.0, lead=1e-3, growth=1.2, caution=1.0)
+AGGRESSIVE = StepSettings(
+    slack=0.05, reach=0.999, proportion=100.0, lead=1e-6, growth=1.5, caution=0.0
+)
+CONSERVATIVE = StepSettings(
+    slack=0.3, reach=0.99, proportion=10.0, lead=1e-3, growth=1.2, caution=1.0
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def iterate(
     exponents: tuple[float, float],
     geometry: Geometry,
     tolerance: float,
-    pace: Pace,
+    settings: StepSettings,
 ) -> BestIterates:
     """The best iterates on the way to the solution.
 
@@ -109,14 +113,14 @@ def iterate(
         exponents: Of the smooth norm, first and last.
         geometry: The norm.
         tolerance: Relative duality gap at which to stop.
-        pace: How boldly to go on.
+        settings: Step lengths and safeguards.
     """
     count, m = multipliers.shape
     best = BestIterates(count, W.shape[1:], m)
     first, last = exponents
     view = variables.look(multipliers, W, np.full((count, 1, 1), first))
     size = np.abs(scaled.bounds).max(-1, keepdims=True, initial=0.0)
-    slacks = np.maximum(view.margins - scaled.bounds, pace.slack * size)
+    slacks = np.maximum(view.margins - scaled.bounds, settings.slack * size)
     least_mu = _NEGLIGIBLE * tolerance / max(m, 1)
     state = _State(np.arange(count), scaled, variables, multipliers, slacks, view)
     least, patience = np.full(count, np.inf), np.full(count, _PATIENCE)
@@ -136,7 +140,7 @@ def iterate(
             return best
         state = state.choose(~ended) if ended.any() else state
         exponent = state.view.exponent
-        state = _stepped(state, last, pace, least_mu)
+        state = _stepped(state, last, settings, least_mu)
         raised = (state.view.exponent > exponent)[:, 0, 0]
         least[state.places[raised]], patience[state.places[raised]] = np.inf, _PATIENCE
     _offer(best, state, np.arange(len(state.places)), geometry, tolerance)
@@ -167,25 +171,25 @@ def _offer(
     return gap
 
 
-def _stepped(state: _State, last: float, pace: Pace, least_mu: float) -> _State:
+def _stepped(state: _State, last: float, settings: StepSettings, least_mu: float) -> _State:
     """The state after one step; the exponent is raised where it went well."""
     scaled, view, variables = state.scaled, state.view, state.variables
     inequality, x, s = scaled.inequality, state.multipliers, state.slacks
     residual = _residual(scaled, view, s)
     raising = view.exponent[:, 0] < last
     least_share = np.where(raising, _LEAST_SHARE_RAISING, _LEAST_SHARE)
-    dx, ds = _direction(state, residual, least_share, pace, least_mu)
+    dx, ds = _direction(state, residual, least_share, settings, least_mu)
     dW = variables.step(view, residual, dx)
 
     length = np.minimum(_longest(inequality, x, dx), _longest(inequality, s, ds))
-    length = np.minimum(pace.reach * length, 1.0)
+    length = np.minimum(settings.reach * length, 1.0)
     rounding = _ROUNDING * (1 + view.exponent[:, 0, 0] * np.abs(x).sum(-1))
     halvings = 0
     while True:
         next_x, next_s = x + length * dx, s + length * ds
         next_view = variables.look(next_x, view.W + length[..., None] * dW, view.exponent)
         next_residual = _residual(scaled, next_view, next_s)
-        allowed = pace.proportion * _complementarity(inequality, next_x, next_s)[:, 0]
+        allowed = settings.proportion * _complementarity(inequality, next_x, next_s)[:, 0]
         lower = (1 - _DECREASE * length[:, 0]) * residual
         allowed = np.maximum(np.minimum(allowed, _MOST_RESIDUAL), lower) + rounding
         long = next_residual > allowed
@@ -195,7 +199,7 @@ def _stepped(state: _State, last: float, pace: Pace, least_mu: float) -> _State:
         halvings += 1
     if raising.any():
         well = (length[:, 0] >= 0.5) & (next_residual <= _CALM)
-        raised = np.minimum(pace.growth * view.exponent, last)
+        raised = np.minimum(settings.growth * view.exponent, last)
         exponent = np.where(well[:, None, None], raised, view.exponent)
         next_view = variables.look(next_x, next_view.W, exponent)
     return _State(state.places, scaled, variables, next_x, next_s, next_view)
@@ -205,7 +209,7 @@ def _direction(
     state: _State,
     residual: Float[np.ndarray, "k"],
     least_share: Float[np.ndarray, "k 1"],
-    pace: Pace,
+    settings: StepSettings,
     least_mu: float,
 ) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m"]]:
     """Steps of multipliers and slacks: a predictor toward ``mu = 0``, then the corrector.
@@ -229,9 +233,9 @@ def _direction(
     whole = np.where(mu > 0, mu, 1.0)
     left = _complementarity(inequality, x + reach_x * dx, s + reach_s * ds)
     share = (left / whole) ** 3
-    share = np.maximum(np.maximum(share, least_share), pace.lead * residual[:, None] / whole)
+    share = np.maximum(np.maximum(share, least_share), settings.lead * residual[:, None] / whole)
     mu = np.maximum(mu * np.minimum(share, _MOST_SHARE), least_mu)
-    trust = np.minimum(reach_x, reach_s) ** pace.caution
+    trust = np.minimum(reach_x, reach_s) ** settings.caution
     center = np.where(inequality, (mu - trust * dx * ds) / positive, 0.0)
     dx = solutions(matrix, base + center)
     return dx, np.where(inequality, center - s - ratio * dx, 0.0)

@@ -72,11 +72,11 @@ def random_starts(
     return found
 
 
-def far_enough(case: Case, distance: float) -> int:
-    """How many steps make a direction plain.
+def steps_to_converge(case: Case, distance: float) -> int:
+    """Number of steps after which tokens off the support have relative weight below exp(-20).
 
-    So many that tokens beyond the margin no longer count: their softmax weight has fallen by
-    exp(-20) relative to that of support tokens, within the bounds of ``REACH``.
+    Their softmax weight is relative to that of support tokens; the number stays within the bounds
+    of ``REACH``.
 
     Args:
         case: The data.
@@ -109,7 +109,7 @@ def trained(
     Args:
         case: The data.
         seed: The first seed.
-        steps: How long, unless the case says; default: ``far_enough`` for the longest start.
+        steps: How long, unless the case says; default: ``steps_to_converge`` for the longest start.
         optimizer: By which steps, unless the case says; default: normalized gradient descent
             with steps of ``step_length``.
         seeds: How many starts, unless the case has one.
@@ -120,7 +120,7 @@ def trained(
     start, count = (initial, seeds) if case.initial is None else (case.initial, 1)
     steps = steps if case.steps is None else case.steps
     if steps is None:
-        steps = far_enough(case, 0.0 if start is None else _longest(case, start))
+        steps = steps_to_converge(case, 0.0 if start is None else _longest(case, start))
     chosen = optimizer if case.optimizer is None else case.optimizer
     if chosen is None:
         chosen = f"normalized gradient descent:learning_rate={step_length(case)!r}"
@@ -187,7 +187,7 @@ def from_anywhere(
     starts = random_starts(case, seed, lengths=lengths)
     given = starts if case.initial is None else case.initial
     count = 1 if starts is None else next(iter(starts.values())).shape[1]
-    steps = far_enough(case, _longest(case, given))
+    steps = steps_to_converge(case, _longest(case, given))
     return arriving(case, seed, distance, steps=steps, initial=starts, seeds=count)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attractor.prompt.length.result import PromptLength
 
 QUANTILES = (0.05, 0.5, 0.95)
-"""Shares of the queries that are told of."""
+"""Shares of the queries that are reported."""
 
 LEVELS = ((1e3, "short"), (1e4, "long"), (1e5, "very long"))
 """The most tokens of a prompt that is called so."""

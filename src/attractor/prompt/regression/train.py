@@ -97,7 +97,7 @@ def train_in_context(
         checkpoint: A folder to write to every now and then. The same call goes on from there
             after a crash, and gives the very numbers of a run that was never interrupted.
         checkpoint_every: Seconds between two writes to it.
-        progress: Whether to show a progress bar; or a function that is told the number of steps
+        progress: Whether to show a progress bar; or a callback, called with the number of steps
             just done, or found done.
 
     Raises:

@@ -15,7 +15,7 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
-from attractor.papers.measurements.directions import far_enough, trained
+from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
@@ -32,7 +32,7 @@ def _offsets(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """
     predicted = predicted_offsets(case.tokens, case.head, case.solution()).margins
     told = np.isfinite(predicted)
-    shortest = far_enough(case, 0.0) if case.steps is None else case.steps
+    shortest = steps_to_converge(case, 0.0) if case.steps is None else case.steps
     for steps in (shortest, 8 * shortest) if case.steps is None else (shortest,):
         half, end = _matrices(case, seed, steps)
         reached = np.where(case.tokens.mask, case.tokens.scores(end), -np.inf).argmax(-1)

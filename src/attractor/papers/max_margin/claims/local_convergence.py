@@ -20,7 +20,7 @@ from attractor.papers.measurements.directions import (
     ARRIVED_BECAUSE,
     arriving,
     distance_from,
-    far_enough,
+    steps_to_converge,
 )
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import MAX_MARGIN
@@ -65,7 +65,7 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
         kept = int((reached == case.selection.mask).all((-1, -2, -3)).sum())
         return distance_from(run, direction, **details, **{"starts that keep the selection": kept})
 
-    steps = far_enough(case, float(cone.radius) * np.sqrt(2 * float(cone.opening)))
+    steps = steps_to_converge(case, float(cone.radius) * np.sqrt(2 * float(cone.opening)))
     return arriving(case, seed, distance, steps=steps, initial=by_name, seeds=len(starts))
 
 

@@ -60,4 +60,4 @@ class ClassifierTask(abc.ABC):
 
     @abc.abstractmethod
     def measure(self, model: Any) -> xr.Dataset:
-        """What is told of a trained model beside its accuracy."""
+        """Measures of a trained model beside its accuracy."""

@@ -13,7 +13,7 @@ from attractor.papers.measurements.directions import (
     ARRIVED_BECAUSE,
     arriving,
     distance_from,
-    far_enough,
+    steps_to_converge,
 )
 from attractor.papers.measurements.gradients import descent_directions
 from attractor.papers.measurements.near_misses import without_heaviest
@@ -37,7 +37,7 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
         case,
         seed,
         lambda run: distance_from(run, direction, first_step=length),
-        steps=far_enough(case, length),
+        steps=steps_to_converge(case, length),
         initial=starts[None],
         seeds=len(starts),
     )

@@ -17,7 +17,7 @@ from attractor.papers.measurements.directions import (
     ARRIVED_BECAUSE,
     arriving,
     distance_from,
-    far_enough,
+    steps_to_converge,
 )
 from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.separating_starts import separates, separating_starts
@@ -45,7 +45,7 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
         case,
         seed,
         lambda run: distance_from(run, direction, length=length),
-        steps=far_enough(case, length),
+        steps=steps_to_converge(case, length),
         initial=starts[None],
         seeds=len(starts),
     )
