@@ -76,7 +76,9 @@ def log_norm(gradient: PyTree[Scaled]) -> Float[Array, ""]:
     return jax.nn.logsumexp(2 * jnp.stack(logs)) / 2
 
 
-def add_multiple(gradient: PyTree[Scaled], factor: float, parameters: PyTree) -> PyTree[Scaled]:
+def add_multiple(
+    gradient: PyTree[Scaled], factor: float | Float[Array, ""], parameters: PyTree
+) -> PyTree[Scaled]:
     """The sum ``gradient + factor * parameters``, with neither lost where it is small.
 
     Args:

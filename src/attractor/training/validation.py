@@ -85,7 +85,7 @@ def check_optimizer(optimizer: Any, *, several: bool = False) -> None:
     """
     if isinstance(optimizer, Optimizer):
         if optimizer.axes and not several:
-            optimizer.init(None)  # which says what there is to say
+            optimizer.init({})  # which says what there is to say
         return
     if isinstance(optimizer, optax.GradientTransformation):
         raise InvalidInputError(

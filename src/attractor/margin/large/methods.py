@@ -30,14 +30,16 @@ def large_methods_of(
     methods = methods_for(geometry) if own is None else own
     if methods == methods_for(Frobenius()):
         return tuple(
-            functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
+            functools.partial(solve_by_augmented_lagrangian, settings=pace, report=report)
             for pace in (AGGRESSIVE, CONSERVATIVE)
         )
 
     def report_start(stage: int, gap: float) -> None:
         report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
 
-    start = functools.partial(solve_by_augmented_lagrangian, pace=AGGRESSIVE, report=report_start)
+    start = functools.partial(
+        solve_by_augmented_lagrangian, settings=AGGRESSIVE, report=report_start
+    )
     if own is None and (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
         return start, functools.partial(solve_by_proximal_newton, report=report)
     return start, *methods  # those that know the norm, at any size

@@ -13,7 +13,7 @@ from attractor.training.optimizers.checks import (
     check_not_negative,
     check_weight_decay,
 )
-from attractor.training.optimizers.hyperparameters import hyperparameters, is_zero
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.registry import register_optimizer
@@ -21,12 +21,12 @@ from attractor.training.optimizers.registry import register_optimizer
 
 @register_optimizer("adam")
 def adam(
-    learning_rate: float,
-    b1: float = 0.9,
-    b2: float = 0.999,
-    eps: float = 0.0,
+    learning_rate: Numbers,
+    b1: Numbers = 0.9,
+    b2: Numbers = 0.999,
+    eps: Numbers = 0.0,
     *,
-    weight_decay: float = 0.0,
+    weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Adam, by default without the constant that changes what it is near convergence.
 
@@ -61,7 +61,9 @@ def adam(
 
 
 @hyperparameters("learning_rate", "b1", "b2", "eps", "weight_decay")
-def _adam(learning_rate: float, b1: float, b2: float, eps: float, weight_decay: float) -> Optimizer:
+def _adam(
+    learning_rate: Number, b1: Number, b2: Number, eps: Number, weight_decay: Number
+) -> Optimizer:
     settings = {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps}
     if not is_zero(eps):
         return declare(

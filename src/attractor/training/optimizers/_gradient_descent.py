@@ -18,7 +18,7 @@ from attractor.training.optimizers.checks import (
     check_not_negative,
     check_weight_decay,
 )
-from attractor.training.optimizers.hyperparameters import hyperparameters, is_zero
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.leaves import (
     as_scaled,
     log_size,
@@ -31,7 +31,7 @@ from attractor.training.optimizers.registry import register_optimizer
 
 
 @register_optimizer("gradient descent", "gd")
-def gradient_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
+def gradient_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Gradient descent ``W <- W - learning_rate * grad L(W)``.
 
     Args:
@@ -47,7 +47,11 @@ def gradient_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Opti
 
 @register_optimizer("normalized gradient descent", "ngd")
 def normalized_gradient_descent(
-    learning_rate: float, *, per_factor: bool = False, eps: float = 0.0, weight_decay: float = 0.0
+    learning_rate: Numbers,
+    *,
+    per_factor: bool = False,
+    eps: Numbers = 0.0,
+    weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Normalized gradient descent ``W <- W - learning_rate * grad L(W) / ||grad L(W)||_F``.
 
@@ -78,7 +82,7 @@ def normalized_gradient_descent(
 
 
 @hyperparameters("learning_rate", "weight_decay")
-def _gradient_descent(learning_rate: float, weight_decay: float) -> Optimizer:
+def _gradient_descent(learning_rate: Number, weight_decay: Number) -> Optimizer:
     return Optimizer(
         *memoryless(learning_rate, lambda gradient: gradient),
         geometry=Frobenius(),
@@ -92,7 +96,7 @@ def _gradient_descent(learning_rate: float, weight_decay: float) -> Optimizer:
 
 @hyperparameters("learning_rate", "eps", "weight_decay")
 def _normalized_gradient_descent(
-    learning_rate: float, per_factor: bool, eps: float, weight_decay: float
+    learning_rate: Number, per_factor: bool, eps: Number, weight_decay: Number
 ) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
@@ -121,15 +125,13 @@ def _normalized_gradient_descent(
     )
 
 
-def time_of_unit_step(
-    learning_rate: float | Float[Array, ""], log_size: Float[Array, ""]
-) -> Float[Array, ""]:
+def time_of_unit_step(learning_rate: Number, log_size: Float[Array, ""]) -> Float[Array, ""]:
     """Logarithm of the time that a step takes without normalization; no time where it is zero."""
     resting = jnp.isneginf(log_size)
     return jnp.where(resting, -jnp.inf, jnp.log(learning_rate) - log_size)
 
 
-def _guarded_unit(per_factor: bool, eps: float | Float[Array, ""], gradient: PyTree) -> PyTree:
+def _guarded_unit(per_factor: bool, eps: Number, gradient: PyTree) -> PyTree:
     """``g / (||g|| + eps)``, each leaf by its own norm or all by one."""
     scaled = as_scaled(gradient)
     if per_factor:

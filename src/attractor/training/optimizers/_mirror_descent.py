@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from optax import Schedule
+
 from attractor.checks import check_flag, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
@@ -16,22 +18,22 @@ from attractor.training.optimizers.checks import (
     check_weight_decay,
 )
 from attractor.training.optimizers.dual_descent import DualDescent, Exponents, LearningRate
-from attractor.training.optimizers.hyperparameters import hyperparameters, is_zero
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.optimizer import Optimizer, Reads
 from attractor.training.optimizers.registry import register_optimizer
 
 
 @register_optimizer("mirror descent", "md", number="p")
 def mirror_descent(
-    learning_rate: LearningRate,
+    learning_rate: Numbers | Schedule,
     p: Exponents = 1.5,
     normalize: bool = True,
     *,
     per_factor: bool = True,
-    eps: float = 0.0,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    dual_weight_decay: float = 0.0,
+    eps: Numbers = 0.0,
+    momentum: Numbers = 0.0,
+    weight_decay: Numbers = 0.0,
+    dual_weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Mirror descent with the potential ``sum |W_ij|^p / p``.
 
@@ -89,14 +91,14 @@ def mirror_descent(
 
 @register_optimizer("Schatten mirror descent", "smd", number="p")
 def schatten_mirror_descent(
-    learning_rate: LearningRate,
+    learning_rate: Numbers | Schedule,
     p: Exponents = 1.5,
     normalize: bool = True,
     *,
     per_factor: bool = True,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    dual_weight_decay: float = 0.0,
+    momentum: Numbers = 0.0,
+    weight_decay: Numbers = 0.0,
+    dual_weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Mirror descent with the potential ``sum s_i^p / p`` of the singular values of ``W``.
 
@@ -175,10 +177,10 @@ def _mirror_descent(
     p: Exponents,
     normalize: bool,
     per_factor: bool,
-    eps: float,
-    momentum: float,
-    dual_weight_decay: float,
-    weight_decay: float,
+    eps: Number,
+    momentum: Number,
+    dual_weight_decay: Number,
+    weight_decay: Number,
 ) -> Optimizer:
     optional = {"eps": eps, "momentum": momentum, "dual_weight_decay": dual_weight_decay}
     descent = DualDescent(family, learning_rate, p, normalize, per_factor, **optional)

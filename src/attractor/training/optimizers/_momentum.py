@@ -15,7 +15,7 @@ from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
-from attractor.training.optimizers.hyperparameters import hyperparameters
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import square_sum, unit
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer
@@ -24,7 +24,11 @@ from attractor.training.optimizers.registry import register_optimizer
 
 @register_optimizer("momentum", "heavy ball")
 def momentum(
-    learning_rate: float, decay: float = 0.9, *, nesterov: bool = False, weight_decay: float = 0.0
+    learning_rate: Numbers,
+    decay: Numbers = 0.9,
+    *,
+    nesterov: bool = False,
+    weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Gradient descent with momentum, ``m <- decay m + grad L(W)``, ``W <- W - learning_rate m``.
 
@@ -50,7 +54,7 @@ def momentum(
 
 @register_optimizer("normalized momentum", "nsgdm")
 def normalized_momentum(
-    learning_rate: float, decay: float = 0.9, *, weight_decay: float = 0.0
+    learning_rate: Numbers, decay: Numbers = 0.9, *, weight_decay: Numbers = 0.0
 ) -> Optimizer:
     """Normalized gradient descent with momentum.
 
@@ -76,7 +80,7 @@ def normalized_momentum(
 
 @register_optimizer("sign momentum", "signum")
 def sign_momentum(
-    learning_rate: float, decay: float = 0.9, *, weight_decay: float = 0.0
+    learning_rate: Numbers, decay: Numbers = 0.9, *, weight_decay: Numbers = 0.0
 ) -> Optimizer:
     """Sign descent with momentum, known as Signum.
 
@@ -101,7 +105,7 @@ def sign_momentum(
 
 @register_optimizer("lion")
 def lion(
-    learning_rate: float, b1: float = 0.9, b2: float = 0.99, *, weight_decay: float = 0.0
+    learning_rate: Numbers, b1: Numbers = 0.9, b2: Numbers = 0.99, *, weight_decay: Numbers = 0.0
 ) -> Optimizer:
     """Lion, sign descent on an interpolation between memory and gradient.
 
@@ -128,7 +132,9 @@ def lion(
 
 
 @hyperparameters("learning_rate", "decay", "weight_decay")
-def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: float) -> Optimizer:
+def _momentum(
+    learning_rate: Number, decay: Number, nesterov: bool, weight_decay: Number
+) -> Optimizer:
     return in_moving_gauge(
         optax.sgd(learning_rate, momentum=decay, nesterov=nesterov),
         geometry=Frobenius(),
@@ -140,7 +146,7 @@ def _momentum(learning_rate: float, decay: float, nesterov: bool, weight_decay: 
 
 
 @hyperparameters("learning_rate", "decay", "weight_decay")
-def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
+def _normalized_momentum(learning_rate: Number, decay: Number, weight_decay: Number) -> Optimizer:
     def normalize(updates: PyTree, params: PyTree | None = None) -> PyTree:
         return unit(updates, square_sum, 2)
 
@@ -156,7 +162,7 @@ def _normalized_momentum(learning_rate: float, decay: float, weight_decay: float
 
 
 @hyperparameters("learning_rate", "decay", "weight_decay")
-def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> Optimizer:
+def _sign_momentum(learning_rate: Number, decay: Number, weight_decay: Number) -> Optimizer:
     return _averaged(
         optax.scale_by_sign(),
         learning_rate,
@@ -169,7 +175,7 @@ def _sign_momentum(learning_rate: float, decay: float, weight_decay: float) -> O
 
 
 @hyperparameters("learning_rate", "b1", "b2", "weight_decay")
-def _lion(learning_rate: float, b1: float, b2: float, weight_decay: float) -> Optimizer:
+def _lion(learning_rate: Number, b1: Number, b2: Number, weight_decay: Number) -> Optimizer:
     return in_moving_gauge(
         optax.chain(optax.scale_by_lion(b1, b2), optax.scale_by_learning_rate(learning_rate)),
         geometry=Lp(jnp.inf),
@@ -181,7 +187,7 @@ def _lion(learning_rate: float, b1: float, b2: float, weight_decay: float) -> Op
 
 
 def _averaged(
-    direction: optax.GradientTransformation, learning_rate: float, decay: float, **declared: Any
+    direction: optax.GradientTransformation, learning_rate: Number, decay: Number, **declared: Any
 ) -> Optimizer:
     """A step along a direction made of the moving average of gradients."""
     return in_moving_gauge(

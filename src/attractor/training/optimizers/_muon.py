@@ -16,7 +16,7 @@ from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
-from attractor.training.optimizers.hyperparameters import hyperparameters
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import as_matrix
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer
@@ -25,12 +25,12 @@ from attractor.training.optimizers.registry import register_optimizer
 
 @register_optimizer("muon")
 def muon(
-    learning_rate: float,
-    momentum: float = 0.95,
+    learning_rate: Numbers,
+    momentum: Numbers = 0.95,
     *,
     nesterov: bool = True,
     newton_schulz_iterations: int = 5,
-    weight_decay: float = 0.0,
+    weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Muon, steepest descent in the spectral norm on momentum, approximately.
 
@@ -64,7 +64,7 @@ def muon(
 
 @hyperparameters("learning_rate", "momentum", "weight_decay")
 def _muon(
-    learning_rate: float, momentum: float, nesterov: bool, iterations: int, weight_decay: float
+    learning_rate: Number, momentum: Number, nesterov: bool, iterations: int, weight_decay: Number
 ) -> Optimizer:
     of_matrices = optax.contrib.muon(
         learning_rate,

@@ -18,7 +18,7 @@ from attractor.training.optimizers.checks import (
     check_learning_rate,
     check_weight_decay,
 )
-from attractor.training.optimizers.hyperparameters import hyperparameters
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import (
     as_matrix,
     as_scaled,
@@ -36,7 +36,7 @@ from attractor.training.optimizers.registry import register_optimizer
 
 @register_optimizer("steepest descent", "steepest")
 def steepest_descent(
-    learning_rate: float, geometry: Geometry | str, *, weight_decay: float = 0.0
+    learning_rate: Numbers, geometry: Geometry | str, *, weight_decay: Numbers = 0.0
 ) -> Optimizer:
     """Steepest descent ``W <- W - learning_rate * argmax {<grad L(W), D> : ||D|| <= 1}``.
 
@@ -62,7 +62,7 @@ def steepest_descent(
 
 
 @register_optimizer("sign descent", "sign")
-def sign_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
+def sign_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Sign descent ``W <- W - learning_rate * sign(grad L(W))``.
 
     This is steepest descent in the largest absolute entry. The signs are those of the true
@@ -85,7 +85,7 @@ def sign_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimize
 
 
 @register_optimizer("greedy coordinate descent", "greedy")
-def greedy_coordinate_descent(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
+def greedy_coordinate_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Greedy coordinate descent: only the entry with the largest slope moves.
 
     This is steepest descent in the sum of absolute entries of all arrays together. Of several
@@ -106,11 +106,11 @@ def greedy_coordinate_descent(learning_rate: float, *, weight_decay: float = 0.0
 
 @register_optimizer("spectral descent", "spectral")
 def spectral_descent(
-    learning_rate: float,
+    learning_rate: Numbers,
     *,
     method: str = "exact",
     iterations: int = 5,
-    weight_decay: float = 0.0,
+    weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Spectral descent ``W <- W - learning_rate * U V^T`` with ``grad L(W) = U s V^T``.
 
@@ -140,7 +140,7 @@ def spectral_descent(
 
 @hyperparameters("learning_rate", "weight_decay")
 def _steepest_descent(
-    learning_rate: float, geometry: Geometry, name: str, weight_decay: float
+    learning_rate: Number, geometry: Geometry, name: str, weight_decay: Number
 ) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         plain, scale = with_one_scale(gradient)
@@ -165,7 +165,7 @@ def _steepest_descent(
 
 
 @hyperparameters("learning_rate", "weight_decay")
-def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Optimizer:
+def _greedy_coordinate_descent(learning_rate: Number, weight_decay: Number) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         plain, scale = with_one_scale(gradient)
         sizes = [jnp.abs(leaf).max() for leaf in jax.tree.leaves(plain)]
@@ -184,7 +184,7 @@ def _greedy_coordinate_descent(learning_rate: float, weight_decay: float) -> Opt
 
 @hyperparameters("learning_rate", "weight_decay")
 def _spectral_descent(
-    learning_rate: float, iterations: int | None, weight_decay: float
+    learning_rate: Number, iterations: int | None, weight_decay: Number
 ) -> Optimizer:
     exact = _steepest_descent(learning_rate, Spectral(), "spectral descent", 0.0)
     settings = {"learning_rate": learning_rate, "method": "exact"}

@@ -16,7 +16,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry.exponent import checked_exponent
 
 
-def check_learning_rate(learning_rate: float) -> float:
+def check_learning_rate(learning_rate: Any) -> Any:
     """Checks that a learning rate is a positive finite number."""
     return _check("learning_rate", learning_rate, above=0, example=0.1)
 
@@ -67,22 +67,22 @@ def check_not_traced(argument: str, value: Any) -> None:
         )
 
 
-def check_scale(scale: float) -> float:
+def check_scale(scale: Any) -> Any:
     """Checks that the multiple of a step is a positive finite number."""
     return _check("scale", scale, above=0, example=1.0)
 
 
-def check_weight_decay(weight_decay: float) -> float:
+def check_weight_decay(weight_decay: Any) -> Any:
     """Checks that a weight decay is a finite number, zero or more."""
     return check_not_negative("weight_decay", weight_decay)
 
 
-def check_not_negative(argument: str, value: float) -> float:
+def check_not_negative(argument: str, value: Any) -> Any:
     """Checks that an argument is a finite number, zero or more."""
     return _check(argument, value, least=0, example=0)
 
 
-def check_decay(argument: str, decay: float) -> float:
+def check_decay(argument: str, decay: Any) -> Any:
     """Checks that what remains of a memory after a step is a number in [0, 1)."""
     return _check(argument, decay, least=0, below=1, example=0.9)
 

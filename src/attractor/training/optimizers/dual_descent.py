@@ -22,12 +22,12 @@ from attractor.training.optimizers.dual_norm import (
     unit_in_dual_norm,
     unit_with_eps,
 )
-from attractor.training.optimizers.hyperparameters import is_zero
+from attractor.training.optimizers.hyperparameters import Number, is_zero
 from attractor.training.optimizers.leaves import as_scaled, on_matrices
 from attractor.training.optimizers.mirror_precision import warn_of_lost_precision
 
 Exponents = float | Callable[[str], float]
-LearningRate = float | Float[Array, ""] | optax.Schedule
+LearningRate = Number | optax.Schedule
 
 
 class MirrorDescentState(NamedTuple):
@@ -67,9 +67,9 @@ class DualDescent(NamedTuple):
     p: Exponents
     normalize: bool
     per_factor: bool
-    eps: float
-    momentum: float
-    dual_weight_decay: float
+    eps: Number
+    momentum: Number
+    dual_weight_decay: Number
 
     def init(self, params: PyTree) -> MirrorDescentState:
         """The mirror image of the parameters; nothing has moved.
@@ -147,10 +147,12 @@ class DualDescent(NamedTuple):
 
     def _step_lengths(self) -> tuple[float, float]:
         """What the dual norm of the first step of an array is at least, and any is at most."""
-        if not (isinstance(self.learning_rate, float) and self.normalize):
+        rate, momentum = self.learning_rate, self.momentum
+        plain = isinstance(rate, float) and isinstance(momentum, float)
+        if not (plain and self.normalize):
             return 0.0, math.inf
-        shortest = 0.0 if not is_zero(self.eps) or not self.per_factor else self.learning_rate
-        longest = self.learning_rate / (1 - self.momentum)
+        shortest = 0.0 if not is_zero(self.eps) or not self.per_factor else rate
+        longest = rate / (1 - momentum)
         return shortest, longest if is_zero(self.dual_weight_decay) else math.inf
 
     def _slopes(self, updates: PyTree, dual: PyTree, kinds: PyTree) -> PyTree:

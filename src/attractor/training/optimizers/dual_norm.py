@@ -12,6 +12,7 @@ from attractor.attention.scaled import Scaled, direction
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten, singular_values
 from attractor.geometry.exponent import positive_power
+from attractor.training.optimizers.hyperparameters import Number
 from attractor.training.optimizers.leaves import log_size, square_sum, unit
 
 
@@ -40,7 +41,7 @@ def unit_with_eps(
     gradient: PyTree[Scaled],
     geometries: PyTree,
     per_factor: bool,
-    log_eps: float | Float[Array, ""],
+    log_eps: Number,
 ) -> PyTree:
     """``G / (||G|| + eps)`` in the dual norm, of a gradient of any magnitude.
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import jax
+import numpy as np
+from jaxtyping import Array, Float
 
 if TYPE_CHECKING:
     from attractor.training.optimizers.optimizer import Optimizer
+
+Number: TypeAlias = float | Float[Array, ""]
+"""A hyperparameter, which may be traced."""
+Numbers: TypeAlias = float | Sequence[float] | np.ndarray | Float[Array, ""]
+"""One value of a hyperparameter, or several, which ``train`` runs side by side."""
 
 _EXAMPLE = 0.5
 """A value that any hyperparameter may have."""

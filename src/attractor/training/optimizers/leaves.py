@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, common_log_scale, relative
+from attractor.training.optimizers.hyperparameters import Number
 
 
 def as_matrix(leaf: Float[Array, "..."]) -> Float[Array, "d e"]:
@@ -93,9 +94,7 @@ def as_scaled(gradient: PyTree[Scaled | Array]) -> PyTree[Scaled]:
     return jax.tree.map(apply, gradient)
 
 
-def memoryless(
-    learning_rate: float | Float[Array, ""], rise: Callable[[PyTree], PyTree]
-) -> tuple[Any, Any]:
+def memoryless(learning_rate: Number, rise: Callable[[PyTree], PyTree]) -> tuple[Any, Any]:
     """The pair of functions of a step against ``rise(gradient)`` that remembers nothing."""
 
     def update(

@@ -18,6 +18,7 @@ from attractor.checks import check_choice, check_kinds, check_text
 from attractor.geometry import Geometry
 from attractor.training.optimizers.checks import check_weight_decay
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
+from attractor.training.optimizers.hyperparameters import Number
 from attractor.training.optimizers.leaves import as_scaled
 from attractor.training.optimizers.optimizer import Optimizer, declare
 
@@ -45,7 +46,7 @@ def in_moving_gauge(
     by: By = "tree",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
-    weight_decay: float = 0.0,
+    weight_decay: Number = 0.0,
 ) -> Optimizer:
     """Makes a stateful optax transformation exact at every magnitude of the gradient.
 
@@ -97,7 +98,7 @@ def in_moving_gauge(
 
     def init(params: PyTree) -> MovingGaugeState:
         arrays = jax.tree.map(jnp.asarray, params)
-        optimizer.example.homogeneity(arrays)
+        _example_of(optimizer).homogeneity(arrays)
         shapes = {
             "tree": [()],
             "leaf": [()] * len(jax.tree.leaves(arrays)),
@@ -111,7 +112,7 @@ def in_moving_gauge(
     ) -> tuple[PyTree, MovingGaugeState]:
         gradient, structure = jax.tree.flatten(as_scaled(updates))
         plain = structure.unflatten([leaf.mantissa for leaf in gradient])
-        degrees = optimizer.example.homogeneity(plain)
+        degrees = _example_of(optimizer).homogeneity(plain)
         groups = tuple(0 if by == "tree" else place for place in range(len(gradient)))
         gauge = _Gauge(degrees, groups, by)
         memory, memory_structure = jax.tree.flatten(state.memory)
@@ -150,7 +151,13 @@ class MovingGaugeOptimizer(Optimizer):
     """
 
     homogeneity: Callable[[PyTree], Homogeneity]
-    example: MovingGaugeOptimizer
+
+
+def _example_of(optimizer: Optimizer) -> MovingGaugeOptimizer:
+    """That which the degrees are found from: they depend on no value of a hyperparameter."""
+    example = optimizer.example
+    assert isinstance(example, MovingGaugeOptimizer)
+    return example
 
 
 class _Gauge(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, Self, get_args
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ from attractor.checks import check_choice, check_kinds, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.training.optimizers.checks import check_weight_decay
-from attractor.training.optimizers.hyperparameters import example_of, is_zero
+from attractor.training.optimizers.hyperparameters import Number, example_of, is_zero
 
 Reads = Literal[
     "direction", "magnitude", "leaf directions", "entry directions", "scaled", "scaled entries"
@@ -73,7 +73,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     hyperparameters: dict[str, Any]
     retract: Callable[[PyTree, PyTree], PyTree] | None
     log_time_step: Callable[..., Float[Array, ""]] | None
-    weight_decay: float
+    weight_decay: Number
     needs: frozenset[str]
     _remake: Callable[[Mapping[str, Any]], Optimizer]
     _undecayed: Callable[..., tuple[PyTree, PyTree]]
@@ -89,9 +89,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         settings: dict[str, Any],
         retract: Callable[[PyTree, PyTree], PyTree] | None = None,
         log_time_step: Callable[..., Float[Array, ""]] | None = None,
-        weight_decay: float = 0.0,
+        weight_decay: Number = 0.0,
         needs: frozenset[str] = frozenset(),
-    ) -> Optimizer:
+    ) -> Self:
         """Joins the pair of functions with what they declare."""
         optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
         optimizer._undecayed = update
@@ -209,7 +209,7 @@ def declare(
     reads: Reads = "magnitude",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
-    weight_decay: float = 0.0,
+    weight_decay: Number = 0.0,
 ) -> Optimizer:
     """Declares which geometry an optax transformation descends.
 
@@ -252,7 +252,7 @@ def declare(
     )
 
 
-def _with_decay(update: Any, weight_decay: float) -> Any:
+def _with_decay(update: Any, weight_decay: Number) -> Any:
     """Adds weight decay to plain gradients, for loops that call ``update`` themselves."""
     if is_zero(weight_decay):
         return update

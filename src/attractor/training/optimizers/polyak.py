@@ -13,14 +13,14 @@ from attractor.attention.scaled import Scaled, log_norm
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.training.optimizers.checks import check_scale, check_weight_decay
-from attractor.training.optimizers.hyperparameters import hyperparameters
+from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import as_scaled
 from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 
 @register_optimizer("Polyak step", "polyak")
-def polyak_step(scale: float = 1.0, *, weight_decay: float = 0.0) -> Optimizer:
+def polyak_step(scale: Numbers = 1.0, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Gradient descent with the Polyak step size.
 
     ``W <- W - scale * (L(W) - L*) / ||grad L(W)||_F^2 * grad L(W)``, where ``L*`` is the least
@@ -37,12 +37,11 @@ def polyak_step(scale: float = 1.0, *, weight_decay: float = 0.0) -> Optimizer:
         InvalidInputError: If the scale is not a positive finite number, or the weight decay is
             negative.
     """
-    scale = check_scale(scale)
-    return _polyak_step(scale, check_weight_decay(weight_decay))
+    return _polyak_step(check_scale(scale), check_weight_decay(weight_decay))
 
 
 @hyperparameters("scale", "weight_decay")
-def _polyak_step(scale: float, weight_decay: float) -> Optimizer:
+def _polyak_step(scale: Number, weight_decay: Number) -> Optimizer:
     def update(
         updates: PyTree,
         state: optax.EmptyState,
