@@ -41,11 +41,6 @@ def kernels(exact: Optimizer, published: Optimizer, *, both: bool) -> list[Kerne
     return ways if both else ways[:1]
 
 
-def trained_as_published(data: xr.Dataset) -> bool:
-    """Whether data hold the published way to train beside the exact one."""
-    return PUBLISHED in data["kernel"]
-
-
 def run(case: Case, way: Kernel, **arguments: Any) -> xr.Dataset:
     """The records of training on a case, without its axis of instances."""
     head = arguments.pop("head", case.head)

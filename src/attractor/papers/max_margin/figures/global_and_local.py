@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attractor.geometry._lengths import cosines
 from attractor.papers.figure import SIZES, Artifact, Figures, Readings, Request, at_least, stacked
 from attractor.papers.max_margin.data import one_sequence
-from attractor.papers.max_margin.kernels import EXACT, kernels, run, trained_as_published
+from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
@@ -139,6 +139,5 @@ GLOBAL_AND_LOCAL = Figures(MAX_MARGIN).figure(
         "Bottom row, as published: plain gradients in single precision, with 1e-9 added to the "
         "norm they are divided by; once the softmax has saturated, paths stop or turn into "
         "rounding noise.",
-        drawn=trained_as_published,
     ),
 )

@@ -19,7 +19,7 @@ from attractor.papers.figure import (
     stacked,
 )
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.max_margin.kernels import EXACT, kernels, run, trained_as_published
+from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
@@ -182,7 +182,6 @@ _COMMON = {
         "plain gradients in single precision: they vanish, and directions drift",
         "As published: plain gradients in single precision, with 1e-9 added to norms; they vanish "
         "or turn into noise once attention has saturated.",
-        drawn=trained_as_published,
     ),
 }
 

@@ -18,7 +18,7 @@ from attractor.papers.figure import (
     stacked,
 )
 from attractor.papers.max_margin.data import three_sequences
-from attractor.papers.max_margin.kernels import EXACT, kernels, run, trained_as_published
+from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
@@ -151,7 +151,6 @@ _COMMON = {
         "plain gradients in single precision: a kink in the norm, paths that stop",
         "As published: plain gradients in single precision, with 1e-12 added to the norm; after "
         "about 130 normalized steps they are rounding noise, and the norm has a kink.",
-        drawn=trained_as_published,
     ),
 }
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.planted import (
@@ -125,26 +125,32 @@ def _measured(
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     error = data["error"].mean("instance")
     low, full = (error.sel(planted_rank=rank, kind="solution") for rank in RANKS)
     gain = low.sel(parameterization="W") - low.sel(parameterization="KQ")
     difference = full.sel(parameterization="W") - full.sel(parameterization="KQ")
     apart = abs(error.sel(kind="training") - error.sel(kind="solution"))
     seen = data["training_margin"].sel(kind="solution").mean("instance")
+    wrong = data["training_error"].sel(kind="training").mean()
     most = int(data["n"][-1])
-    return [
+    return Readings(
         at_least("planted rank 1, n = 20: error of Frobenius less nuclear", gain.sel(n=20), 0.05),
         at_most("planted full rank: largest difference of both", abs(difference).max(), 0.06),
         at_most(f"largest error of a solution at n = {most}", error.isel(n=-1).max(), 0.06),
-        at_most("largest difference between errors of training and solution", apart.max(), 0.04),
-        at_most("training inputs that a trained layer gets wrong", _wrong(data), 0.01),
+        at_most(
+            "largest difference between errors of training and solution",
+            apart.max(),
+            0.04,
+            "apart",
+        ),
+        at_most("training inputs that a trained layer gets wrong", wrong, 0.01),
         at_least("least training margin, relative to the planted one", seen.min(), 1.0),
-    ]
-
-
-def _wrong(data: xr.Dataset) -> xr.DataArray:
-    return data["training_error"].sel(kind="training").mean()
+        best_leads_by=MARGIN,
+        unseen=TEST_INPUTS,
+        low=low.sel(n=20),
+        full=full.sel(n=20),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -196,33 +202,10 @@ def _marks(training: str, **changes: Any) -> dict[str, Any]:
     return {"color": role.color, "label": role.label, "markersize": 3.6} | hollow | changes
 
 
-def _caption(data: xr.Dataset) -> str:
-    error = data["error"].mean("instance")
-    low, full = (error.sel(planted_rank=rank, n=20, kind="solution").values for rank in RANKS)
-    apart = abs(error.sel(kind="training") - error.sel(kind="solution")).max()
-    return (
-        f"Our own experiment, not one of the paper. In every one of {data.sizes['instance']} data "
-        "sets the best token of a sequence is that to which a planted matrix attends; it leads by "
-        f"{MARGIN} or more where the matrix has norm 1. Attention is fitted to n training inputs: "
-        "with the largest margin in the Frobenius or the nuclear norm (lines), and by "
-        "normalized gradient descent on W or on keys and queries, where the best tokens have the "
-        f"highest scores (marks). Above: mean share of {TEST_INPUTS} unseen inputs on which "
-        "another token wins; marks that miss are at zero. Below: margins over the norm of the "
-        "matrix, in units of that of the planted one (dotted): the smallest on training inputs, "
-        "which falls to it, and the first percentile on unseen ones, which rises; medians over "
-        "data sets, with bands from the 10th to the 90th percentile. A planted matrix of rank 1 "
-        f"(left) is found from fewer inputs in the nuclear norm, {low[1]:.1%} wrong from 20 "
-        f"inputs against {low[0]:.1%}; of full rank (right) there is no such gain, "
-        f"{full[1]:.1%} against {full[0]:.1%}. Errors of training and of solutions "
-        f"differ by {float(apart):.3f} at most."
-    )
-
-
-MARGINS_AND_SAMPLE_SIZE = PaperFigure(
-    name="transformers-as-svms/margins-and-sample-size",
-    paper=TRANSFORMERS_AS_SVMS,
+MARGINS_AND_SAMPLE_SIZE = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "margins-and-sample-size",
+    "margins and errors on seen and unseen inputs, against the number of training inputs",
     statement="open problem: generalization of attention with the largest margin",
-    summary="margins and errors on seen and unseen inputs, against the number of training inputs",
     published="none: it is our own experiment on a problem that the paper leaves open",
     sizes={
         "quick": {"seeds": 10, "counts": [5, 10, 20, 40, 80], "steps": 1000},
@@ -231,6 +214,20 @@ MARGINS_AND_SAMPLE_SIZE = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Our own experiment, not one of the paper. In every one of {sizes[instance]} data sets the "
+        "best token of a sequence is that to which a planted matrix attends; it leads by "
+        "{best_leads_by} or more where the matrix has norm 1. Attention is fitted to n training "
+        "inputs: with the largest margin in the Frobenius or the nuclear norm (lines), and by "
+        "normalized gradient descent on W or on keys and queries, where the best tokens have the "
+        "highest scores (marks). Above: mean share of {unseen} unseen inputs on which another "
+        "token wins; marks that miss are at zero. Below: margins over the norm of the matrix, in "
+        "units of that of the planted one (dotted): the smallest on training inputs, which falls "
+        "to it, and the first percentile on unseen ones, which rises; medians over data sets, with "
+        "bands from the 10th to the 90th percentile. A planted matrix of rank 1 (left) is found "
+        "from fewer inputs in the nuclear norm, {low[KQ]:.1%} wrong from 20 inputs against "
+        "{low[W]:.1%}; of full rank (right) there is no such gain, {full[KQ]:.1%} against "
+        "{full[W]:.1%}. Errors of training and of solutions differ by {apart:.3f} at most."
+    ),
 )
