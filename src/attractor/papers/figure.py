@@ -232,7 +232,8 @@ class Caption:
 
     Attributes:
         template: The words. Fields of ``str.format`` stand for what ``readings`` has by key, for
-            the ``sizes`` of the data (``{sizes[instance]}``) and for their ``attrs``.
+            the ``sizes`` of the data (``{sizes[instance]}``), the ``last`` label of each dimension
+            (``{last[step]:,}``) and their ``attrs``.
         readings: What the data show.
         artifact: What is added where the published form is drawn.
     """
@@ -246,9 +247,9 @@ class Caption:
         words = self.template
         if self.artifact is not None and self.artifact.drawn(data):
             words += f" {self.artifact.caption}"
-        return words.format_map(
-            {"sizes": data.sizes, "attrs": data.attrs, **self.readings(data).values}
-        )
+        last = {name: labels[-1] for name, labels in data.indexes.items() if len(labels)}
+        of_data = {"sizes": data.sizes, "last": last, "attrs": data.attrs}
+        return words.format_map({**of_data, **self.readings(data).values})
 
 
 @dataclass(frozen=True)

@@ -128,11 +128,11 @@ GLOBAL_AND_LOCAL = Figures(MAX_MARGIN).figure(
     draw=_draw,
     readings=_readings,
     caption=(
-        "Paths of a prompt vector under normalized gradient descent (step 0.1) from six starts "
-        "(0, y); one sequence of three tokens, with its scores written beside them. Left: with "
-        "equal scores of the other tokens, all go to the direction of the best token. Right: with "
-        "a worse third token, the second is locally optimal, and the starts below y = -0.5 go to "
-        "its direction."
+        "Paths of a prompt vector under normalized gradient descent (step 0.1) from six starts (0, "
+        "y); one sequence of three tokens, with its scores written beside them. Left: with equal "
+        "scores of the other tokens, all go to the direction of the best token. Right: with a "
+        "worse third token, the second is locally optimal, and the starts below y = -0.5 go to its "
+        "direction."
     ),
     artifact=Artifact(
         "plain gradients in single precision: paths stop, or leave their direction",

@@ -100,7 +100,6 @@ def _paths_readings(data: xr.Dataset) -> Readings:
                  _cosine(data, slack, "prompt", "relaxed_solution"), 0.9999, "relaxed"),
         at_most(f"{slack}: cosine of p to the direction that is not relaxed",
                 _cosine(data, slack, "prompt", "prompt_solution"), 0.985, "not_relaxed"),
-        steps=data["step"].max(),
     )  # fmt: skip
 
 
@@ -195,7 +194,7 @@ JOINT_PATHS = Figures(MAX_MARGIN).figure(
     caption=(
         "Prompt p and head v trained together by normalized gradient descent (step 0.1 for each) "
         "on three sequences of two tokens. Left: every label stands at the margin of the head, and "
-        "p goes to the max-margin direction (cosine {max_margin:.6f} after {steps:,} steps). "
+        "p goes to the max-margin direction (cosine {max_margin:.6f} after {last[step]:,} steps). "
         "Right: the label of one sequence is beyond the margin; its attention need not saturate, "
         "and p goes to the relaxed direction (cosine {relaxed:.6f}) and not to the other "
         "({not_relaxed:.4f}). Equal steps for p and v are the border case: with slower steps of v "

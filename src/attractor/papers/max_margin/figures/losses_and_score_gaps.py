@@ -100,7 +100,6 @@ def _readings(data: xr.Dataset) -> Readings:
             cosines(early[:, None], data["solution"].values[:, None]),
             0.8,
         ),
-        steps=data["step"].max(),
     )
 
 
@@ -146,9 +145,9 @@ LOSSES_AND_SCORE_GAPS = Figures(MAX_MARGIN).figure(
     caption=(
         "Paths of a prompt vector from the origin, 200 normalized steps of 0.1, for two sequences "
         "whose best tokens are (1, 1) and (1, -1). The linear loss bends toward the sequence with "
-        "the larger score, the others away from it, where the loss is small already; all end "
-        "along the max-margin direction (1, 0), at an offset. After {steps:,} steps every offset "
-        "is within {off:.1e} of its prediction. The path for score 100 under the logistic or "
+        "the larger score, the others away from it, where the loss is small already; all end along "
+        "the max-margin direction (1, 0), at an offset. After {last[step]:,} steps every offset is "
+        "within {off:.1e} of its prediction. The path for score 100 under the logistic or "
         "exponential loss looks settled along (1, -1) for some 330 steps before it turns."
     ),
     artifact=Artifact(

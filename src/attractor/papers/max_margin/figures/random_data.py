@@ -87,7 +87,6 @@ def _selection_readings(data: xr.Dataset) -> Readings:
                  data["cosine"].median(), 0.995),
         sequences=SEQUENCES,
         tokens=LENGTH,
-        steps=data["step"].max(),
         percent_best=100 * float(largest["globally_optimal"]),
     )  # fmt: skip
 
@@ -175,8 +174,8 @@ SELECTION = Figures(MAX_MARGIN).figure(
     readings=_selection_readings,
     caption=(
         "{sizes[instance]} random data sets for each dimension ({sequences} sequences of {tokens} "
-        "unit tokens), a prompt vector trained from 0 by {steps:,} normalized steps of 0.1. Left: "
-        "shares with 95 % Wilson intervals. Right: distance from the direction of the tokens "
+        "unit tokens), a prompt vector trained from 0 by {last[step]:,} normalized steps of 0.1. "
+        "Left: shares with 95 % Wilson intervals. Right: distance from the direction of the tokens "
         "reached, where these are locally optimal (boxes: quartiles, whiskers: 5 to 95 %). "
         "Training ends at locally optimal tokens nearly always, and at the best ones in "
         "{percent_best:.0f} % at d = 40, though they are feasible in all."

@@ -72,7 +72,6 @@ def _paths_readings(data: xr.Dataset) -> Readings:
                  found[0].min(), 0.999, "normalized"),
         at_least("gradient descent: least cosine, in logarithmic time",
                  found[1].min(), 0.97, "plain"),
-        steps=data["step"].max(),
     )  # fmt: skip
 
 
@@ -164,7 +163,7 @@ PATHS = Figures(MAX_MARGIN).figure(
     caption=(
         "Paths of a prompt vector from six starts (x, 0); three sequences of seven tokens, of "
         "which the right one is best. Left: normalized gradient descent, step 0.1. Right: gradient "
-        "descent, step 1. After {steps:,} steps the cosine to the max-margin direction is "
+        "descent, step 1. After {last[step]:,} steps the cosine to the max-margin direction is "
         "{normalized:.6f} or more by normalized steps, and {plain:.4f} by plain ones, whose path "
         "goes on in the logarithm of time."
     ),

@@ -54,7 +54,6 @@ def _readings(data: xr.Dataset) -> Readings:
         entropy=data["entropy"].mean(),
         margin_norm=data["margin_norm"].mean(),
         finite_norm=data["finite_norm"].mean(),
-        steps=data["step"].max(),
         ends=ends(data),
     )
 
@@ -89,6 +88,6 @@ LINEAR_OVERPARAMETERIZED = Figures(LINEAR_NEXT_TOKEN, "next-token").figure(
         "rates .5 of gradient descent and .01 of the others, Adam with decays .9 and .99. "
         "Normalized steps of constant length bounce about the finite part at their own scale, and "
         "Adam descends in another norm, so that its direction is not to be the same. Means after "
-        "{steps:,} steps: {ends}."
+        "{last[step]:,} steps: {ends}."
     ),
 )

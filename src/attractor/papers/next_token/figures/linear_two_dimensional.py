@@ -73,7 +73,6 @@ def _readings(data: xr.Dataset) -> Readings:
     return Readings(
         *found,
         drawn=f"{rejected} draw{'s' if rejected != 1 else ''}",
-        steps=data["step"].max(),
         ends=ends(data, " of its norm"),
     )
 
@@ -150,8 +149,8 @@ LINEAR_TWO_DIMENSIONAL = Figures(LINEAR_NEXT_TOKEN, "next-token").figure(
         "two each, with random probabilities of entropy {attrs[entropy]:.4f} ({drawn} before them "
         "that could not be separated). Top: embeddings; rows of the max-margin solution, in which "
         "the tokens of a context lie on a line across its embedding and all others behind it; rows "
-        "of the finite part. Bottom: {steps:,} steps of gradient descent with learning rate .5 and "
-        "of normalized steps of .01, from {sizes[seed]} random starts (medians, and 10th to 90th "
-        "percentiles). Means at the end: {ends}."
+        "of the finite part. Bottom: {last[step]:,} steps of gradient descent with learning rate "
+        ".5 and of normalized steps of .01, from {sizes[seed]} random starts (medians, and 10th to "
+        "90th percentiles). Means at the end: {ends}."
     ),
 )

@@ -166,7 +166,6 @@ def _readings(data: xr.Dataset) -> Readings:
         redraws=data["redraws"].sum("data_set"),
         steps=_STEPS,
         step=_STEP,
-        plain_steps=data["step_2"][-1],
         spans="; ".join(spans),
         shorter=distances[1],
         least_floor=floors.min(),
@@ -253,8 +252,8 @@ MECHANICS_GLOBAL = Figures(MECHANICS, "next-token").figure(
         "the graphs' margin problem, by {steps:,} normalized steps of {step:g}; in the end "
         "{spans}. (b) Mean distance of the part in the cyclic subspace from the finite part. Steps "
         "of constant length bounce about it at half their length ({bouncing:.4f}; dotted); as "
-        "steps get shorter after {steps:,} it falls to {shorter:.4f}, and by {plain_steps:,} steps "
-        "of plain gradient descent, of rate 1, to {plain:.4f}. (c) Attention mass off the "
+        "steps get shorter after {steps:,} it falls to {shorter:.4f}, and by {last[step_2]:,} "
+        "steps of plain gradient descent, of rate 1, to {plain:.4f}. (c) Attention mass off the "
         "component of the label, mean over samples. (d) Loss above its floor, the entropy of the "
         "cyclic part: between {least_floor:.3g} and {largest_floor:.3g} log 2 with cycles, and "
         "zero without. (e, f) Minimizers of the loss over balls of radius R tend to the same "

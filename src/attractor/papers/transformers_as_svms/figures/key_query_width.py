@@ -141,7 +141,6 @@ def _readings(data: xr.Dataset) -> Readings:
     return Readings(
         *found,
         dimension=_DIMENSION,
-        width=data["width"][-1],
         least_rank=int(ranks.min()),
         largest_rank=int(ranks.max()),
         correlation=ends["correlation"],
@@ -226,8 +225,8 @@ KEY_QUERY_WIDTH = Figures(TRANSFORMERS_AS_SVMS).figure(
         "10th to the 90th percentile. Dotted: mean rank of these solutions, which are of ranks "
         "{least_rank} to {largest_rank} and on average well below the number n of sequences. From "
         "there on nearly the full margin is reached; further columns speed up the convergence of "
-        "the direction. With m = {width}, on average 1 - correlation is {correlation[exact]:.4f} "
-        "and 1 - margin ratio {ratio[exact]:.4f}."
+        "the direction. With m = {last[width]}, on average 1 - correlation is "
+        "{correlation[exact]:.4f} and 1 - margin ratio {ratio[exact]:.4f}."
     ),
     artifact=Artifact(
         "plain gradients and a penalty of 2.2e-16 on K and Q, at which training comes to rest",

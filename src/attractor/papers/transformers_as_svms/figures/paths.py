@@ -55,7 +55,6 @@ def _readings(data: xr.Dataset) -> Readings:
     lengths = np.linalg.norm(solutions, axis=(1, 2))
     return Readings(
         *end_readings(data),
-        steps=data["step"][-1],
         cosine=(solutions[0] * solutions[1]).sum() / np.prod(lengths),
         correlation=last["correlation"].sel(kernel="exact"),
         norm=last["norm"],
@@ -74,7 +73,7 @@ PATHS = Figures(TRANSFORMERS_AS_SVMS).figure(
     caption=(
         "Two sequences of three tokens in the plane. Left and middle: the vectors W(k) z_i of "
         "training W from zero (solid), and K(k) Q(k)^T z_i of training keys and queries from a "
-        "small start (dashed), by {steps} normalized steps of length 0.1, with rays to the "
+        "small start (dashed), by {last[step]} normalized steps of length 0.1, with rays to the "
         "solutions in the Frobenius norm (solid) and in the nuclear norm (dashed), whose own "
         "correlation is {cosine:.3f}. Arrows: every 5 steps on the left; every 200 steps of W and "
         "20 of (K, Q) in the middle. W ends with correlation {correlation[W]:.5f} to the Frobenius "

@@ -82,7 +82,6 @@ def _readings(data: xr.Dataset) -> Readings:
             0.99,
         ),
         at_least("(K, Q): the same in the nuclear norm", least.sel(parameterization="KQ"), 0.99),
-        steps=data["step"][-1],
         correlation=mean["correlation"].sel(kernel="exact"),
         ratio=mean["margin_ratio"],
         norm=mean["norm"],
@@ -104,7 +103,7 @@ SEPARATING_LINES = Figures(TRANSFORMERS_AS_SVMS).figure(
         "and the first steps of W(k) z_i, an arrow every 4 steps; below: the same paths farther "
         "out, an arrow every 100 steps of W and every 20 of (K, Q). Left: training W from zero and "
         "the Frobenius solution; middle: training keys and queries from a small start and the "
-        "nuclear solution. After {steps} normalized steps of length 0.1 W has correlation "
+        "nuclear solution. After {last[step]} normalized steps of length 0.1 W has correlation "
         "{correlation[W]:.5f} with its solution and {ratio[exact][W]:.2%} of the largest margin, "
         "(K, Q) {correlation[KQ]:.5f} and {ratio[exact][KQ]:.2%}."
     ),

@@ -147,7 +147,6 @@ def _readings(data: xr.Dataset) -> Readings:
         at_least(
             "that share less the one for d = 4, least", (roomy.values - tight.values).min(), 0.1
         ),
-        steps=data["step"][-1],
         least_lost=lost.min(),
         least_turned=turned_of_W.min(),
         shares=shares,
@@ -218,9 +217,9 @@ SEQUENCES = Figures(TRANSFORMERS_AS_SVMS).figure(
     readings=_readings,
     caption=(
         "Self-attention with a random label for every token, all tokens asking through one W, on "
-        "{sizes[data_set]} data sets of random unit tokens; {steps} normalized steps of W (solid) "
-        "and of (K, Q) (dashed). Left and middle: median of 1 - margin ratio, held against the "
-        "solution (in the Frobenius norm for W, in the nuclear norm for (K, Q)) for the tokens "
+        "{sizes[data_set]} data sets of random unit tokens; {last[step]} normalized steps of W "
+        "(solid) and of (K, Q) (dashed). Left and middle: median of 1 - margin ratio, held against "
+        "the solution (in the Frobenius norm for W, in the nuclear norm for (K, Q)) for the tokens "
         "that the run itself attends to most at its end, of sequences that see all their tokens, "
         "and of tokens that see themselves and those before. At the end medians are "
         "{least_lost:.3f} to {most_lost:.3f}; 1 - correlation of W {least_turned:.5f} to "
