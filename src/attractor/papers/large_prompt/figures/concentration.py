@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, close_to
+from attractor.papers.figure import SIZES, Figures, Readings, Request, at_least, close_to
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
@@ -179,11 +179,7 @@ CONCENTRATION = Figures(LARGE_PROMPT).figure(
     "errors of output and gradients against the length of the prompt, three covariances",
     statement="experiment: concentration of output and gradients",
     published="not seen; the numbers held against are those of an independent replication",
-    sizes={
-        "quick": {"seeds": _PROMPTS},
-        "small": {"seeds": _PROMPTS},
-        "paper": {"seeds": _PROMPTS},
-    },
+    sizes={size: {"seeds": _PROMPTS} for size in SIZES},
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_most, close_to
+from attractor.papers.figure import SIZES, Figures, Readings, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -89,11 +89,7 @@ GAINS = Figures(LARGE_PROMPT).figure(
     "output on infinite prompts of tokens on a sphere, uniform ones and signs: not linear",
     statement="affine identity for Gaussian tokens, and other laws of tokens",
     published="none",
-    sizes={
-        "quick": {"seeds": 1, "scores": _ON_CURVE + 1},
-        "small": {"seeds": 1, "scores": _ON_CURVE + 1},
-        "paper": {"seeds": 1, "scores": _ON_CURVE + 1},
-    },
+    sizes={size: {"seeds": 1, "scores": _ON_CURVE + 1} for size in SIZES},
     compute=_compute,
     draw=_draw,
     readings=_readings,

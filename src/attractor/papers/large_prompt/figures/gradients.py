@@ -96,11 +96,7 @@ GRADIENTS = Figures(LARGE_PROMPT).figure(
     "gradients of finite prompts approach those of infinite ones at every step of training",
     statement="experiment: gradients along training",
     published="not seen; an independent replication finds the same at 24 of 24 steps",
-    sizes={
-        "quick": {"seeds": 6},
-        "small": {"seeds": 6},
-        "paper": {"seeds": 24},
-    },
+    sizes={"quick": {"seeds": 6}, "small": {"seeds": 6}, "paper": {"seeds": 24}},
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -126,11 +126,7 @@ RISK = Figures(LARGE_PROMPT).figure(
     "risk on finite prompts of the head that is exact on infinite ones: it falls like 1/L",
     statement="experiment: risk of the optimal head on finite prompts",
     published="not seen; risks sampled by an independent replication are held against the exact",
-    sizes={
-        "quick": {"seeds": 300},
-        "small": {"seeds": 1000},
-        "paper": {"seeds": 4000},
-    },
+    sizes={"quick": {"seeds": 300}, "small": {"seeds": 1000}, "paper": {"seeds": 4000}},
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -155,11 +155,7 @@ TRAINED_MODELS = Figures(LARGE_PROMPT).figure(
     "heads trained on longer prompts: lower risk, nearer to the limit of infinite prompts",
     statement="experiment: trained heads",
     published="not seen; means of 36 models of an independent replication are held against ours",
-    sizes={
-        "quick": {"seeds": 1},
-        "small": {"seeds": 3},
-        "paper": {"seeds": 3},
-    },
+    sizes={"quick": {"seeds": 1}, "small": {"seeds": 3}, "paper": {"seeds": 3}},
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -144,11 +144,7 @@ MECHANICS_LOCAL = Figures(MECHANICS, "next-token").figure(
         "correlation with the solutions of local and global graphs, of 10 data sets, against the "
         "iteration"
     ),
-    sizes={
-        "quick": {"seeds": 10},
-        "small": {"seeds": 40},
-        "paper": {"seeds": 100},
-    },
+    sizes={"quick": {"seeds": 10}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
     readings=_readings,

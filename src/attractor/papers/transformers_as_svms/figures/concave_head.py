@@ -261,11 +261,7 @@ CONCAVE_HEAD = Figures(TRANSFORMERS_AS_SVMS).figure(
     "concave head: tokens kept and correlation with both parts, against the penalty",
     statement="experiment: concave heads and attention that keeps several tokens",
     published="tokens kept against lambda; 1 - correlation against lambda and against their number",
-    sizes={
-        "quick": {"seeds": 25},
-        "small": {"seeds": 100},
-        "paper": {"seeds": 100},
-    },
+    sizes={"quick": {"seeds": 25}, "small": {"seeds": 100}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
     readings=_readings,

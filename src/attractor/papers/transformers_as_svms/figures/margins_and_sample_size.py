@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.attention import LinearHead
-from attractor.geometry import Frobenius, Geometry, Nuclear
+from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.papers.transformers_as_svms.planted import (
     DIMENSION,
     MARGIN,
@@ -35,9 +35,6 @@ RANKS = (1, DIMENSION)
 TEST_INPUTS = 2000
 _ONES = LinearHead(np.ones(1))
 _QUANTILE = 0.01
-_GEOMETRIES: dict[str, Geometry] = {"W": Frobenius(), "KQ": Nuclear()}
-"""In which norm training each parameterization is predicted to have the largest margin."""
-_LOOKS = {"W": ("frobenius", "train_W"), "KQ": ("nuclear", "train_KQ")}
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -56,7 +53,7 @@ def _compute(request: Request) -> xr.Dataset:
             for place, count in enumerate(counts):
                 seen = training.first(count)
                 matrices = {}
-                for name, geometry in _GEOMETRIES.items():
+                for name, geometry in GEOMETRIES.items():
                     matrices["solution", name] = _solution(seen, geometry)
                     matrices["training", name] = trained[name][place]
                     advance(1)
@@ -85,7 +82,7 @@ def _trained(
     numbers = [1000 * seeds + count for count in counts]
     tokens = Tokens(*arrays, instance_numbers=np.concatenate(numbers))
     found = {}
-    for name in _GEOMETRIES:
+    for name in GEOMETRIES:
         run = train(
             tokens,
             _ONES,
@@ -105,8 +102,8 @@ def _measured(
     """Errors, and margins in units of the margin of the planted matrix in the same norm."""
     error, train_error, margin, test_margin = (np.empty((2, 2, len(planted))) for _ in range(4))
     for (kind, name), W in matrices.items():
-        place = ("solution", "training").index(kind), list(_GEOMETRIES).index(name)
-        geometry = _GEOMETRIES[name]
+        place = ("solution", "training").index(kind), list(GEOMETRIES).index(name)
+        geometry = GEOMETRIES[name]
         unit = MARGIN / geometry.norm(planted)
         on_seen, on_test = seen.margins(W, geometry), test.margins(W, geometry)
         train_error[place] = (on_seen <= 0).mean(1)
@@ -121,7 +118,7 @@ def _measured(
             "training_margin": (along, margin),
             "test_margin": (along, test_margin),
         },
-        {"kind": ["solution", "training"], "parameterization": list(_GEOMETRIES)},
+        {"kind": ["solution", "training"], "parameterization": list(GEOMETRIES)},
     )
 
 
@@ -172,7 +169,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 def _errors(axes: Axes, error: xr.DataArray) -> None:
     axes.set(xscale="log", yscale="log")
-    for name, (solution, training) in _LOOKS.items():
+    for name, (solution, training) in ROLES.items():
         one = error.sel(parameterization=name)
         shown = one.where(one > 0)
         label = role_of(solution).label
@@ -185,7 +182,7 @@ def _errors(axes: Axes, error: xr.DataArray) -> None:
 
 def _margins(axes: Axes, part: xr.Dataset) -> None:
     axes.axhline(1, color=COLORS["black"], linewidth=0.8, linestyle=(0, (1, 2)))
-    for name, (solution, training) in _LOOKS.items():
+    for name, (solution, training) in ROLES.items():
         for measure, width in (("training_margin", 1.3), ("test_margin", 0.8)):
             values = part[measure].sel(parameterization=name)
             band(axes, values.sel(kind="solution"), "n", look=look(solution, linewidth=width))

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_five
+from attractor.papers.transformers_as_svms.descent import ROLES
 from attractor.papers.transformers_as_svms.plane_paths import (
-    ROLES,
     SIZES,
     draw_paths,
     draw_shortfall,

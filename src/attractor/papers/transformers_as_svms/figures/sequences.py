@@ -13,8 +13,8 @@ from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.selections_reached import GEOMETRIES, SETTLED, Size
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
+from attractor.papers.transformers_as_svms.selections_reached import SETTLED, Size
 from attractor.papers.transformers_as_svms.side_by_side import (
     DataSets,
     train_side_by_side,
