@@ -1,5 +1,7 @@
 """Every figure at its quick size: all its files, and the conclusion it is drawn for."""
 
+import string
+
 import pytest
 
 from attractor.papers import PAPERS, all_figures
@@ -52,9 +54,18 @@ def test_quick_figure_shows_its_conclusion(name, tmp_path):
     drawn = draw(figure, tmp_path)
     wrong = [reading for reading in drawn.readings if not reading.agrees]
     assert drawn.readings and not wrong
+    assert not _not_named_in_caption(figure, drawn.data)
     for kind in ("png", "svg", "nc"):
         assert read_provenance(drawn.files[kind]) == drawn.provenance
     assert figure.paper.arxiv in drawn.files["txt"].read_text()
+
+
+def _not_named_in_caption(figure, data):
+    """Keys of numbers that stand for nothing in the caption, as published or not."""
+    caption = figure.caption
+    words = caption.template + (caption.artifact.caption if caption.artifact else "")
+    fields = [field for _, field, _, _ in string.Formatter().parse(words) if field]
+    return set(figure.readings(data).values) - {field.split("[")[0] for field in fields}
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,10 @@ class DrawnFigure:
         """Readings and files as plain values of JSON."""
         return {
             "agrees": self.agrees,
-            "readings": [asdict(reading) for reading in self.readings],
+            "readings": [
+                {name: getattr(reading, name) for name in ("text", "value", "expected", "agrees")}
+                for reading in self.readings
+            ],
             "caption": self.caption,
             "files": {kind: str(path) for kind, path in self.files.items()},
         }

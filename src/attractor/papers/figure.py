@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, SupportsFloat
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.checks import check_choice, check_count, check_text
+from attractor.errors import InvalidInputError
 from attractor.papers.paper import Paper
 from attractor.progress import ProgressBar, progress_bar
 from attractor.provenance import data_hash
@@ -74,28 +76,79 @@ class Reading:
         value: The number.
         expected: What it must be for the figure's conclusion to stand, in words: ``"> 0.99"``.
         agrees: Whether it is.
+        key: What captions call the number; empty where they do not name it.
     """
 
     text: str
     value: float
     expected: str
     agrees: bool
+    key: str = ""
 
 
-def at_least(text: str, value: SupportsFloat, bound: float) -> Reading:
+def at_least(text: str, value: SupportsFloat, bound: float, key: str = "") -> Reading:
     """A reading that must not lie below a bound."""
-    return Reading(text, float(value), f">= {bound:g}", float(value) >= bound)
+    return Reading(text, float(value), f">= {bound:g}", float(value) >= bound, key)
 
 
-def at_most(text: str, value: SupportsFloat, bound: float) -> Reading:
+def at_most(text: str, value: SupportsFloat, bound: float, key: str = "") -> Reading:
     """A reading that must not exceed a bound."""
-    return Reading(text, float(value), f"<= {bound:g}", float(value) <= bound)
+    return Reading(text, float(value), f"<= {bound:g}", float(value) <= bound, key)
 
 
-def close_to(text: str, value: SupportsFloat, target: float, tolerance: float) -> Reading:
+def close_to(
+    text: str, value: SupportsFloat, target: float, tolerance: float, key: str = ""
+) -> Reading:
     """A reading that must be a number, to within a tolerance."""
     agrees = abs(float(value) - target) <= tolerance
-    return Reading(text, float(value), f"{target:.7g} to within {tolerance:.2g}", agrees)
+    return Reading(text, float(value), f"{target:.7g} to within {tolerance:.2g}", agrees, key)
+
+
+class Readings(tuple[Reading, ...]):
+    """The readings of a figure, and by their keys all numbers that its caption names.
+
+    Attributes:
+        values: The value of each reading that has a key, and what is shown in the caption alone.
+    """
+
+    values: Mapping[str, Any]
+
+    def __new__(cls, *readings: Reading, **shown: Any) -> Readings:
+        """Collects what a figure shows.
+
+        Args:
+            readings: What its conclusion rests on.
+            shown: What its caption says besides, by key. Labeled arrays become numbers by their
+                labels, one dimension after the other: a caption writes ``{norm[exact][KQ]:.0f}``.
+
+        Raises:
+            InvalidInputError: If two have the same key.
+        """
+        values = {key: _by_label(value) for key, value in shown.items()}
+        for reading in readings:
+            if reading.key in values:
+                raise InvalidInputError(
+                    "key", f"{reading.key!r} is that of two numbers", "Give each its own"
+                )
+            if reading.key:
+                values[reading.key] = reading.value
+        found = super().__new__(cls, readings)
+        found.values = values
+        return found
+
+
+def _by_label(value: Any) -> Any:
+    """A number as Python's own; a labeled array as nested dictionaries of numbers by label."""
+    if not isinstance(value, xr.DataArray):
+        return value.item() if isinstance(value, np.generic) else value
+    if not value.dims:
+        return value.item()
+    along = value.dims[0]
+    # Fields of ``str.format`` are integers or texts.
+    labels = [
+        str(label) if isinstance(label, float) else label for label in value[along].values.tolist()
+    ]
+    return {label: _by_label(value.isel({along: at})) for at, label in enumerate(labels)}
 
 
 def stacked(panels: Sequence[xr.Dataset], name: str, values: Sequence[Any]) -> xr.Dataset:
@@ -150,3 +203,109 @@ class PaperFigure:
         seeds = None if seeds is None else check_count("seeds", seeds)
         chosen = dict(self.sizes[size])
         return chosen if seeds is None else chosen | {"seeds": seeds}
+
+
+def _among_kernels(data: xr.Dataset) -> bool:
+    """Whether data hold runs with the published kernel beside those with the exact one."""
+    return "as published" in data["kernel"]
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What rounding or a solver did to a published figure, which ``as_published`` draws.
+
+    Attributes:
+        summary: What it is, in a line.
+        caption: What the caption adds where it is drawn; a template as the caption itself.
+        drawn: Whether data hold it beside what is exact; by default, whether ``"as published"``
+            is one of their kernels.
+    """
+
+    summary: str
+    caption: str
+    drawn: Callable[[xr.Dataset], bool] = _among_kernels
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A caption with the numbers of the data.
+
+    Attributes:
+        template: The words. Fields of ``str.format`` stand for what ``readings`` has by key, for
+            the ``sizes`` of the data (``{sizes[instance]}``), the ``last`` label of each dimension
+            (``{last[step]:,}``) and their ``attrs``.
+        readings: What the data show.
+        artifact: What is added where the published form is drawn.
+    """
+
+    template: str
+    readings: Callable[[xr.Dataset], Readings]
+    artifact: Artifact | None = None
+
+    def __call__(self, data: xr.Dataset) -> str:
+        """The caption for these data."""
+        words = self.template
+        if self.artifact is not None and self.artifact.drawn(data):
+            words += f" {self.artifact.caption}"
+        last = {name: labels[-1] for name, labels in data.indexes.items() if len(labels)}
+        of_data = {"sizes": data.sizes, "last": last, "attrs": data.attrs}
+        return words.format_map({**of_data, **self.readings(data).values})
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Makes the figures of one paper; says once what they share.
+
+    Attributes:
+        paper: The paper.
+        folder: What stands in front of their names: that of the paper, or of the one that it is
+            shown beside.
+    """
+
+    paper: Paper
+    folder: str = ""
+
+    def figure(
+        self,
+        name: str,
+        summary: str,
+        *,
+        statement: str,
+        published: str,
+        sizes: Mapping[str, Mapping[str, Any]],
+        compute: Callable[[Request], xr.Dataset],
+        draw: Callable[[xr.Dataset], Figure],
+        readings: Callable[[xr.Dataset], Readings],
+        caption: str,
+        artifact: Artifact | None = None,
+        takes: str = "",
+    ) -> PaperFigure:
+        """A figure; see ``PaperFigure``.
+
+        Args:
+            name: Its name, without that of the paper.
+            summary: A line that says what it shows.
+            statement: The experiment by its subject, for citations.
+            published: What the published figure shows, or that there is none.
+            sizes: Settings by size.
+            compute: Makes the labeled data.
+            draw: Draws them.
+            readings: Its conclusion, with the numbers that the caption names.
+            caption: A template over these; see ``Caption``.
+            artifact: What ``as_published`` adds, or None where there is nothing.
+            takes: What data of the user's it can be made of; empty where of none.
+        """
+        return PaperFigure(
+            name=f"{self.folder or self.paper.name}/{name}",
+            paper=self.paper,
+            statement=statement,
+            summary=summary,
+            published=published,
+            sizes=sizes,
+            compute=compute,
+            draw=draw,
+            caption=Caption(caption, readings, artifact),
+            readings=readings,
+            artifact="" if artifact is None else artifact.summary,
+            takes=takes,
+        )

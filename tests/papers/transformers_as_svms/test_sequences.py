@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 
 from attractor.margin import MarginProblem, solve
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES
 from attractor.papers.transformers_as_svms.figures.sequences import (
     held_against_own_tokens,
     labeled_sequences,
 )
-from attractor.papers.transformers_as_svms.selections_reached import GEOMETRIES
 from attractor.papers.transformers_as_svms.side_by_side import DataSets
 from attractor.selection import optimal_tokens
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from jaxtyping import Float
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 DIMENSION = 4
 REGIMES = ("identity", "Toeplitz", "rotated")
@@ -75,3 +80,17 @@ def infinite_gradient(
 ) -> Float[np.ndarray, "*batch d d"]:
     """Gradient of the risk of infinite prompts, ``||Gamma U - 0.18 I||_F^2``."""
     return 2 * covariance @ (covariance @ scores - TARGET * np.eye(DIMENSION))
+
+
+def by_regime(values: xr.DataArray, form: str, between: str = ", ") -> str:
+    """The numbers of every regime in words: ``"identity 0.1, 0.2; Toeplitz 0.3, 0.4; ..."``.
+
+    Args:
+        values: Numbers over ``regime`` and one other dimension.
+        form: How each is written.
+        between: What stands between those of a regime.
+    """
+    return "; ".join(
+        f"{regime} {between.join(f'{value:{form}}' for value in values.sel(regime=regime).values)}"
+        for regime in REGIMES
+    )

@@ -109,6 +109,19 @@ def panels(axes: Sequence[Axes], data: xr.Dataset) -> None:
     finite.set_title(r"$\|P_F W - W^*\| \; / \; \|W^*\|$")
 
 
-def last(data: xr.Dataset, name: str, optimizer: str) -> xr.DataArray:
-    """A measurement at the last step, of every trial."""
-    return data[name].sel(optimizer=optimizer).isel(step=-1)
+def ends(data: xr.Dataset, unit: str = "") -> str:
+    """Means of what each optimizer has reached at the last step, in words.
+
+    Args:
+        data: What ``trained`` gives.
+        unit: What the distance from the finite part is measured in, if that is to be said.
+    """
+    last = data.isel(step=-1)
+    return "; ".join(
+        f"{name}: cosine {end['correlation'].mean():.3f}, less the finite part "
+        f"{end['correlation_without_finite_part'].mean():.3f}, loss above the entropy "
+        f"{end['excess_loss'].mean():.1e}, finite part off by "
+        f"{end['relative_finite_error'].mean():.3f}{unit}"
+        for name in data["optimizer"].values
+        for end in [last.sel(optimizer=name)]
+    )

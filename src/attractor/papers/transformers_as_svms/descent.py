@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.training import normalized_gradient_descent
 
+GEOMETRIES: dict[str, Geometry] = {"W": Frobenius(), "KQ": Nuclear()}
+"""In which norm training of each parameterization is predicted to have the largest margin."""
+ROLES = {"W": ("frobenius", "train_W"), "KQ": ("nuclear", "train_KQ")}
+"""How that solution and the training are drawn."""
 LEARNING_RATE = 0.1
 ROUNDING = float(np.finfo(np.float64).eps)
 """What the published code adds to norms, and the weight of its penalty on K and Q."""

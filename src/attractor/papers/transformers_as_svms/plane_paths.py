@@ -10,18 +10,13 @@ from matplotlib.axes import Axes
 
 from attractor.analysis import verify
 from attractor.files.case import Case
-from attractor.geometry import Frobenius, Nuclear
 from attractor.papers.figure import Reading, Request, at_least
-from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.plots._style import COLORS
 from attractor.plots.plane import ray, trajectory
 from attractor.plots.roles import look, role_of
 from attractor.training import Trajectory, train
 
-GEOMETRIES = {"W": Frobenius(), "KQ": Nuclear()}
-"""Which norm's solution training of each parameterization is predicted to reach."""
-ROLES = {"W": ("frobenius", "train_W"), "KQ": ("nuclear", "train_KQ")}
-"""How that solution and the training are drawn."""
 SIZES = {size: {"seeds": 1, "steps": 2000} for size in ("quick", "small", "paper")}
 
 _KERNELS: dict[str, dict[str, Any]] = {

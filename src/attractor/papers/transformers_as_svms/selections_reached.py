@@ -10,10 +10,9 @@ from jaxtyping import Bool
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
-from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Request
-from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
 from attractor.papers.transformers_as_svms.side_by_side import (
     DataSets,
     train_side_by_side,
@@ -22,8 +21,6 @@ from attractor.papers.transformers_as_svms.side_by_side import (
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
 
-GEOMETRIES = {"W": Frobenius(), "KQ": Nuclear()}
-"""In which norm the solution of each parameterization is the smallest."""
 SETTLED = 0.99
 """Attention on the selected token of every row above which a selection counts as settled."""
 

@@ -9,10 +9,11 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to
+from attractor.papers.figure import SIZES, Figures, Readings, Request, at_least, close_to
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
+    by_regime,
     covariances,
     random_head,
     softmax_mean,
@@ -117,29 +118,33 @@ def _slopes(data: xr.Dataset) -> xr.DataArray:
     return (mean * x).sum("length") / (x**2).sum("length")
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     slopes = _slopes(data)
     found = [
         at_least("steepest slope", slopes.min(), -1.5),
         at_least("flattest slope, with the sign changed", -slopes.max(), 0.6),
     ]
-    if data.sizes["seed"] != _PROMPTS or int(data["seed"][0]) != 0:
-        return found
-    mean = data["squared_error"].mean("seed").sel(quantity="output")
-    for regime in REGIMES:
-        pairs = zip(_QUANTITIES, _SLOPES[regime], strict=True)
-        found += [
-            close_to(f"{regime}: slope of the {quantity}",
-                     slopes.sel(regime=regime, quantity=quantity), slope, 1e-4)
-            for quantity, slope in pairs
-        ]  # fmt: skip
-        ends = zip((16, 1024), _CORNERS[regime], strict=True)
-        found += [
-            close_to(f"{regime}: error of the output at {length} tokens",
-                     mean.sel(regime=regime, length=length), error, 1e-3 * error)
-            for length, error in ends
-        ]  # fmt: skip
-    return found
+    if data.sizes["seed"] == _PROMPTS and int(data["seed"][0]) == 0:
+        mean = data["squared_error"].mean("seed").sel(quantity="output")
+        for regime in REGIMES:
+            pairs = zip(_QUANTITIES, _SLOPES[regime], strict=True)
+            found += [
+                close_to(f"{regime}: slope of the {quantity}",
+                         slopes.sel(regime=regime, quantity=quantity), slope, 1e-4)
+                for quantity, slope in pairs
+            ]  # fmt: skip
+            ends = zip((16, 1024), _CORNERS[regime], strict=True)
+            found += [
+                close_to(f"{regime}: error of the output at {length} tokens",
+                         mean.sel(regime=regime, length=length), error, 1e-3 * error)
+                for length, error in ends
+            ]  # fmt: skip
+    return Readings(
+        *found,
+        queries=_QUERIES,
+        comparisons=data["squared_error"].size // 3 * _QUERIES,
+        slopes=by_regime(slopes, ".4f"),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -169,37 +174,22 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    slopes = _slopes(data)
-    lines = "; ".join(
-        f"{regime} {', '.join(f'{float(slope):.4f}' for slope in slopes.sel(regime=regime))}"
-        for regime in REGIMES
-    )
-    count = data["squared_error"].size // 3 * _QUERIES
-    return (
-        "Squared errors of output and gradients of a softmax head on finite prompts against the "
-        "closed forms of infinite ones, for Gaussian tokens in four dimensions with three "
-        f"covariances: means over {data.sizes['seed']} prompts of {_QUERIES} queries each (large "
-        f"dots; single prompts small; {count:,} comparisons), and the exact expectations (lines). "
-        "Slopes of output, gradient in U and gradient in V: "
-        f"{lines}. With so few independent prompts slopes are uncertain by about 0.1; queries of "
-        "one prompt share its tokens. The exact slopes tend to -1, as scores are small."
-    )
-
-
-CONCENTRATION = PaperFigure(
-    name="large-prompt/concentration",
-    paper=LARGE_PROMPT,
+CONCENTRATION = Figures(LARGE_PROMPT).figure(
+    "concentration",
+    "errors of output and gradients against the length of the prompt, three covariances",
     statement="experiment: concentration of output and gradients",
-    summary="errors of output and gradients against the length of the prompt, three covariances",
     published="not seen; the numbers held against are those of an independent replication",
-    sizes={
-        "quick": {"seeds": _PROMPTS},
-        "small": {"seeds": _PROMPTS},
-        "paper": {"seeds": _PROMPTS},
-    },
+    sizes={size: {"seeds": _PROMPTS} for size in SIZES},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Squared errors of output and gradients of a softmax head on finite prompts against the "
+        "closed forms of infinite ones, for Gaussian tokens in four dimensions with three "
+        "covariances: means over {sizes[seed]} prompts of {queries} queries each (large dots; "
+        "single prompts small; {comparisons:,} comparisons), and the exact expectations (lines). "
+        "Slopes of output, gradient in U and gradient in V: {slopes}. With so few independent "
+        "prompts slopes are uncertain by about 0.1; queries of one prompt share its tokens. The "
+        "exact slopes tend to -1, as scores are small."
+    ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_most, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -57,12 +57,12 @@ def _compute(request: Request) -> xr.Dataset:
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     last = data.isel(time=-1)
     found = [
         close_to("b where it ends, from every scale: least", last["b"].min(), 1.982408, 5e-7),
         close_to("b where it ends, from every scale: largest", last["b"].max(), 1.982408, 5e-7),
-        at_most("largest ||A - A*|| at the end", last["distance"].max(), 1e-12),
+        at_most("largest ||A - A*|| at the end", last["distance"].max(), 1e-12, "distance"),
         at_most(
             "largest | ||A||^2 - b^2 | / b^2 on the way", data["relative_balance"].max(), 1e-10
         ),
@@ -73,7 +73,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         close_to(f"time to a risk of {level:g} from 0.2", times.sel(level=level), expected, 0.006)
         for level, expected in zip(_LEVELS, _TIMES, strict=True)
     ]
-    return found
+    return Readings(*found, time=times)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -95,23 +95,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    times = ", ".join(f"{float(time):.2f}" for time in data["time_to_risk"].sel(scale=0.2))
-    return (
-        "Gradient flow on infinite prompts, five inputs of correlation 1/2 between neighbors, from "
-        "balanced starts A = alpha I / sqrt(5), b = alpha. The paper's condition is alpha < "
-        f"{data.attrs['bound']:.5f}; from every scale, above it too, b tends to tr(Sigma^-2)^(1/4) "
-        f"= {data.attrs['b']:.6f} and A to Sigma^-1 / b (largest distance at the end "
-        f"{float(data['distance'].isel(time=-1).max()):.1e}). From 0.2 the risk falls below .1, "
-        f".01, 1e-4 and 1e-8 at times {times}."
-    )
-
-
-FLOWS = PaperFigure(
-    name="large-prompt/flows",
-    paper=LARGE_PROMPT,
+FLOWS = Figures(LARGE_PROMPT).figure(
+    "flows",
+    "risk, b and A on infinite prompts from five scales of the start: one limit",
     statement="training in in-context linear regression",
-    summary="risk, b and A on infinite prompts from five scales of the start: one limit",
     published="not seen",
     sizes={
         "quick": {"seeds": 1, "times": 100},
@@ -120,6 +107,13 @@ FLOWS = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Gradient flow on infinite prompts, five inputs of correlation 1/2 between neighbors, from "
+        "balanced starts A = alpha I / sqrt(5), b = alpha. The paper's condition is alpha < "
+        "{attrs[bound]:.5f}; from every scale, above it too, b tends to tr(Sigma^-2)^(1/4) = "
+        "{attrs[b]:.6f} and A to Sigma^-1 / b (largest distance at the end {distance:.1e}). From "
+        "0.2 the risk falls below .1, .01, 1e-4 and 1e-8 at times {time[0.1]:.2f}, "
+        "{time[0.01]:.2f}, {time[0.0001]:.2f}, {time[1e-08]:.2f}."
+    ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_most, close_to
+from attractor.papers.figure import SIZES, Figures, Readings, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -54,7 +54,7 @@ def _gain(data: xr.Dataset) -> xr.DataArray:
     return data["output"] / data["score_deviation"]
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     gain = _gain(data)
     gaussian = float(np.abs(gain.sel(law="Gaussian") - 1).max())
     found = [at_most("largest distance of the Gaussian gain from 1", gaussian, 1e-12)]
@@ -64,7 +64,9 @@ def _readings(data: xr.Dataset) -> list[Reading]:
                      gain.sel(law=law).interp(score_deviation=score), value, 6e-4)
             for score, value in values.items()
         ]  # fmt: skip
-    return found
+    two = gain.interp(score_deviation=2.0)
+    gains = ", ".join(f"{law} {two.sel(law=law):.3f}" for law in data["law"].values)
+    return Readings(*found, gains=gains)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -82,32 +84,21 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    two = _gain(data).interp(score_deviation=2.0)
-    words = ", ".join(f"{law} {float(two.sel(law=law)):.3f}" for law in data["law"].values)
-    return (
+GAINS = Figures(LARGE_PROMPT).figure(
+    "gains",
+    "output on infinite prompts of tokens on a sphere, uniform ones and signs: not linear",
+    statement="affine identity for Gaussian tokens, and other laws of tokens",
+    published="none",
+    sizes={size: {"seeds": 1, "scores": _ON_CURVE + 1} for size in SIZES},
+    compute=_compute,
+    draw=_draw,
+    readings=_readings,
+    caption=(
         "Softmax attention on infinite prompts of tokens of unit covariance, along one axis: (a) "
         "the output by the deviation s of the scores, (b) its ratio to s, which is 1 where "
         "attention is linear, (c) the variance of the tilted law, the slope of (a). Only Gaussian "
         "tokens make attention linear; others are linear for small scores. On a sphere, an "
-        "elliptical law, the output keeps its direction, and its length is not linear. Gains at "
-        f"s = 2: {words}."
-    )
-
-
-GAINS = PaperFigure(
-    name="large-prompt/gains",
-    paper=LARGE_PROMPT,
-    statement="affine identity for Gaussian tokens, and other laws of tokens",
-    summary="output on infinite prompts of tokens on a sphere, uniform ones and signs: not linear",
-    published="none",
-    sizes={
-        "quick": {"seeds": 1, "scores": _ON_CURVE + 1},
-        "small": {"seeds": 1, "scores": _ON_CURVE + 1},
-        "paper": {"seeds": 1, "scores": _ON_CURVE + 1},
-    },
-    compute=_compute,
-    draw=_draw,
-    caption=_caption,
-    readings=_readings,
+        "elliptical law, the output keeps its direction, and its length is not linear. Gains at s "
+        "= 2: {gains}."
+    ),
 )

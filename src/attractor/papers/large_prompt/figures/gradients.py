@@ -6,11 +6,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
     TARGET,
+    by_regime,
     covariances,
     infinite_gradient,
     prompts,
@@ -57,21 +58,23 @@ def _compute(request: Request) -> xr.Dataset:
     )
 
 
-def _smaller(data: xr.Dataset) -> xr.DataArray:
-    """At which steps long prompts give the better gradient, in the mean."""
-    mean = data["discrepancy"].mean("seed")
-    return mean.sel(length=_LENGTHS[-1]) < mean.sel(length=_LENGTHS[0])
-
-
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
+    by_step = data["discrepancy"].mean("seed")
+    nearer = by_step.sel(length=_LENGTHS[-1]) < by_step.sel(length=_LENGTHS[0])
     mean = data["discrepancy"].mean(["seed", "step"])
     ratio = mean.sel(length=_LENGTHS[-1]) / mean.sel(length=_LENGTHS[0])
     count = len(REGIMES) * _STEPS
-    return [
+    return Readings(
         at_least(f"of {count} steps, those where 1,024 tokens give the better gradient than 16",
-                 _smaller(data).sum(), count),
+                 nearer.sum(), count, "nearer"),
         at_most("largest mean discrepancy of 1,024 tokens over that of 16", ratio.max(), 0.7),
-    ]  # fmt: skip
+        prompts=_PROMPTS,
+        steps=_STEPS,
+        rate=_RATE,
+        target=TARGET,
+        count=count,
+        means=by_regime(mean, ".3f"),
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -88,35 +91,21 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    mean = data["discrepancy"].mean(["seed", "step"])
-    lines = "; ".join(
-        f"{regime} " + ", ".join(f"{float(value):.3f}" for value in mean.sel(regime=regime))
-        for regime in REGIMES
-    )
-    return (
-        f"Distance of the gradient in U from {_PROMPTS} finite prompts to that of infinite ones, "
-        f"along {_STEPS} steps of {_RATE:g} down the exact risk ||Gamma U - {TARGET:g} I||^2 "
-        f"(means and standard deviations over {data.sizes['seed']} sets of prompts). Prompts of "
-        f"1,024 tokens are nearer than those of 16 at {int(_smaller(data).sum())} of "
-        f"{len(REGIMES) * _STEPS} steps. Means over steps for 16, 128 and 1,024 tokens: {lines}; "
-        "what is left for long prompts is that prompts and queries are few."
-    )
-
-
-GRADIENTS = PaperFigure(
-    name="large-prompt/gradients",
-    paper=LARGE_PROMPT,
+GRADIENTS = Figures(LARGE_PROMPT).figure(
+    "gradients",
+    "gradients of finite prompts approach those of infinite ones at every step of training",
     statement="experiment: gradients along training",
-    summary="gradients of finite prompts approach those of infinite ones at every step of training",
     published="not seen; an independent replication finds the same at 24 of 24 steps",
-    sizes={
-        "quick": {"seeds": 6},
-        "small": {"seeds": 6},
-        "paper": {"seeds": 24},
-    },
+    sizes={"quick": {"seeds": 6}, "small": {"seeds": 6}, "paper": {"seeds": 24}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Distance of the gradient in U from {prompts} finite prompts to that of infinite ones, "
+        "along {steps} steps of {rate:g} down the exact risk ||Gamma U - {target:g} I||^2 (means "
+        "and standard deviations over {sizes[seed]} sets of prompts). Prompts of 1,024 tokens are "
+        "nearer than those of 16 at {nearer:.0f} of {count} steps. Means over steps for 16, 128 "
+        "and 1,024 tokens: {means}; what is left for long prompts is that prompts and queries are "
+        "few."
+    ),
 )

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to, stacked
+from attractor.papers.figure import Figures, Readings, Request, at_least, close_to, stacked
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -112,7 +112,16 @@ def _trained(request: Request, path: str) -> xr.Dataset:
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _errors(of_path: xr.DataArray) -> str:
+    """Errors of every predictor on prompts of three lengths, in words."""
+    shown = of_path.sel(length=[10, 100, 1000])
+    return ", ".join(
+        f"{name} {'/'.join(f'{error:.4f}' for error in shown.sel(predictor=name).values)}"
+        for name in _LOOKS
+    )
+
+
+def _readings(data: xr.Dataset) -> Readings:
     error = data["error"]
     found = []
     for (path, predictor), known in _KNOWN.items():
@@ -134,7 +143,14 @@ def _readings(data: xr.Dataset) -> list[Reading]:
     scale = data["trained_error"] / data["error_of_zero"].sel(path=data["trained_path"])
     found.append(at_least("largest trained error over that of predicting zero, subtracted from 1.1",
                           1.1 - float(scale.max()), 0))  # fmt: skip
-    return found
+    published = data.attrs["start"] == "as published"
+    return Readings(
+        *found,
+        errors="; ".join(f"{path}: {_errors(error.sel(path=path))}" for path in _PATHS),
+        how="as published" if published else "with Adam from the balanced start",
+        waiting=int(data["on_plateau"].sum()),
+        trained=data["on_plateau"].size,
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -177,41 +193,12 @@ def _points(axes: Axes, data: xr.Dataset) -> None:
                              label=f"trained {attention}{words}", **look)  # fmt: skip
 
 
-def _caption(data: xr.Dataset) -> str:
-    chosen = [int(length) for length in (10, 100, 1000)]
-    lines = "; ".join(
-        f"{path}: "
-        + ", ".join(
-            f"{name} "
-            + "/".join(
-                f"{float(data['error'].sel(path=path, predictor=name, length=length)):.4f}"
-                for length in chosen
-            )
-            for name in _LOOKS
-        )
-        for path in _PATHS
-    )
-    waiting, count = int(data["on_plateau"].sum()), data["on_plateau"].size
-    published = data.attrs["start"] == "as published"
-    how = "as published" if published else "with Adam from the balanced start"
-    return (
-        "Mean squared error of predicting a noisy label from a prompt, five inputs, against the "
-        "length of the prompt: the best single softmax head (exact risk, minimized), the best "
-        "linear attention (closed form), two softmax heads of opposite signs with small scores "
-        "(closed form; nearly the same), and ridge regression (sampled inputs), which no "
-        "predictor beats. Errors at 10/100/1,000 tokens: "
-        f"{lines}. Points: heads trained {how}, {data.attrs['steps']:,} steps; {waiting} of "
-        f"{count} were still on the plateau near the error of predicting zero (hollow)."
-    )
-
-
 _QUICK = (10, 30, 50, 100, 300, 1000)
 
-IN_CONTEXT_RISK = PaperFigure(
-    name="large-prompt/in-context-risk",
-    paper=LARGE_PROMPT,
+IN_CONTEXT_RISK = Figures(LARGE_PROMPT).figure(
+    "in-context-risk",
+    "error by length of the prompt: softmax, linear attention, two heads, ridge",
     statement="experiment: in-context linear regression",
-    summary="error by length of the prompt: softmax, linear attention, two heads, ridge",
     published="38 runs of one head, softmax and linear, at 19 lengths; its figure was not seen",
     sizes={
         "quick": {
@@ -241,6 +228,14 @@ IN_CONTEXT_RISK = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Mean squared error of predicting a noisy label from a prompt, five inputs, against the "
+        "length of the prompt: the best single softmax head (exact risk, minimized), the best "
+        "linear attention (closed form), two softmax heads of opposite signs with small scores "
+        "(closed form; nearly the same), and ridge regression (sampled inputs), which no predictor "
+        "beats. Errors at 10/100/1,000 tokens: {errors}. Points: heads trained {how}, "
+        "{attrs[steps]:,} steps; {waiting} of {trained} were still on the plateau near the error "
+        "of predicting zero (hollow)."
+    ),
 )

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.paper import GAUSSIAN_MIXTURES
@@ -105,18 +105,12 @@ def _off_fixed_point(u: float, gain: float) -> float:
     return float(np.tanh(gain * u)) - u
 
 
-def _off(data: xr.Dataset) -> xr.DataArray:
-    """The largest distance of every denoiser from the mean given what is seen."""
-    exact = data["denoised"].sel(denoiser=_DENOISERS[0])
-    return abs(data["denoised"] - exact).max("seen")
-
-
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     m, tilt = data["separation"], data["tilt"]
     formula = m * np.tanh(m * tilt) + (1 - m**2) * tilt
-    off = _off(data)
+    off = abs(data["denoised"] - data["denoised"].sel(denoiser=_DENOISERS[0])).max("seen")
     ends = abs(data["end"] - data["fixed_point"]).where(abs(data["ratio"] - 1) > 0.03, 0)
-    return [
+    return Readings(
         at_most("largest distance of the output from m tanh(m a) + (1 - m^2) a",
                 np.abs(data["output"] - formula).max(), 1e-12),
         at_most("largest distance of two heads from the mean given what is seen",
@@ -126,7 +120,9 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         at_least("that of linear attention", off.sel(denoiser="linear attention"), 0.1),
         at_most("largest distance of ends from fixed points, away from the transition",
                 ends.max(), 1e-4),
-    ]  # fmt: skip
+        distances=", ".join(f"{name} {off.sel(denoiser=name):.2g}" for name in _DENOISERS[1:]),
+        steps=_STEPS,
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -162,27 +158,10 @@ def _denoisers(axes: Axes, data: xr.Dataset) -> None:
     axes.legend(fontsize=7)
 
 
-def _caption(data: xr.Dataset) -> str:
-    off = _off(data)
-    words = ", ".join(f"{name} {float(off.sel(denoiser=name)):.2g}" for name in _DENOISERS[1:])
-    return (
-        "Softmax attention on infinite prompts of two Gaussian clusters. (a, b) On a line, means m "
-        "and -m, tokens of variance one: output and gate by the tilt a. Without separation it is "
-        "linear; the further apart, the more it selects. (c) Points of two clusters, at (3, 0) "
-        "and (0, 3) with variance 1, seen with noise of variance 4: the mean of a point given "
-        "what is seen, on the line through both clusters (which lie at 1 and -1), and what heads "
-        f"make of it; largest distances: {words}. (d) Points "
-        f"denoised {_STEPS} times: lambda is half the distance of the clusters over the standard "
-        "deviation of what is seen around each; for lambda <= 1 they collapse to the middle, "
-        "beyond they end at one of two attractors."
-    )
-
-
-MIXTURES = PaperFigure(
-    name="large-prompt/mixtures",
-    paper=GAUSSIAN_MIXTURES,
+MIXTURES = Figures(GAUSSIAN_MIXTURES, "large-prompt").figure(
+    "mixtures",
+    "attention on two clusters: output, gates, denoising by two heads, iterated denoising",
     statement="softmax attention on two clusters: gates, denoising, iterated denoising",
-    summary="attention on two clusters: output, gates, denoising by two heads, iterated denoising",
     published="not reproduced panel by panel; statements on gates and denoisers, drawn",
     sizes={
         "quick": {"seeds": 1, "points": 81},
@@ -191,6 +170,15 @@ MIXTURES = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Softmax attention on infinite prompts of two Gaussian clusters. (a, b) On a line, means m "
+        "and -m, tokens of variance one: output and gate by the tilt a. Without separation it is "
+        "linear; the further apart, the more it selects. (c) Points of two clusters, at (3, 0) and "
+        "(0, 3) with variance 1, seen with noise of variance 4: the mean of a point given what is "
+        "seen, on the line through both clusters (which lie at 1 and -1), and what heads make of "
+        "it; largest distances: {distances}. (d) Points denoised {steps} times: lambda is half the "
+        "distance of the clusters over the standard deviation of what is seen around each; for "
+        "lambda <= 1 they collapse to the middle, beyond they end at one of two attractors."
+    ),
 )

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_least, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -67,7 +67,7 @@ def _compute(request: Request) -> xr.Dataset:
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     last = data.isel(time=-1)
     infinite = last.sel(length=math.inf)
     found = [
@@ -87,7 +87,13 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         for name, value in zip(("a", "b", "risk"), expected, strict=True):
             there = data[name].sel(length=math.inf, time=time)
             found.append(close_to(f"infinite prompts: {name} at time {time}", there, value, 6e-5))
-    return found
+    ends = "; ".join(
+        f"{length:,.0f} tokens: b = {end['b']:.4f}, a b = {end['product']:.4f}, risk "
+        f"{end['risk']:.4g}"
+        for length in data["length"].values[:-1]
+        for end in [last.sel(length=length)]
+    )
+    return Readings(*found, scale=_SCALE, ends=ends)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -120,31 +126,10 @@ def _limit(axes: Axes, value: float, words: str) -> None:
                   textcoords="offset points", fontsize=7, color="#555555")  # fmt: skip
 
 
-def _caption(data: xr.Dataset) -> str:
-    last = data.isel(time=-1)
-    ends = "; ".join(
-        f"{length:,.0f} tokens: b = {float(last['b'].sel(length=length)):.4f}, a b = "
-        f"{float(last['product'].sel(length=length)):.4f}, risk "
-        f"{float(last['risk'].sel(length=length)):.4g}"
-        for length in data["length"].values[:-1]
-    )
-    return (
-        f"Gradient flow of a softmax head A = a I, b from the balanced start of scale {_SCALE:g}, "
-        f"on the exact risk of {data.attrs['dimension']} independent inputs: prompts of three "
-        "lengths, and infinite ones. In a fast phase all follow the infinite prompt. Then the risk "
-        "of finite prompts, which differs along the curve of heads that predict exactly from "
-        f"infinite ones, carries b on, the later the longer the prompts. At the end: {ends}. So b "
-        f"tends to {data.attrs['limit_of_long_prompts']:.4f} as prompts grow, not to "
-        f"{data.attrs['limit_of_infinite_prompts']:.4f} (dashed): limits of length and time "
-        "commute for the risk, and not for parameters."
-    )
-
-
-ORDER_OF_LIMITS = PaperFigure(
-    name="large-prompt/order-of-limits",
-    paper=LARGE_PROMPT,
+ORDER_OF_LIMITS = Figures(LARGE_PROMPT).figure(
+    "order-of-limits",
+    "risk and parameters in training on finite and infinite prompts: limits do not commute",
     statement="training on long prompts reaches the optimal risk, and what parameters do",
-    summary="risk and parameters in training on finite and infinite prompts: limits do not commute",
     published="none; the theorem on the risk says nothing about parameters",
     sizes={
         "quick": {"seeds": 1, "dimension": 5, "times": 80},
@@ -153,6 +138,15 @@ ORDER_OF_LIMITS = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Gradient flow of a softmax head A = a I, b from the balanced start of scale {scale:g}, on "
+        "the exact risk of {attrs[dimension]} independent inputs: prompts of three lengths, and "
+        "infinite ones. In a fast phase all follow the infinite prompt. Then the risk of finite "
+        "prompts, which differs along the curve of heads that predict exactly from infinite ones, "
+        "carries b on, the later the longer the prompts. At the end: {ends}. So b tends to "
+        "{attrs[limit_of_long_prompts]:.4f} as prompts grow, not to "
+        "{attrs[limit_of_infinite_prompts]:.4f} (dashed): limits of length and time commute for "
+        "the risk, and not for parameters."
+    ),
 )

@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_most, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_most, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters
@@ -65,7 +65,7 @@ def _averaged_errors(
     return np.array(found)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     slopes = data["slope"].sel(up_to=10.0**_LONGEST)
     last = data["squared_error"].isel(length=-1) * data["length"][-1]
     found = [
@@ -80,7 +80,15 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         for h, limit in _LIMITS.items()
     ]  # fmt: skip
     off = float(np.abs(slopes - data["exponent"]).max())
-    return [*found, at_most("largest distance of the exponent from its limit", off, 0.08)]
+    exponents = ", ".join(
+        f"{h:g}: {slopes.sel(horizon=h):.3f} ({data['exponent'].sel(horizon=h):.3f})"
+        for h in _MARKED
+    )
+    return Readings(
+        *found,
+        at_most("largest distance of the exponent from its limit", off, 0.08),
+        exponents=exponents,
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -124,29 +132,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    slopes = data["slope"].sel(up_to=10.0**_LONGEST)
-    lines = ", ".join(
-        f"{h:g}: {float(slopes.sel(horizon=h)):.3f} ({float(data['exponent'].sel(horizon=h)):.3f})"
-        for h in _MARKED
-    )
-    return (
-        "The error of a finite prompt averaged over prompts and Gaussian queries, one dimension, "
-        "exactly: (a) root-mean-square error over the horizon H (white: 10 %; dotted: "
-        "L = exp(H^2/2), left of which a typical query sees a frozen softmax; dash-dotted: "
-        "H = 0.707), (b) the power of the length at which the squared error falls, between "
-        "lengths and in the limit, alpha(H) = 1 up to H = 0.707 and (sqrt(1 + 4/H^2) - 1)/2 "
-        "beyond; and 1/(1 + H^2), a reference of other work for another statistic. Exponents "
-        f"from 1e11 to 1e12 tokens (in the limit) by horizon: {lines}. The limit is derived by a "
-        "heuristic, and powers of log L die out slowly."
-    )
-
-
-PHASE_DIAGRAM = PaperFigure(
-    name="large-prompt/phase-diagram",
-    paper=LARGE_PROMPT,
+PHASE_DIAGRAM = Figures(LARGE_PROMPT).figure(
+    "phase-diagram",
+    "error of a finite prompt by length and horizon, and the power at which it falls",
     statement="concentration of the output, exactly for Gaussian tokens",
-    summary="error of a finite prompt by length and horizon, and the power at which it falls",
     published="none; the theorem has a power of the length that falls with the horizon",
     sizes={
         "quick": {"seeds": 1, "horizons": 60, "lengths": 2},
@@ -155,6 +144,15 @@ PHASE_DIAGRAM = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "The error of a finite prompt averaged over prompts and Gaussian queries, one dimension, "
+        "exactly: (a) root-mean-square error over the horizon H (white: 10 %; dotted: L = "
+        "exp(H^2/2), left of which a typical query sees a frozen softmax; dash-dotted: H = 0.707), "
+        "(b) the power of the length at which the squared error falls, between lengths and in the "
+        "limit, alpha(H) = 1 up to H = 0.707 and (sqrt(1 + 4/H^2) - 1)/2 beyond; and 1/(1 + H^2), "
+        "a reference of other work for another statistic. Exponents from 1e11 to 1e12 tokens (in "
+        "the limit) by horizon: {exponents}. The limit is derived by a heuristic, and powers of "
+        "log L die out slowly."
+    ),
 )

@@ -8,11 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_most
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
     TARGET,
+    by_regime,
     covariances,
     prompts,
     softmax_mean,
@@ -72,7 +73,7 @@ def _compute(request: Request) -> xr.Dataset:
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     risk = data["risk"]
     off = (abs(data["sampled_risk"] - risk) / data["standard_error"]).max()
     ratio = abs(data["leading_order"] / risk - 1)
@@ -87,7 +88,11 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             at_most(f"{regime}, {length:,} tokens: relative distance of another program's sample",
                     abs(value / here - 1), _SAMPLING)
         )  # fmt: skip
-    return found
+    return Readings(
+        *found,
+        target=TARGET,
+        risks=by_regime(risk, ".4g", " "),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -116,32 +121,19 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    lines = "; ".join(
-        f"{regime} " + " ".join(f"{float(risk):.4g}" for risk in data["risk"].sel(regime=regime))
-        for regime in REGIMES
-    )
-    return (
-        f"Risk E |output - {TARGET:g} z|^2 of the head U = {TARGET:g} Gamma^-1, V = I, which is "
-        "exact on infinite prompts, on prompts of 16 to 4,096 tokens: exactly, by sampling "
-        f"({data.attrs['prompts']} prompts, bars of two standard errors), and (b, dotted) to "
-        f"leading order in 1/L. Exact risks: {lines}."
-    )
-
-
-RISK = PaperFigure(
-    name="large-prompt/risk",
-    paper=LARGE_PROMPT,
+RISK = Figures(LARGE_PROMPT).figure(
+    "risk",
+    "risk on finite prompts of the head that is exact on infinite ones: it falls like 1/L",
     statement="experiment: risk of the optimal head on finite prompts",
-    summary="risk on finite prompts of the head that is exact on infinite ones: it falls like 1/L",
     published="not seen; risks sampled by an independent replication are held against the exact",
-    sizes={
-        "quick": {"seeds": 300},
-        "small": {"seeds": 1000},
-        "paper": {"seeds": 4000},
-    },
+    sizes={"quick": {"seeds": 300}, "small": {"seeds": 1000}, "paper": {"seeds": 4000}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Risk E |output - {target:g} z|^2 of the head U = {target:g} Gamma^-1, V = I, which is "
+        "exact on infinite prompts, on prompts of 16 to 4,096 tokens: exactly, by sampling "
+        "({attrs[prompts]} prompts, bars of two standard errors), and (b, dotted) to leading order "
+        "in 1/L. Exact risks: {risks}."
+    ),
 )

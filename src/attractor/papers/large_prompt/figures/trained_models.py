@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_least, close_to
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
@@ -100,7 +100,7 @@ def _risk(
     return float(np.mean(error + shrunk + np.sum(off**2, axis=-1)))
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     risk = data["risk"].mean("seed")
     distance = data["squared_distance"].mean("seed")
     found = [
@@ -109,14 +109,27 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         for length, value in zip((16, 1024), _ENDS, strict=True)
     ]  # fmt: skip
     uncertain = _UNCERTAIN / np.sqrt(data.sizes["seed"])
+    nearer = distance.sel(length=16) / distance.sel(length=1024)
+    lines = []
     for regime, value in _RATIOS.items():
-        ends = risk.sel(regime=regime)
-        ratio = ends.sel(length=16) / ends.sel(length=1024)
+        short, long = (risk.sel(regime=regime, length=length) for length in (16, 1024))
+        ratio = short / long
+        lines.append(
+            f"{regime} {short:.4f} to {long:.5f}, distance shrinks by a factor of "
+            f"{nearer.sel(regime=regime):.0f}"
+        )
         words = f"{regime}: risk at 16 over that at 1,024 tokens"
         found.append(close_to(words, ratio, value, uncertain * value))
-    ratios = distance.sel(length=16) / distance.sel(length=1024)
-    found.append(at_least("smallest ratio of squared distances from the limit", ratios.min(), 5.0))
-    return found
+    found.append(at_least("smallest ratio of squared distances from the limit", nearer.min(), 5.0))
+    return Readings(
+        *found,
+        models=data["risk"].size,
+        target=TARGET,
+        steps=_STEPS,
+        rate=_RATE,
+        batch=_BATCH,
+        risks="; ".join(lines),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -137,37 +150,19 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    risk = data["risk"].mean("seed")
-    distance = data["squared_distance"].mean("seed")
-    lines = "; ".join(
-        f"{regime} {float(risk.sel(regime=regime, length=16)):.4f} to "
-        f"{float(risk.sel(regime=regime, length=1024)):.5f}, distance shrinks by a factor of "
-        f"{float((distance.sel(length=16) / distance.sel(length=1024)).sel(regime=regime)):.0f}"
-        for regime in REGIMES
-    )
-    count = data["risk"].size
-    return (
-        f"{count} score matrices trained from zero to return {TARGET:g} of the query, on fresh "
-        f"prompts of one length ({_STEPS} steps of Adam with rate {_RATE:g}, {_BATCH} prompts "
-        "each): their exact risk on such prompts, and the squared distance from the matrix that "
-        f"is exact on infinite ones (lines: means). Mean risk at 16 and at 1,024 tokens: {lines}."
-    )
-
-
-TRAINED_MODELS = PaperFigure(
-    name="large-prompt/trained-models",
-    paper=LARGE_PROMPT,
+TRAINED_MODELS = Figures(LARGE_PROMPT).figure(
+    "trained-models",
+    "heads trained on longer prompts: lower risk, nearer to the limit of infinite prompts",
     statement="experiment: trained heads",
-    summary="heads trained on longer prompts: lower risk, nearer to the limit of infinite prompts",
     published="not seen; means of 36 models of an independent replication are held against ours",
-    sizes={
-        "quick": {"seeds": 1},
-        "small": {"seeds": 3},
-        "paper": {"seeds": 3},
-    },
+    sizes={"quick": {"seeds": 1}, "small": {"seeds": 3}, "paper": {"seeds": 3}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "{models} score matrices trained from zero to return {target:g} of the query, on fresh "
+        "prompts of one length ({steps} steps of Adam with rate {rate:g}, {batch} prompts each): "
+        "their exact risk on such prompts, and the squared distance from the matrix that is exact "
+        "on infinite ones (lines: means). Mean risk at 16 and at 1,024 tokens: {risks}."
+    ),
 )

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, stacked
+from attractor.papers.figure import SIZES, Artifact, Figures, Readings, Request, at_least, stacked
 from attractor.papers.max_margin.data import one_sequence
-from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
+from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
@@ -57,11 +57,11 @@ def _compute(request: Request) -> xr.Dataset:
     return stacked(panels, "other_scores", ["equal", "unequal"])
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     ends = data["path"].sel(kernel=EXACT).isel(step=-1).values[..., None]
     rays = data["solution"].values[..., None]
     above = np.array(STARTS) > -1
-    return [
+    return Readings(
         at_least(
             "equal scores: least cosine to the global direction",
             cosines(ends[0], rays[0, 0]).min(),
@@ -77,7 +77,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             cosines(ends[1, ~above], rays[1, 1]).min(),
             0.999,
         ),
-    ]
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -118,35 +118,26 @@ def _panel(axes: Axes, panel: xr.Dataset, *, local: bool) -> None:
     axes.set(xlabel="$p_1$", ylabel="$p_2$")
 
 
-def _caption(data: xr.Dataset) -> str:
-    text = (
-        "Paths of a prompt vector under normalized gradient descent (step 0.1) from six starts "
-        "(0, y); one sequence of three tokens, with its scores written beside them. Left: with "
-        "equal scores of the other tokens, all go to the direction of the best token. Right: with "
-        "a worse third token, the second is locally optimal, and the starts below y = -0.5 go to "
-        "its direction."
-    )
-    if PUBLISHED in data["kernel"].values:
-        text += (
-            " Bottom row, as published: plain gradients in single precision, with 1e-9 added to "
-            "the norm they are divided by; once the softmax has saturated, paths stop or turn "
-            "into rounding noise."
-        )
-    return text
-
-
-_SETTINGS = {"seeds": 1, "steps": 1000}
-
-GLOBAL_AND_LOCAL = PaperFigure(
-    name="max-margin/global-and-local",
-    paper=MAX_MARGIN,
+GLOBAL_AND_LOCAL = Figures(MAX_MARGIN).figure(
+    "global-and-local",
+    "paths of a prompt vector to the global and to a local max-margin direction",
     statement="experiment: global and local directions of one sequence",
-    summary="paths of a prompt vector to the global and to a local max-margin direction",
     published="trajectories from six starts in the plane, first 200 steps of 1,000, with arrows",
-    sizes=dict.fromkeys(("quick", "small", "paper"), _SETTINGS),
+    sizes={size: {"seeds": 1, "steps": 1000} for size in SIZES},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="plain gradients in single precision: paths stop, or leave their direction",
+    caption=(
+        "Paths of a prompt vector under normalized gradient descent (step 0.1) from six starts (0, "
+        "y); one sequence of three tokens, with its scores written beside them. Left: with equal "
+        "scores of the other tokens, all go to the direction of the best token. Right: with a "
+        "worse third token, the second is locally optimal, and the starts below y = -0.5 go to its "
+        "direction."
+    ),
+    artifact=Artifact(
+        "plain gradients in single precision: paths stop, or leave their direction",
+        "Bottom row, as published: plain gradients in single precision, with 1e-9 added to the "
+        "norm they are divided by; once the softmax has saturated, paths stop or turn into "
+        "rounding noise.",
+    ),
 )

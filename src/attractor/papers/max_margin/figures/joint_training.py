@@ -9,9 +9,17 @@ from matplotlib.figure import Figure
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import label_problem, label_support, relaxed_problem, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
+from attractor.papers.figure import (
+    Artifact,
+    Figures,
+    Readings,
+    Request,
+    at_least,
+    at_most,
+    stacked,
+)
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
+from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
@@ -81,21 +89,21 @@ def _cosine(data: xr.Dataset, kind: str, path: str, solution: str) -> float:
     return float(cosines(end[:, None], panel[solution].values[:, None]))
 
 
-def _paths_readings(data: xr.Dataset) -> list[Reading]:
+def _paths_readings(data: xr.Dataset) -> Readings:
     tight, slack = KINDS
-    return [
+    return Readings(
         at_least(f"{tight}: cosine of p to the max-margin direction",
-                 _cosine(data, tight, "prompt", "prompt_solution"), 0.9999),
+                 _cosine(data, tight, "prompt", "prompt_solution"), 0.9999, "max_margin"),
         at_least(f"{tight}: cosine of v to the label SVM",
                  _cosine(data, tight, "head", "head_solution"), 0.9999),
         at_least(f"{slack}: cosine of p to the relaxed direction",
-                 _cosine(data, slack, "prompt", "relaxed_solution"), 0.9999),
+                 _cosine(data, slack, "prompt", "relaxed_solution"), 0.9999, "relaxed"),
         at_most(f"{slack}: cosine of p to the direction that is not relaxed",
-                _cosine(data, slack, "prompt", "prompt_solution"), 0.985),
-    ]  # fmt: skip
+                _cosine(data, slack, "prompt", "prompt_solution"), 0.985, "not_relaxed"),
+    )  # fmt: skip
 
 
-def _probabilities_readings(data: xr.Dataset) -> list[Reading]:
+def _probabilities_readings(data: xr.Dataset) -> Readings:
     exact = data.sel(kernel=EXACT)
     found = []
     for kind in KINDS:
@@ -108,7 +116,7 @@ def _probabilities_readings(data: xr.Dataset) -> list[Reading]:
                      softmax.sel(step=90), 0.99),
             at_least(f"{kind}: logistic probability after 90 steps", logistic.sel(step=90), 0.99),
         ]  # fmt: skip
-    return found
+    return Readings(*found)
 
 
 def _draw_paths(data: xr.Dataset) -> Figure:
@@ -162,68 +170,49 @@ def _draw_probabilities(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _paths_caption(data: xr.Dataset) -> str:
-    tight, slack = KINDS
-    text = (
-        "Prompt p and head v trained together by normalized gradient descent (step 0.1 for each) "
-        "on three sequences of two tokens. Left: every label stands at the margin of the head, and "
-        "p goes to the max-margin direction (cosine "
-        f"{_cosine(data, tight, 'prompt', 'prompt_solution'):.6f} after "
-        f"{int(data['step'].max()):,} steps). Right: the label of one sequence is beyond the "
-        "margin; its attention need not saturate, and p goes to the relaxed direction (cosine "
-        f"{_cosine(data, slack, 'prompt', 'relaxed_solution'):.6f}) and not to the other ("
-        f"{_cosine(data, slack, 'prompt', 'prompt_solution'):.4f}). Equal steps for p and v are "
-        "the border case: with slower steps of v the limit is another direction."
-    )
-    return text + _published(data)
-
-
-def _probabilities_caption(data: xr.Dataset) -> str:
-    text = (
-        "Softmax on the selected tokens and logistic probability of the labels, means over three "
-        "sequences, while prompt and head are trained together. Attention first turns away, as "
-        "long as the head points the wrong way."
-    )
-    return text + _published(data)
-
-
-def _published(data: xr.Dataset) -> str:
-    if PUBLISHED not in data["kernel"].values:
-        return ""
-    return (
-        " As published: plain gradients in single precision, with 1e-9 added to norms; they vanish "
-        "or turn into noise once attention has saturated."
-    )
-
-
 _COMMON = {
-    "paper": MAX_MARGIN,
     "sizes": {
         "quick": {"seeds": 1, "steps": 2000},
         "small": {"seeds": 1, "steps": 2000},
         "paper": {"seeds": 1, "steps": 10_000},
     },
     "compute": _compute,
-    "artifact": "plain gradients in single precision: they vanish, and directions drift",
+    "artifact": Artifact(
+        "plain gradients in single precision: they vanish, and directions drift",
+        "As published: plain gradients in single precision, with 1e-9 added to norms; they vanish "
+        "or turn into noise once attention has saturated.",
+    ),
 }
 
-JOINT_PATHS = PaperFigure(
-    name="max-margin/joint-training",
+JOINT_PATHS = Figures(MAX_MARGIN).figure(
+    "joint-training",
+    "prompt and head trained together: max-margin, relaxed and label SVM directions",
     statement="experiment: joint training of prompt and head",
-    summary="prompt and head trained together: max-margin, relaxed and label SVM directions",
     published="paths of p and v with all labels at the margin, and with one beyond it",
     draw=_draw_paths,
-    caption=_paths_caption,
     readings=_paths_readings,
+    caption=(
+        "Prompt p and head v trained together by normalized gradient descent (step 0.1 for each) "
+        "on three sequences of two tokens. Left: every label stands at the margin of the head, and "
+        "p goes to the max-margin direction (cosine {max_margin:.6f} after {last[step]:,} steps). "
+        "Right: the label of one sequence is beyond the margin; its attention need not saturate, "
+        "and p goes to the relaxed direction (cosine {relaxed:.6f}) and not to the other "
+        "({not_relaxed:.4f}). Equal steps for p and v are the border case: with slower steps of v "
+        "the limit is another direction."
+    ),
     **_COMMON,
 )
-JOINT_PROBABILITIES = PaperFigure(
-    name="max-margin/joint-probabilities",
+JOINT_PROBABILITIES = Figures(MAX_MARGIN).figure(
+    "joint-probabilities",
+    "softmax and logistic probability while prompt and head are trained together",
     statement="experiment: probabilities in joint training",
-    summary="softmax and logistic probability while prompt and head are trained together",
     published="mean softmax probability of optimal tokens and mean logistic probability",
     draw=_draw_probabilities,
-    caption=_probabilities_caption,
     readings=_probabilities_readings,
+    caption=(
+        "Softmax on the selected tokens and logistic probability of the labels, means over three "
+        "sequences, while prompt and head are trained together. Attention first turns away, as "
+        "long as the head points the wrong way."
+    ),
     **_COMMON,
 )

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.max_margin.data import two_scores
-from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels
+from attractor.papers.max_margin.kernels import EXACT, kernels
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
@@ -86,24 +86,21 @@ def _offsets(loss: str) -> Float[np.ndarray, "score"]:
     return (np.log(scores) + log_slopes - log_slopes[0]) / 2
 
 
-def _offset_error(data: xr.Dataset) -> float:
-    ends = data["path"].sel(kernel=EXACT, coordinate=1).isel(step=-1)
-    return float(np.abs(ends - data["predicted_offset"]).max())
-
-
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     exact = data["path"].sel(kernel=EXACT)
-    ends = cosines(exact.isel(step=-1).values[..., None], data["solution"].values[:, None])
+    last = exact.isel(step=-1)
+    ends = cosines(last.values[..., None], data["solution"].values[:, None])
+    off = np.abs(last.sel(coordinate=1) - data["predicted_offset"]).max()
     early = exact.sel(step=SHOWN, loss="logistic", score=100.0).values
-    return [
+    return Readings(
         at_least("least cosine to the max-margin direction, all curves", ends.min(), 0.99),
-        at_most("largest distance of an offset from its prediction", _offset_error(data), 1e-4),
+        at_most("largest distance of an offset from its prediction", off, 1e-4, "off"),
         at_most(
             f"logistic loss, score 100: cosine after {SHOWN} steps, on a detour",
             cosines(early[:, None], data["solution"].values[:, None]),
             0.8,
         ),
-    ]  # fmt: skip
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -132,29 +129,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    text = (
-        "Paths of a prompt vector from the origin, 200 normalized steps of 0.1, for two sequences "
-        "whose best tokens are (1, 1) and (1, -1). The linear loss bends toward the sequence with "
-        "the larger score, the others away from it, where the loss is small already; all end "
-        "along the max-margin direction (1, 0), at an offset. After "
-        f"{int(data['step'].max()):,} steps every offset is within {_offset_error(data):.1e} of "
-        "its prediction. The path for score 100 under the logistic or exponential loss looks "
-        "settled along (1, -1) for some 330 steps before it turns."
-    )
-    if PUBLISHED in data["kernel"].values:
-        text += (
-            " As published: plain gradients in single precision, with 1e-9 added to the norm; they "
-            "vanish after 119 to 492 steps, and the path for score 100 stops on its detour."
-        )
-    return text
-
-
-LOSSES_AND_SCORE_GAPS = PaperFigure(
-    name="max-margin/losses-and-score-gaps",
-    paper=MAX_MARGIN,
+LOSSES_AND_SCORE_GAPS = Figures(MAX_MARGIN).figure(
+    "losses-and-score-gaps",
+    "the loss and the gap between scores bend the path, and not its direction",
     statement="experiment: losses and score gaps",
-    summary="the loss and the gap between scores bend the path, and not its direction",
     published="paths for scores 1 to 10 and 100, correlation and logistic loss",
     sizes={
         "quick": {"seeds": 1, "steps": 10_000},
@@ -163,7 +141,18 @@ LOSSES_AND_SCORE_GAPS = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="plain gradients in single precision: zero after 119 to 492 steps",
+    caption=(
+        "Paths of a prompt vector from the origin, 200 normalized steps of 0.1, for two sequences "
+        "whose best tokens are (1, 1) and (1, -1). The linear loss bends toward the sequence with "
+        "the larger score, the others away from it, where the loss is small already; all end along "
+        "the max-margin direction (1, 0), at an offset. After {last[step]:,} steps every offset is "
+        "within {off:.1e} of its prediction. The path for score 100 under the logistic or "
+        "exponential loss looks settled along (1, -1) for some 330 steps before it turns."
+    ),
+    artifact=Artifact(
+        "plain gradients in single precision: zero after 119 to 492 steps",
+        "As published: plain gradients in single precision, with 1e-9 added to the norm; they "
+        "vanish after 119 to 492 steps, and the path for score 100 stops on its detour.",
+    ),
 )

@@ -11,7 +11,7 @@ from attractor.analysis.sparsity import effective_support
 from attractor.attention import LinearHead
 from attractor.geometry._lengths import cosines
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import random_prompt_data
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
@@ -75,34 +75,33 @@ def _one_dimension(request: Request, d: int) -> xr.Dataset:
     return xr.Dataset(variables, {"instance": list(numbers), "step": run.steps})
 
 
-def _shares(data: xr.Dataset) -> dict[str, xr.DataArray]:
-    return {name: data[name].mean("instance") for name in SHARES}
-
-
-def _selection_readings(data: xr.Dataset) -> list[Reading]:
-    shares = _shares(data)
-    largest = {name: share.sel(d=40) for name, share in shares.items()}
-    return [
+def _selection_readings(data: xr.Dataset) -> Readings:
+    shares = data[list(SHARES)].mean("instance")
+    largest = shares.sel(d=40)
+    return Readings(
         at_least("d = 40: runs that end locally optimal", largest["locally_optimal"], 0.85),
         at_most("d = 40: runs that end globally optimal", largest["globally_optimal"], 0.7),
         at_least("d = 40: best tokens feasible", largest["optimum_feasible"], 1.0),
         at_most("d = 2: best tokens feasible", shares["optimum_feasible"].sel(d=2), 0.2),
         at_least("median cosine to the direction of the tokens reached, where locally optimal",
                  data["cosine"].median(), 0.995),
-    ]  # fmt: skip
+        sequences=SEQUENCES,
+        tokens=LENGTH,
+        percent_best=100 * float(largest["globally_optimal"]),
+    )  # fmt: skip
 
 
-def _sparsity_readings(data: xr.Dataset) -> list[Reading]:
+def _sparsity_readings(data: xr.Dataset) -> Readings:
     support = data["effective_support"].sel(d=[10, 40]).median("instance")
     norms = data["norm"].sel(d=[10, 40]).median("instance")
-    return [
+    return Readings(
         at_least("effective support at the start, share of tokens",
                  support.isel(step=0).min(), 0.999),
         at_most("at the end, d = 10 and 40", support.isel(step=-1).max() * LENGTH, 1.01),
         at_least("norm of p at the end", norms.isel(step=-1).min(), 100.0),
         at_most("rank correlation of support and norm along training",
                 _rank_correlation(support, norms), -0.95),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def _rank_correlation(support: xr.DataArray, norms: xr.DataArray) -> float:
@@ -158,58 +157,45 @@ def _draw_sparsity(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _selection_caption(data: xr.Dataset) -> str:
-    shares = _shares(data)
-    ends = shares["globally_optimal"].sel(d=40)
-    return (
-        f"{data.sizes['instance']} random data sets for each dimension ({SEQUENCES} sequences of "
-        f"{LENGTH} unit tokens), a prompt vector trained from 0 by "
-        f"{int(data['step'].max()):,} normalized steps of 0.1. Left: shares with 95 % Wilson "
-        "intervals. Right: distance from the direction of the tokens reached, where these are "
-        "locally optimal (boxes: quartiles, whiskers: 5 to 95 %). Training ends at locally "
-        f"optimal tokens nearly always, and at the best ones in {100 * float(ends):.0f} % at "
-        "d = 40, though they are feasible in all."
-    )
-
-
-def _sparsity_caption(data: xr.Dataset) -> str:
-    return (
-        "Effective support of attention, (||s||_1 / ||s||_2)^2 over the number of tokens, and norm "
-        "of the prompt along training on random data; medians and 10th to 90th percentiles over "
-        f"{data.sizes['instance']} data sets. As the norm grows attention goes from all tokens to "
-        "one (dotted line); where the best tokens are infeasible (d = 2 and 3) it may stop short. "
-        "The published figure measures this in a vision transformer, which is not trained here."
-    )
-
-
 _SIZES = {
     "quick": {"seeds": 30, "steps": 2000},
     "small": {"seeds": 100, "steps": 2000},
     "paper": {"seeds": 100, "steps": 20_000},
 }
 
-SELECTION = PaperFigure(
-    name="max-margin/random-data",
-    paper=MAX_MARGIN,
+SELECTION = Figures(MAX_MARGIN).figure(
+    "random-data",
+    "which tokens training selects on random data: locally, and seldom globally, optimal",
     statement="random data, after the published recipe for training and comparing",
-    summary="which tokens training selects on random data: locally, and seldom globally, optimal",
     published="none: random data trained and compared after the recipe of the published code",
     sizes=_SIZES,
     compute=_compute,
     draw=_draw_selection,
-    caption=_selection_caption,
     readings=_selection_readings,
+    caption=(
+        "{sizes[instance]} random data sets for each dimension ({sequences} sequences of {tokens} "
+        "unit tokens), a prompt vector trained from 0 by {last[step]:,} normalized steps of 0.1. "
+        "Left: shares with 95 % Wilson intervals. Right: distance from the direction of the tokens "
+        "reached, where these are locally optimal (boxes: quartiles, whiskers: 5 to 95 %). "
+        "Training ends at locally optimal tokens nearly always, and at the best ones in "
+        "{percent_best:.0f} % at d = 40, though they are feasible in all."
+    ),
 )
-SPARSITY = PaperFigure(
-    name="max-margin/attention-sparsity",
-    paper=MAX_MARGIN,
+SPARSITY = Figures(MAX_MARGIN).figure(
+    "attention-sparsity",
+    "attention gets sparse as weights grow: effective support against iterations",
     statement="experiment: attention gets sparse while attention weights grow",
-    summary="attention gets sparse as weights grow: effective support against iterations",
     published="effective support of attention maps and norm of attention weights of a vision "
     "transformer while it is trained on images",
     sizes=_SIZES,
     compute=_compute,
     draw=_draw_sparsity,
-    caption=_sparsity_caption,
     readings=_sparsity_readings,
+    caption=(
+        "Effective support of attention, (||s||_1 / ||s||_2)^2 over the number of tokens, and norm "
+        "of the prompt along training on random data; medians and 10th to 90th percentiles over "
+        "{sizes[instance]} data sets. As the norm grows attention goes from all tokens to one "
+        "(dotted line); where the best tokens are infeasible (d = 2 and 3) it may stop short. The "
+        "published figure measures this in a vision transformer, which is not trained here."
+    ),
 )

@@ -7,9 +7,18 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most, stacked
+from attractor.papers.figure import (
+    SIZES,
+    Artifact,
+    Figures,
+    Readings,
+    Request,
+    at_least,
+    at_most,
+    stacked,
+)
 from attractor.papers.max_margin.data import three_sequences
-from attractor.papers.max_margin.kernels import EXACT, PUBLISHED, kernels, run
+from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
@@ -55,28 +64,30 @@ def _compute(request: Request) -> xr.Dataset:
     return data
 
 
-def _paths_readings(data: xr.Dataset) -> list[Reading]:
+def _paths_readings(data: xr.Dataset) -> Readings:
     ends = data["path"].sel(kernel=EXACT).isel(step=-1)
     found = cosines(ends.values[..., None], data["solution"].values[:, None])
-    return [
-        at_least("normalized: least cosine to the max-margin direction", found[0].min(), 0.999),
-        at_least("gradient descent: least cosine, in logarithmic time", found[1].min(), 0.97),
-    ]
+    return Readings(
+        at_least("normalized: least cosine to the max-margin direction",
+                 found[0].min(), 0.999, "normalized"),
+        at_least("gradient descent: least cosine, in logarithmic time",
+                 found[1].min(), 0.97, "plain"),
+    )  # fmt: skip
 
 
-def _growth_readings(data: xr.Dataset) -> list[Reading]:
+def _growth_readings(data: xr.Dataset) -> Readings:
     exact = data.sel(kernel=EXACT, start=0.0)
     norms = exact["norm"].sel(optimizer="normalized")
     slope = float((norms[-1] - norms.sel(step=SHOWN)) / (norms["step"][-1] - SHOWN))
     slow = exact["norm"].sel(optimizer="gradient descent").isel(step=-1)
-    return [
+    return Readings(
         at_least("normalized: softmax on the best tokens after 50 steps",
                  exact["probability"].sel(optimizer="normalized", step=50), 0.99),
         at_most("normalized: growth of the norm per step, off by", abs(slope - 0.1), 1e-4),
         at_least("gradient descent: softmax on the best tokens at the end",
                  exact["probability"].sel(optimizer="gradient descent").isel(step=-1), 0.99),
         at_most("gradient descent: norm at the end, which grows like a logarithm", slow, 6.0),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def _draw_paths(data: xr.Dataset) -> Figure:
@@ -132,61 +143,43 @@ def _draw_growth(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _paths_caption(data: xr.Dataset) -> str:
-    found = _paths_readings(data)
-    text = (
+_COMMON = {
+    "sizes": {size: {"seeds": 1, "steps": 1000} for size in SIZES},
+    "compute": _compute,
+    "artifact": Artifact(
+        "plain gradients in single precision: a kink in the norm, paths that stop",
+        "As published: plain gradients in single precision, with 1e-12 added to the norm; after "
+        "about 130 normalized steps they are rounding noise, and the norm has a kink.",
+    ),
+}
+
+PATHS = Figures(MAX_MARGIN).figure(
+    "three-sequences-paths",
+    "paths of a prompt vector over three sequences, normalized and plain gradient descent",
+    statement="experiment: trajectories with three sequences",
+    published="trajectories from six starts, first 200 steps of 1,000, two optimizers",
+    draw=_draw_paths,
+    readings=_paths_readings,
+    caption=(
         "Paths of a prompt vector from six starts (x, 0); three sequences of seven tokens, of "
         "which the right one is best. Left: normalized gradient descent, step 0.1. Right: gradient "
-        f"descent, step 1. After {int(data['step'].max()):,} steps the cosine to the max-margin "
-        f"direction is {found[0].value:.6f} or more by normalized steps, and {found[1].value:.4f} "
-        "by plain ones, whose path goes on in the logarithm of time."
-    )
-    return text + _published(data)
-
-
-def _growth_caption(data: xr.Dataset) -> str:
-    text = (
+        "descent, step 1. After {last[step]:,} steps the cosine to the max-margin direction is "
+        "{normalized:.6f} or more by normalized steps, and {plain:.4f} by plain ones, whose path "
+        "goes on in the logarithm of time."
+    ),
+    **_COMMON,
+)
+GROWTH = Figures(MAX_MARGIN).figure(
+    "three-sequences-growth",
+    "attention on the best tokens and the norm of the prompt along the iterations",
+    statement="experiment: softmax probability and norm with three sequences",
+    published="softmax probability and norm over the first 200 steps, two optimizers",
+    draw=_draw_growth,
+    readings=_growth_readings,
+    caption=(
         "Attention on the best token, mean over three sequences, and the norm of the prompt, from "
         "p = 0. Normalized steps of length 0.1 make the norm grow by 0.1 a step; plain gradient "
         "descent (step 1) makes it grow like a logarithm."
-    )
-    return text + _published(data)
-
-
-def _published(data: xr.Dataset) -> str:
-    if PUBLISHED not in data["kernel"].values:
-        return ""
-    return (
-        " As published: plain gradients in single precision, with 1e-12 added to the norm; after "
-        "about 130 normalized steps they are rounding noise, and the norm has a kink."
-    )
-
-
-_SETTINGS = {"seeds": 1, "steps": 1000}
-_COMMON = {
-    "paper": MAX_MARGIN,
-    "sizes": dict.fromkeys(("quick", "small", "paper"), _SETTINGS),
-    "compute": _compute,
-    "artifact": "plain gradients in single precision: a kink in the norm, paths that stop",
-}
-
-PATHS = PaperFigure(
-    name="max-margin/three-sequences-paths",
-    statement="experiment: trajectories with three sequences",
-    summary="paths of a prompt vector over three sequences, normalized and plain gradient descent",
-    published="trajectories from six starts, first 200 steps of 1,000, two optimizers",
-    draw=_draw_paths,
-    caption=_paths_caption,
-    readings=_paths_readings,
-    **_COMMON,
-)
-GROWTH = PaperFigure(
-    name="max-margin/three-sequences-growth",
-    statement="experiment: softmax probability and norm with three sequences",
-    summary="attention on the best tokens and the norm of the prompt along the iterations",
-    published="softmax probability and norm over the first 200 steps, two optimizers",
-    draw=_draw_growth,
-    caption=_growth_caption,
-    readings=_growth_readings,
+    ),
     **_COMMON,
 )

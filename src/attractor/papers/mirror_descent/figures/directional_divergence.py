@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._random_data import (
     ALONG,
@@ -38,25 +38,37 @@ def _matched(data: xr.Dataset, protocol: str, p: float) -> xr.DataArray:
     return data["divergence"].sel(protocol=protocol, p=p, solution=p).isel(record=-1)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    found = []
+def _readings(data: xr.Dataset) -> Readings:
+    found, ends, stopped = [], [], ""
     for p in EXPONENTS:
         own = _matched(data, EXACT.name, p)
+        ends.append(f"{own.mean():.2g} (median {own.median():.2g}) for p = {p:g}")
         text = f"p = {p:g}: median divergence from the solution of its own norm, at the end"
         found.append(at_most(text, own.median(), _FLOOR[p]))
-        ends = data["divergence"].sel(protocol=EXACT.name, p=p).isel(record=-1)
-        nearest = (ends.idxmin("solution") == p).mean()
+        last = data["divergence"].sel(protocol=EXACT.name, p=p).isel(record=-1)
+        nearest = (last.idxmin("solution") == p).mean()
         text = f"p = {p:g}: share of runs that end nearest to the solution of their own norm"
         found.append(at_least(text, nearest, 0.85))
     if PUBLISHED.name in data["protocol"]:
         for p in (1.75, 2.0):
-            stopped, free = (_matched(data, name, p) for name in (PUBLISHED.name, EXACT.name))
+            limited, free = (_matched(data, name, p) for name in (PUBLISHED.name, EXACT.name))
             text = f"p = {p:g}: median divergence as published, over the exact one"
-            found.append(at_least(text, stopped.median() / free.median(), 1.5))
+            found.append(at_least(text, limited.median() / free.median(), 1.5))
             alone = _matched(data, EXACT_WITH_EPS.name, p)
             text = f"p = {p:g}: the same of exact gradients with the published constant alone"
             found.append(at_least(text, alone.median() / free.median(), 1.5))
-    return found
+        protocols = (PUBLISHED.name, EXACT_WITH_EPS.name, EXACT.name)
+        means = {p: [_matched(data, name, p).mean() for name in protocols] for p in EXPONENTS}
+        stopped = ", ".join(
+            f"{published:.2g}, {alone:.2g} and {exact:.2g} for p = {p:g}"
+            for p, (published, alone, exact) in means.items()
+        )
+    return Readings(
+        *found,
+        ends=", ".join(ends),
+        stopped=stopped,
+        eps=PUBLISHED_EPS,
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -119,52 +131,35 @@ def _handles(published: bool) -> list[Line2D]:
     return handles
 
 
-def _caption(data: xr.Dataset) -> str:
-    count = data.sizes["instance"]
-    ends = ", ".join(
-        f"{float(own.mean()):.2g} (median {float(own.median()):.2g}) for p = {p:g}"
-        for p in EXPONENTS
-        for own in [_matched(data, EXACT.name, p)]
-    )
-    text = (
-        f"Directional Bregman divergence of normalized mirror descent from the max-margin solution "
-        f"in three norms, for the tokens that each run itself selects. {count} random data sets "
-        f"(n = 6, T = 8, d = 10), standard normal starts, steps of 0.1; lines: mean, bands: 10th "
-        f"to 90th percentile, pale lines: the divergence of the solution in the run's own norm "
-        f"from the other two, where the curves must end. From the solution in the own norm the "
-        f"mean ends at {ends}; the few runs that change tokens late make most of the mean."
-    )
-    if PUBLISHED.name not in data["protocol"]:
-        return text
-    stopped = ", ".join(
-        f"{float(_matched(data, PUBLISHED.name, p).mean()):.2g}, "
-        f"{float(_matched(data, EXACT_WITH_EPS.name, p).mean()):.2g} and "
-        f"{float(_matched(data, EXACT.name, p).mean()):.2g} for p = {p:g}"
-        for p in EXPONENTS
-    )
-    return (
-        f"{text} Below: as published. Gradients are those of automatic differentiation, "
-        f"{PUBLISHED_EPS:g} is added to the norm that divides them, and solutions are those of the "
-        f"tokens of the runs with their own exponent, which start elsewhere, so that the other "
-        f"two curves measure other tokens above all. The added "
-        f"constant stops runs once score gaps pass 35: with it exact gradients (dotted) end where "
-        f"the published ones do. Means from the own solution, as published, with exact gradients "
-        f"and the constant, and exact: {stopped}."
-    )
-
-
-DIRECTIONAL_DIVERGENCE = PaperFigure(
-    name="mirror-descent/directional-divergence",
-    paper=MIRROR_DESCENT,
+DIRECTIONAL_DIVERGENCE = Figures(MIRROR_DESCENT).figure(
+    "directional-divergence",
+    "every exponent's runs approach the max-margin solution of their own norm",
     statement="experiment: directional Bregman divergence of synthetic runs",
-    summary="every exponent's runs approach the max-margin solution of their own norm",
-    published="mean divergence of 100 runs from the solutions for p = 1.75, 2 and 3, against "
-    "iterations, with a band of one standard deviation",
+    published=(
+        "mean divergence of 100 runs from the solutions for p = 1.75, 2 and 3, against iterations, "
+        "with a band of one standard deviation"
+    ),
     sizes={"quick": {"seeds": 16}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="a constant added to the norm of gradients stops runs short of their limit, and "
-    "solutions are of other runs' tokens",
+    caption=(
+        "Directional Bregman divergence of normalized mirror descent from the max-margin solution "
+        "in three norms, for the tokens that each run itself selects. {sizes[instance]} random "
+        "data sets (n = 6, T = 8, d = 10), standard normal starts, steps of 0.1; lines: mean, "
+        "bands: 10th to 90th percentile, pale lines: the divergence of the solution in the run's "
+        "own norm from the other two, where the curves must end. From the solution in the own norm "
+        "the mean ends at {ends}; the few runs that change tokens late make most of the mean."
+    ),
+    artifact=Artifact(
+        "a constant added to the norm of gradients stops runs short of their limit, and solutions "
+        "are of other runs' tokens",
+        "Below: as published. Gradients are those of automatic differentiation, {eps:g} is added "
+        "to the norm that divides them, and solutions are those of the tokens of the runs with "
+        "their own exponent, which start elsewhere, so that the other two curves measure other "
+        "tokens above all. The added constant stops runs once score gaps pass 35: with it exact "
+        "gradients (dotted) end where the published ones do. Means from the own solution, as "
+        "published, with exact gradients and the constant, and exact: {stopped}.",
+        drawn=lambda data: PUBLISHED.name in data["protocol"],
+    ),
 )

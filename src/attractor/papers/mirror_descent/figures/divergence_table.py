@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._random_data import (
     END,
@@ -47,7 +47,7 @@ def _off_diagonal(values: xr.DataArray) -> xr.DataArray:
     return values.where(values["p"] != values["solution"])
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     median = data["divergence"].median("instance")
     exact, limit = median.sel(block=OWN_TOKENS), median.sel(block=LIMIT)
     away = np.abs(_off_diagonal(exact) / _off_diagonal(limit) - 1).max()
@@ -60,8 +60,8 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             2.0,
         ),
     ]
+    mean = data["divergence"].mean("instance")
     if OTHER_RUNS in data["block"]:
-        mean = data["divergence"].mean("instance")
         mixed = _off_diagonal(mean.sel(block=OTHER_RUNS))
         found += [
             at_least(
@@ -76,7 +76,11 @@ def _readings(data: xr.Dataset) -> list[Reading]:
                 3.0,
             ),
         ]  # fmt: skip
-    return found
+    return Readings(
+        *found,
+        eps=PUBLISHED_EPS,
+        mean=mean.sel(p=1.75, solution=2.0),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -106,38 +110,33 @@ def _table(axes: Axes, values: xr.DataArray) -> None:
     axes.grid(False)
 
 
-def _caption(data: xr.Dataset) -> str:
-    text = (
-        f"Directional Bregman divergence at the end of mirror descent (rows) from the max-margin "
-        f"solution in three norms (columns), mean and standard deviation over "
-        f"{data.sizes['instance']} random data sets. Runs are held against the solutions of the "
-        f"tokens that they select themselves; on the right, solutions are held against each other "
-        f"for the optimal tokens, which is what long runs tend to."
-    )
-    if OTHER_RUNS not in data["block"]:
-        return text
-    mean = data["divergence"].mean("instance")
-    mixed, same = (mean.sel(block=name, p=1.75, solution=2.0) for name in (OTHER_RUNS, STOPPED))
-    return (
-        f"{text} Above, as published: gradients of automatic differentiation with "
-        f"{PUBLISHED_EPS:g} added to their norm, which stops runs early; on the left the solution "
-        f"in another norm is that of the tokens of the runs with its exponent, which started "
-        f"elsewhere. Other tokens make most of that: for p = 1.75 against p = 2 the mean is "
-        f"{float(mixed):.3f} with them and {float(same):.3f} without."
-    )
-
-
-DIVERGENCE_TABLE = PaperFigure(
-    name="mirror-descent/divergence-table",
-    paper=MIRROR_DESCENT,
+DIVERGENCE_TABLE = Figures(MIRROR_DESCENT).figure(
+    "divergence-table",
+    "how far runs end from the solutions in three norms, with the same tokens and without",
     statement="experiment: directional Bregman divergence at the end of synthetic runs",
-    summary="how far runs end from the solutions in three norms, with the same tokens and without",
-    published="the ends of the curves of the divergence figure; solutions in other norms are those "
-    "of other runs' tokens",
+    published=(
+        "the ends of the curves of the divergence figure; solutions in other norms are those of "
+        "other runs' tokens"
+    ),
     sizes={"quick": {"seeds": 16}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="runs stop short of their limit, and solutions in other norms are of other tokens",
+    caption=(
+        "Directional Bregman divergence at the end of mirror descent (rows) from the max-margin "
+        "solution in three norms (columns), mean and standard deviation over {sizes[instance]} "
+        "random data sets. Runs are held against the solutions of the tokens that they select "
+        "themselves; on the right, solutions are held against each other for the optimal tokens, "
+        "which is what long runs tend to."
+    ),
+    artifact=Artifact(
+        "runs stop short of their limit, and solutions in other norms are of other tokens",
+        "Above, as published: gradients of automatic differentiation with {eps:g} added to their "
+        "norm, which stops runs early; on the left the solution in another norm is that of the "
+        "tokens of the runs with its exponent, which started elsewhere. Other tokens make most of "
+        "that: for p = 1.75 against p = 2 the mean is "
+        "{mean[as published, tokens of other runs]:.3f} with them and "
+        "{mean[as published, tokens of the run itself]:.3f} without.",
+        drawn=lambda data: OTHER_RUNS in data["block"],
+    ),
 )

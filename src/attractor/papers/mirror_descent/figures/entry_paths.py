@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import (
     EXPONENTS,
@@ -92,22 +92,34 @@ def _index(selection: Selection) -> np.ndarray:
     return selection.mask.argmax(-1)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    exact = data.sel(kernel=EXACT)
-    worst = exact["divergence"].isel(record=-1).max()
+def _readings(data: xr.Dataset) -> Readings:
+    last = data.isel(record=-1)
+    exact = last.sel(kernel=EXACT)
+    slope, of_ray = _slope(exact["path"]), _slope(exact["ray"])
     found = [
         at_least("share of runs that end on the optimal tokens", exact["optimal"].mean(), 1.0),
-        at_most("largest divergence from the solution of the own norm, at the end", worst, 4e-3),
-    ]
-    off = abs(_slope(exact["path"].isel(record=-1)) - _slope(exact["ray"]))
+        at_most("largest divergence from the solution of the own norm, at the end",
+                exact["divergence"].max(), 4e-3),
+    ]  # fmt: skip
+    off = abs(slope - of_ray)
     nearest = (off.idxmin("solution") == off["p"]).mean()
     text = "share of runs whose entries end nearest to the ray of their own norm"
     found.append(at_least(text, nearest, 1.0))
     if PUBLISHED in data["kernel"]:
-        norms = data["norm"].isel(record=-1)
-        early = norms.sel(kernel=EXACT, p=1.75) / norms.sel(kernel=PUBLISHED, p=1.75)
+        norms = last["norm"].sel(p=1.75)
+        early = norms.sel(kernel=EXACT) / norms.sel(kernel=PUBLISHED)
         found.append(at_least("p = 1.75: norm at the end over that as published", early, 2.0))
-    return found
+    slopes = "; ".join(
+        f"p = {p:g}: {slope.sel(p=p):.4f} against {of_ray.sel(p=p, solution=p):.4f}, divergence "
+        f"{exact['divergence'].sel(p=p):.2g}, norm {exact['norm'].sel(p=p):.4g}"
+        for p in EXPONENTS
+    )
+    return Readings(
+        *found,
+        slopes=slopes,
+        norm=last["norm"].transpose("kernel", "p"),
+        divergence=last["divergence"].transpose("kernel", "p"),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -154,43 +166,28 @@ def _until(run: xr.Dataset, step: float) -> xr.Dataset:
     return run.isel(record=run["step"].values <= step)
 
 
-def _caption(data: xr.Dataset) -> str:
-    exact = data.sel(kernel=EXACT).isel(record=-1)
-    parts = "; ".join(
-        f"p = {p:g}: {float(_slope(end['path'])):.4f} against "
-        f"{float(_slope(end['ray'].sel(solution=p))):.4f}, divergence "
-        f"{float(end['divergence']):.2g}, norm {float(end['norm']):.4g}"
-        for p in EXPONENTS
-        for end in [exact.sel(p=p)]
-    )
-    text = (
-        f"Entries in row 2, column 3 and in row 4, column 5 of W under normalized mirror descent "
-        f"from W = 0 on one random data set, with the rays of the max-margin solutions (pale; that "
-        f"of the own norm wide); arrows at four steps. Slope of the two entries at the end of the "
-        f"run against that of the ray: {parts}."
-    )
-    if PUBLISHED not in data["kernel"]:
-        return text
-    stopped = data.sel(kernel=PUBLISHED).isel(record=-1)
-    norms = ", ".join(f"{float(stopped['norm'].sel(p=p)):.4g}" for p in EXPONENTS)
-    far = ", ".join(f"{float(stopped['divergence'].sel(p=p)):.2g}" for p in EXPONENTS)
-    return (
-        f"{text} Gray: as published, with a constant added to the norm of the gradient; these runs "
-        f"all but stop (dots), at norms of {norms} and divergences of {far}."
-    )
-
-
-ENTRY_PATHS = PaperFigure(
-    name="mirror-descent/entry-paths",
-    paper=MIRROR_DESCENT,
+ENTRY_PATHS = Figures(MIRROR_DESCENT).figure(
+    "entry-paths",
+    "two entries of W from zero, for three exponents, against the rays of the solutions",
     statement="experiment: paths of two entries of W from zero",
-    summary="two entries of W from zero, for three exponents, against the rays of the solutions",
-    published="the path of one run for each exponent with the ray of its solution, arrows at four "
-    "steps",
+    published=(
+        "the path of one run for each exponent with the ray of its solution, arrows at four steps"
+    ),
     sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="a constant added to the norm of gradients stops runs short of their limit",
+    caption=(
+        "Entries in row 2, column 3 and in row 4, column 5 of W under normalized mirror descent "
+        "from W = 0 on one random data set, with the rays of the max-margin solutions (pale; that "
+        "of the own norm wide); arrows at four steps. Slope of the two entries at the end of the "
+        "run against that of the ray: {slopes}."
+    ),
+    artifact=Artifact(
+        "a constant added to the norm of gradients stops runs short of their limit",
+        "Gray: as published, with a constant added to the norm of the gradient; these runs all but "
+        "stop (dots), at norms of {norm[as published][1.75]:.4g}, {norm[as published][2.0]:.4g}, "
+        "{norm[as published][3.0]:.4g} and divergences of {divergence[as published][1.75]:.2g}, "
+        "{divergence[as published][2.0]:.2g}, {divergence[as published][3.0]:.2g}.",
+    ),
 )

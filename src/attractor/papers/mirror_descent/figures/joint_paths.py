@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
@@ -26,21 +26,31 @@ def _compute(request: Request) -> xr.Dataset:
     return joint_runs(request)
 
 
-def _ends(data: xr.Dataset, kernel: str, name: str) -> xr.DataArray:
-    return data[f"{name}_divergence"].sel(kernel=kernel).isel(record=-1)
-
-
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
+    last = data.isel(record=-1)
+    ends = last.sel(kernel=EXACT)
     found = []
     for name, what in (("W", "attention"), ("v", "head")):
         for p in EXPONENTS:
-            value = _ends(data, EXACT, name).sel(p=p)
+            value = ends[f"{name}_divergence"].sel(p=p)
             text = f"p = {p:g}: divergence of the {what} from its solution, at the end"
             found.append(at_most(text, value, 2e-5 if p <= 2 else 1e-3))
     if PUBLISHED in data["kernel"]:
-        ratio = (_ends(data, PUBLISHED, "W") / _ends(data, EXACT, "W")).min()
+        ratio = (last["W_divergence"].sel(kernel=PUBLISHED) / ends["W_divergence"]).min()
         found.append(at_least("least divergence of W as published over the exact one", ratio, 10.0))
-    return found
+    ends_by_exponent = "; ".join(
+        f"p = {p:g}: tokens ({', '.join(str(token + 1) for token in end['tokens'].values)}), "
+        f"{end['W_divergence']:.2g} and {end['v_divergence']:.2g}, label margin "
+        f"{end['label_margin']:.4f} of {end['best_label_margin']:.4f}"
+        for p in EXPONENTS
+        for end in [ends.sel(p=p)]
+    )
+    return Readings(
+        *found,
+        ends=ends_by_exponent,
+        of_W=last["W_divergence"].transpose("kernel", "p"),
+        of_v=last["v_divergence"].transpose("kernel", "p"),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -88,48 +98,31 @@ def _panel(
         axes.plot(*published.T, zorder=3.5, **_STOPPED)
 
 
-def _caption(data: xr.Dataset) -> str:
-    exact = data.sel(kernel=EXACT)
-    parts = "; ".join(
-        f"p = {p:g}: tokens ({', '.join(str(token + 1) for token in end['tokens'].values)}), "
-        f"{float(end['W_divergence'].isel(record=-1)):.2g} and "
-        f"{float(end['v_divergence'].isel(record=-1)):.2g}, label margin "
-        f"{float(end['label_margin']):.4f} of {float(end['best_label_margin']):.4f}"
-        for p in EXPONENTS
-        for end in [exact.sel(p=p)]
-    )
-    text = (
-        f"Joint mirror descent of head and attention from zero on two sequences of three tokens: "
-        f"first row of W and head v, with the rays of the max-margin solutions of the tokens that "
-        f"the run selects (pale); arrows at three steps. Tokens, divergences of W and of v from "
-        f"their solutions at the end of the run, beyond the frame, and label margin of the tokens "
-        f"against the best of any: "
-        f"{parts}."
-    )
-    if PUBLISHED not in data["kernel"]:
-        return text
-    stopped = "; ".join(
-        f"p = {p:g}: {float(_ends(data, PUBLISHED, 'W').sel(p=p)):.2g} and "
-        f"{float(_ends(data, PUBLISHED, 'v').sel(p=p)):.2g}"
-        for p in EXPONENTS
-    )
-    return (
-        f"{text} Gray: as published, where a constant added to the norms of the gradients brings "
-        f"both to a halt (dots); divergences there are {stopped}."
-    )
-
-
-JOINT_PATHS = PaperFigure(
-    name="mirror-descent/joint-paths",
-    paper=MIRROR_DESCENT,
+JOINT_PATHS = Figures(MIRROR_DESCENT).figure(
+    "joint-paths",
+    "head and attention, trained together, against the rays of their solutions",
     statement="experiment: joint training of head and attention",
-    summary="head and attention, trained together, against the rays of their solutions",
-    published="paths of the first row of W and of the head v with the rays of both solutions, "
-    "arrows at three steps",
+    published=(
+        "paths of the first row of W and of the head v with the rays of both solutions, arrows at "
+        "three steps"
+    ),
     sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="a constant added to the norms of gradients stops runs short of their limit",
+    caption=(
+        "Joint mirror descent of head and attention from zero on two sequences of three tokens: "
+        "first row of W and head v, with the rays of the max-margin solutions of the tokens that "
+        "the run selects (pale); arrows at three steps. Tokens, divergences of W and of v from "
+        "their solutions at the end of the run, beyond the frame, and label margin of the tokens "
+        "against the best of any: {ends}."
+    ),
+    artifact=Artifact(
+        "a constant added to the norms of gradients stops runs short of their limit",
+        "Gray: as published, where a constant added to the norms of the gradients brings both to a "
+        "halt (dots); divergences there are p = 1.75: {of_W[as published][1.75]:.2g} and "
+        "{of_v[as published][1.75]:.2g}; p = 2: {of_W[as published][2.0]:.2g} and "
+        "{of_v[as published][2.0]:.2g}; p = 3: {of_W[as published][3.0]:.2g} and "
+        "{of_v[as published][3.0]:.2g}.",
+    ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
@@ -24,7 +24,7 @@ def _compute(request: Request) -> xr.Dataset:
     return joint_runs(request)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     shown = data.isel(record=_SHOWN)
     found = [
         at_least(
@@ -37,7 +37,13 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         off = np.abs(early.sel(kernel=EXACT) - early.sel(kernel=PUBLISHED)).max()
         text = f"largest difference of attention from the published run's in {_SHOWN} iterations"
         found.append(at_most(text, off, 1e-6))
-    return found
+    short = data["softmax_probability"].sel(kernel=EXACT) < 0.99
+    reach = ", ".join(f"{int(short.sel(p=p).sum())} for p = {p:g}" for p in EXPONENTS)
+    return Readings(
+        *found,
+        iterations=_SHOWN,
+        reach=reach,
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -66,35 +72,27 @@ def _draw(data: xr.Dataset) -> Figure:
 _PUBLISHED = look("as_published", color=COLORS["gray"], linewidth=0.8)
 
 
-def _caption(data: xr.Dataset) -> str:
-    exact = data.sel(kernel=EXACT)
-    short = exact["softmax_probability"] < 0.99
-    reach = ", ".join(f"{int(short.sel(p=p).sum())} for p = {p:g}" for p in EXPONENTS)
-    text = (
-        f"Joint mirror descent of head and attention from zero on two sequences: the highest "
-        f"attention weight, and the probability of the label at the token attended to, both means "
-        f"over sequences, in the first {_SHOWN} iterations. The "
-        f"weight reaches 0.99 after {reach} iterations."
-    )
-    if PUBLISHED not in data["kernel"]:
-        return text
-    return (
-        f"{text} Gray: as published, where the probability is that of the head one step later "
-        f"than the attention it is logged with."
-    )
-
-
-JOINT_PROBABILITIES = PaperFigure(
-    name="mirror-descent/joint-probabilities",
-    paper=MIRROR_DESCENT,
+JOINT_PROBABILITIES = Figures(MIRROR_DESCENT).figure(
+    "joint-probabilities",
+    "attention and prediction saturate when head and attention are trained together",
     statement="experiment: joint training of head and attention",
-    summary="attention and prediction saturate when head and attention are trained together",
-    published="softmax and logistic probability of two sequences over the first 100 iterations, "
-    "for p = 1.75, 2 and 3; both tend to 1",
+    published=(
+        "softmax and logistic probability of two sequences over the first 100 iterations, for p = "
+        "1.75, 2 and 3; both tend to 1"
+    ),
     sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="the head is logged one step ahead of attention",
+    caption=(
+        "Joint mirror descent of head and attention from zero on two sequences: the highest "
+        "attention weight, and the probability of the label at the token attended to, both means "
+        "over sequences, in the first {iterations} iterations. The weight reaches 0.99 after "
+        "{reach} iterations."
+    ),
+    artifact=Artifact(
+        "the head is logged one step ahead of attention",
+        "Gray: as published, where the probability is that of the head one step later than the "
+        "attention it is logged with.",
+    ),
 )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.measurements.factor_stationarity import factor_residual
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
@@ -89,7 +89,7 @@ def _residuals(
     return found
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     end = data.isel(record=-1).median("instance")
     found = [
         at_least(
@@ -108,7 +108,13 @@ def _readings(data: xr.Dataset) -> list[Reading]:
     for p in EXPONENTS:
         text = f"p = {p:g}: median relative distance from stationary points of the p-th powers"
         found.append(at_most(text, end["residual"].sel(p=p), 0.2 if p < 2 else 0.12))
-    return found
+    ends = "; ".join(
+        f"p = {p:g}: {one['nuclear_ratio']:.3f}, {one['entrywise_ratio']:.3f} and "
+        f"{one['residual']:.2g}"
+        for p in EXPONENTS
+        for one in [end.sel(p=p)]
+    )
+    return Readings(*found, ends=ends)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -127,31 +133,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    end = data.isel(record=-1).median("instance")
-    parts = "; ".join(
-        f"p = {p:g}: {float(end['nuclear_ratio'].sel(p=p)):.3f}, "
-        f"{float(end['entrywise_ratio'].sel(p=p)):.3f} and {float(end['residual'].sel(p=p)):.2g}"
-        for p in EXPONENTS
-    )
-    return (
-        f"Mirror descent on keys and queries with the potential of the p-th powers of both, on "
-        f"{data.sizes['instance']} random data sets (n = 6, T = 8, d = 10); K starts at a tenth "
-        f"of the size of Q. Margin ratio of W = K Q^T in the nuclear norm and in the entrywise "
-        f"norm of p, and the relative distance of (K, Q) from stationary points of the least sum "
-        f"of p-th powers that keeps the margins; medians with 10th to 90th percentiles. At the "
-        f"end: {parts}. Only p = 2 leads to the nuclear solution, and no p to that of the "
-        f"entrywise norm: margin ratios settle below 1. The distance from stationary points "
-        f"falls, for p = 1.75 ever more slowly. These are measurements; no statement of the paper "
-        "covers them."
-    )
-
-
-KEY_QUERY = PaperFigure(
-    name="mirror-descent/key-query",
-    paper=MIRROR_DESCENT,
+KEY_QUERY = Figures(MIRROR_DESCENT).figure(
+    "key-query",
+    "not in the paper: mirror descent on (K, Q) leads to neither norm's solution of W",
     statement="mirror descent on keys and queries (not in the paper)",
-    summary="not in the paper: mirror descent on (K, Q) leads to neither norm's solution of W",
     published="not in the paper",
     sizes={
         "quick": {"seeds": 10, "steps": 2000},
@@ -160,6 +145,15 @@ KEY_QUERY = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Mirror descent on keys and queries with the potential of the p-th powers of both, on "
+        "{sizes[instance]} random data sets (n = 6, T = 8, d = 10); K starts at a tenth of the "
+        "size of Q. Margin ratio of W = K Q^T in the nuclear norm and in the entrywise norm of p, "
+        "and the relative distance of (K, Q) from stationary points of the least sum of p-th "
+        "powers that keeps the margins; medians with 10th to 90th percentiles. At the end: {ends}. "
+        "Only p = 2 leads to the nuclear solution, and no p to that of the entrywise norm: margin "
+        "ratios settle below 1. The distance from stationary points falls, for p = 1.75 ever more "
+        "slowly. These are measurements; no statement of the paper covers them."
+    ),
 )

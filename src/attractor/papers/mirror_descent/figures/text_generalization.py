@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request
+from attractor.papers.figure import Artifact, Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import (
     by_model,
@@ -51,10 +51,19 @@ def _compute(request: Request) -> xr.Dataset:
     return data
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     mean = data["test_accuracy"].mean("seed")
-    ordered = falls_with_the_exponent("mean test accuracy of", mean)
-    return [*ordered, rates_inside_the_range(data)]
+    rates, epochs = ("c", "d") if data.sizes["model"] > 1 else ("b", "c")
+    return Readings(
+        *falls_with_the_exponent("mean test accuracy of", mean),
+        rates_inside_the_range(data),
+        accuracy=told(data["test_accuracy"]),
+        by_size=_by_size(data),
+        rates_panel=rates,
+        rates=told_rates(data),
+        epochs_panel=epochs,
+        as_published=told(data[_PUBLISHED]) if _PUBLISHED in data else "",
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -81,25 +90,6 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    rates, epochs = ("c", "d") if data.sizes["model"] > 1 else ("b", "c")
-    words = (
-        f"Accuracy on {data.attrs['test_examples']:,} texts not seen, of transformers trained by "
-        "several optimizers, at the epoch that knows most of a validation split (means over "
-        f"{data.sizes['seed']} seeds with 95 % intervals; single seeds as dots): (a) "
-        f"{told(data['test_accuracy'])}. {_by_size(data)}Learning rates come from one search for "
-        f"all, {data.sizes['try']} tries each on the validation split ({rates}; rings: chosen, "
-        f"crosses: diverged): {told_rates(data)}. ({epochs}) Validation accuracy by epoch, while "
-        "every seed trains."
-    )
-    if _PUBLISHED in data:
-        words += (
-            " Hollow: the published reading, the highest accuracy of all epochs on the test set "
-            f"itself, from one start for all seeds: {told(data[_PUBLISHED])}."
-        )
-    return words
-
-
 def _by_size(data: xr.Dataset) -> str:
     """Accuracies of the other models, where there are any, in a sentence."""
     accuracy = data[_BY_MODEL].rename(compared="optimizer")
@@ -107,19 +97,28 @@ def _by_size(data: xr.Dataset) -> str:
     return f"(b) By size of the model: {'; '.join(others)}. " if others else ""
 
 
-TEXT_GENERALIZATION = PaperFigure(
-    name="mirror-descent/text-generalization",
-    paper=MIRROR_DESCENT,
+TEXT_GENERALIZATION = Figures(MIRROR_DESCENT).figure(
+    "text-generalization",
+    "test accuracy of text classifiers by optimizer, each with its own learning rate",
     statement="experiment: sentiment of film reviews, test accuracy",
-    summary="test accuracy of text classifiers by optimizer, each with its own learning rate",
     published="test accuracy of p = 1.1 above those of p = 2 and 3, for three sizes of model",
     sizes=SIZES,
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    takes=TAKES,
-    artifact=(
-        "accuracy read as the highest of all epochs on the test set, with all runs from one start"
+    caption=(
+        "Accuracy on {attrs[test_examples]:,} texts not seen, of transformers trained by several "
+        "optimizers, at the epoch that knows most of a validation split (means over {sizes[seed]} "
+        "seeds with 95 % intervals; single seeds as dots): (a) {accuracy}. {by_size}Learning rates "
+        "come from one search for all, {sizes[try]} tries each on the validation split "
+        "({rates_panel}; rings: chosen, crosses: diverged): {rates}. ({epochs_panel}) Validation "
+        "accuracy by epoch, while every seed trains."
     ),
+    artifact=Artifact(
+        "accuracy read as the highest of all epochs on the test set, with all runs from one start",
+        "Hollow: the published reading, the highest accuracy of all epochs on the test set itself, "
+        "from one start for all seeds: {as_published}.",
+        drawn=lambda data: _PUBLISHED in data,
+    ),
+    takes=TAKES,
 )

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
@@ -34,10 +34,10 @@ def _all(values: xr.DataArray) -> xr.DataArray:
     return values.mean("block")
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     ratio = (_last(data["attention"]) / data["attention_by_chance"]).mean("seed")
     rescaled = data["rescaled_attention"].mean("seed")
-    return [
+    return Readings(
         *(
             at_least(f"attention of {name} in the last block on telling words over that by chance",
                      ratio.sel(optimizer=name), 1.0)
@@ -45,7 +45,10 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         ),
         at_least("published reading: rescaled attention of p = 1.1 less that of p = 2",
                  rescaled.sel(optimizer="p = 1.1") - rescaled.sel(optimizer="p = 2"), 0),
-    ]  # fmt: skip
+        chance=data["attention_by_chance"].mean(),
+        in_last_block=told(_last(data["attention"])),
+        rescaled=told(data["rescaled_attention"]),
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -78,32 +81,25 @@ def _levels(axes: Axes, values: xr.DataArray, label: str, look: dict[str, Any]) 
         axes.hlines(level, place - 0.3, place + 0.3, linewidth=1.2, **named, **look)
 
 
-def _caption(data: xr.Dataset) -> str:
-    chance = float(data["attention_by_chance"].mean())
-    return (
-        "Attention of the position that the class is read from on the words that tell it, in texts "
-        "not seen, mean over heads: in the last block, over all blocks where there are several, "
-        "and as published, in the last block with the attention of each text rescaled from 0 to 1 "
-        "at its least and most attended token (means over "
-        f"{data.sizes['seed']} models with 95 % intervals; single models as dots). Solid lines: "
-        "what the words would get as other tokens of like frequency do; dashed: by chance "
-        f"({chance:.3f}). Last block: {told(_last(data['attention']))}. Published reading: "
-        f"{told(data['rescaled_attention'])}."
-    )
-
-
-TEXT_SELECTION = PaperFigure(
-    name="mirror-descent/text-selection",
-    paper=MIRROR_DESCENT,
+TEXT_SELECTION = Figures(MIRROR_DESCENT).figure(
+    "text-selection",
+    "attention of the read-out on words that tell the class, by optimizer",
     statement="experiment: sentiment of film reviews, token selection",
-    summary="attention of the read-out on words that tell the class, by optimizer",
     published=(
         "one model each: rescaled attention on the pivotal word .4387 for p = 1.1, .3122 for p = 2"
     ),
     sizes=SIZES,
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Attention of the position that the class is read from on the words that tell it, in texts "
+        "not seen, mean over heads: in the last block, over all blocks where there are several, "
+        "and as published, in the last block with the attention of each text rescaled from 0 to 1 "
+        "at its least and most attended token (means over {sizes[seed]} models with 95 % "
+        "intervals; single models as dots). Solid lines: what the words would get as other tokens "
+        "of like frequency do; dashed: by chance ({chance:.3f}). Last block: {in_last_block}. "
+        "Published reading: {rescaled}."
+    ),
     takes=TAKES,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import (
     by_optimizer,
@@ -43,16 +43,19 @@ def _compute(request: Request) -> xr.Dataset:
     return found[list(_KEPT)].assign_attrs(images=name)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     mean = data["test_accuracy"].mean("seed")
     sparse = data["hoyer"].sel(matrix="keys").mean(["seed", "block"])
-    return [
+    return Readings(
         at_least("mean test accuracy of p = 1.1 less that of Adam, and .05 more",
                  mean.sel(optimizer="p = 1.1") - mean.sel(optimizer="Adam") + 0.05, 0),
         at_least("mean sparsity of the keys with p = 1.1 less that with Adam",
                  sparse.sel(optimizer="p = 1.1") - sparse.sel(optimizer="Adam"), 0),
         rates_inside_the_range(data),
-    ]  # fmt: skip
+        accuracy=told(data["test_accuracy"]),
+        rates=told_rates(data),
+        sparsity=told(data["hoyer"].sel(matrix="keys").mean("block"), ".2f"),
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -72,26 +75,12 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    keys = data["hoyer"].sel(matrix="keys").mean("block")
-    return (
-        f"Vision transformers trained on {data.attrs['images']} by mirror descent and others: (a) "
-        f"accuracy on {data.attrs['test_examples']:,} images not seen at the epoch that knows most "
-        f"of a validation split (means over {data.sizes['seed']} seeds with 95 % intervals; single "
-        f"seeds as dots): {told(data['test_accuracy'])}; (b) the search for learning rates, "
-        f"{data.sizes['try']} tries each (rings: chosen, crosses: diverged): {told_rates(data)}; "
-        "(c) validation accuracy by epoch; (d, e) magnitudes of the entries of keys and values, "
-        f"all blocks, mean over seeds; (f) Hoyer's sparsity of the keys: {told(keys, '.2f')}."
-    )
-
-
 _THREE = ("p = 1.1", "p = 2", "Adam")
 
-VISION = PaperFigure(
-    name="mirror-descent/vision",
-    paper=MIRROR_DESCENT,
+VISION = Figures(MIRROR_DESCENT).figure(
+    "vision",
+    "a vision transformer by mirror descent and by Adam: accuracy, histograms, sparsity",
     statement="experiment: vision transformer",
-    summary="a vision transformer by mirror descent and by Adam: accuracy, histograms, sparsity",
     published="CIFAR-10, one run each: both reach .81; with p = 1.1 more weights near zero",
     sizes={
         "quick": {
@@ -130,7 +119,15 @@ VISION = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Vision transformers trained on {attrs[images]} by mirror descent and others: (a) accuracy "
+        "on {attrs[test_examples]:,} images not seen at the epoch that knows most of a validation "
+        "split (means over {sizes[seed]} seeds with 95 % intervals; single seeds as dots): "
+        "{accuracy}; (b) the search for learning rates, {sizes[try]} tries each (rings: chosen, "
+        "crosses: diverged): {rates}; (c) validation accuracy by epoch; (d, e) magnitudes of the "
+        "entries of keys and values, all blocks, mean over seeds; (f) Hoyer's sparsity of the "
+        "keys: {sparsity}."
+    ),
     takes="the binary version of CIFAR-10, or a folder in the format of MNIST",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request
+from attractor.papers.figure import Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told, weights_panel
 from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
@@ -20,9 +20,17 @@ def _compute(request: Request) -> xr.Dataset:
     return found[["hoyer", "largest_weight", "share_of_weights"]]
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
+    by_seed = data["hoyer"].mean("block")
     mean = data["hoyer"].sel(matrix="keys").mean(["seed", "block"])
-    return falls_with_the_exponent("mean sparsity of the keys with", mean)
+    sparsity = (
+        f"{matrix} {told(by_seed.sel(matrix=matrix), '.2f')}"
+        for matrix in data["matrix"].values.tolist()
+    )
+    return Readings(
+        *falls_with_the_exponent("mean sparsity of the keys with", mean),
+        sparsity="; ".join(sparsity),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -39,32 +47,23 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    lines = "; ".join(
-        f"{matrix} {told(data['hoyer'].sel(matrix=matrix).mean('block'), '.2f')}"
-        for matrix in data["matrix"].values.tolist()
-    )
-    return (
-        "Matrices of queries, keys and values of text classifiers at the epoch chosen by "
-        "validation: (a-c) magnitudes of their entries, for the optimizers of the legend (all "
-        f"blocks, mean over {data.sizes['seed']} seeds; the last bin has all larger ones), (d-f) "
-        "Hoyer's sparsity, 0 where all entries are as large and 1 where one is not zero (mean over "
-        f"blocks; 95 % intervals over seeds). Sparsity: {lines}."
-    )
-
-
-WEIGHT_SPARSITY = PaperFigure(
-    name="mirror-descent/weight-sparsity",
-    paper=MIRROR_DESCENT,
+WEIGHT_SPARSITY = Figures(MIRROR_DESCENT).figure(
+    "weight-sparsity",
+    "histograms and sparsity of queries, keys and values by optimizer",
     statement="experiment: sentiment of film reviews, sparsity of weights",
-    summary="histograms and sparsity of queries, keys and values by optimizer",
     published=(
         "histograms of one model each: with p = 1.1 fewer weights beyond .06, and larger ones"
     ),
     sizes=SIZES,
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Matrices of queries, keys and values of text classifiers at the epoch chosen by "
+        "validation: (a-c) magnitudes of their entries, for the optimizers of the legend (all "
+        "blocks, mean over {sizes[seed]} seeds; the last bin has all larger ones), (d-f) Hoyer's "
+        "sparsity, 0 where all entries are as large and 1 where one is not zero (mean over blocks; "
+        "95 % intervals over seeds). Sparsity: {sparsity}."
+    ),
     takes=TAKES,
 )

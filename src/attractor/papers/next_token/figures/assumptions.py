@@ -18,7 +18,7 @@ from attractor.next_token.two_stage_measures import (
     measure_two_stages,
 )
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.next_token.runs import log_spaced
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
@@ -103,19 +103,23 @@ def _drop(data: xr.Dataset, times: int) -> float:
     return float((np.maximum.accumulate(values, axis=-1) - values).max())
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     last = data.isel(step=-1)
-    return [
+    return Readings(
         at_most("optimal token as frequent as any: largest fall of its attention",
                 _drop(data, 1), 1e-12),
         at_least(f"outnumbered {_TIMES} to 1: largest fall of its attention",
-                 _drop(data, _TIMES), 0.005),
-        at_most("outnumbered: 1 - cos in the end", last["distance"].sel(corpus="repeated"), 1e-3),
+                 _drop(data, _TIMES), 0.005, "fall"),
+        at_most("outnumbered: 1 - cos in the end",
+                last["distance"].sel(corpus="repeated"), 1e-3, "distance"),
         at_most("incomplete orders: 1 - cos to the margin solution",
                 last["distance"].sel(corpus="incomplete"), 1e-3),
         at_least("incomplete orders: 1 - cos to the published closed form",
                  last["closed_form_distance"], 0.02),
-    ]  # fmt: skip
+        times=_TIMES,
+        norm=last["solution_norm"].sel(corpus="incomplete"),
+        closed_form_norm=data["closed_form_norm"],
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -152,26 +156,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    last = data.isel(step=-1)
-    norm = float(last["solution_norm"].sel(corpus="incomplete"))
-    return (
-        "Two-stage training where an assumption is not met. Left: one non-optimal token occurs "
-        f"{_TIMES} times in the frequent sentence (98 %). Attention of the rare sentence on its "
-        f"optimal token then falls by {_drop(data, _TIMES):.3f} before it rises, against a lemma "
-        "that needs the optimal token to be as frequent as any; the direction still converges "
-        f"(1 - cos = {float(last['distance'].sel(corpus='repeated')):.1e}). Right: one optimal "
-        "token is compared with the query alone. Training goes to the solution of the margin "
-        f"problem, of norm {norm:.4f}, and not to the published closed form, of norm "
-        f"{float(data['closed_form_norm']):.4f}, which does not satisfy its optimality conditions."
-    )
-
-
-ASSUMPTIONS = PaperFigure(
-    name="next-token/assumptions",
-    paper=NEXT_TOKEN,
+ASSUMPTIONS = Figures(NEXT_TOKEN).figure(
+    "assumptions",
+    "what becomes of two-stage training where an assumption is not met",
     statement="assumptions: number of occurrences of the optimal token; closed form",
-    summary="what becomes of two-stage training where an assumption is not met",
     published="none",
     sizes={
         "quick": {"seeds": 1, "steps": 10_000},
@@ -180,6 +168,15 @@ ASSUMPTIONS = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Two-stage training where an assumption is not met. Left: one non-optimal token occurs "
+        "{times} times in the frequent sentence (98 %). Attention of the rare sentence on its "
+        "optimal token then falls by {fall:.3f} before it rises, against a lemma that needs the "
+        "optimal token to be as frequent as any; the direction still converges (1 - cos = "
+        "{distance:.1e}). Right: one optimal token is compared with the query alone. Training goes "
+        "to the solution of the margin problem, of norm {norm:.4f}, and not to the published "
+        "closed form, of norm {closed_form_norm:.4f}, which does not satisfy its optimality "
+        "conditions."
+    ),
 )

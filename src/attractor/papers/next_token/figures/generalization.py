@@ -10,7 +10,7 @@ from attractor.next_token.orders import partial_orders
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.next_token.unseen import UnseenKind, draw_unseen, log_predictions
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
@@ -88,10 +88,17 @@ def _of_corpus(
     return right.mean(-1), np.exp(own).mean(-1), (top[..., -1] - top[..., -2]).max(-1)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     early, late = data.attrs["shown"][0], data.attrs["shown"][-1]
     alike = data["accuracy"].sel(length=0, step=early)
-    return [
+    shown = data.sel(length=0, step=list(data.attrs["shown"])).mean("instance")
+    ends = "; ".join(
+        f"{kind}: accuracy {', '.join(f'{share:.0%}' for share in one['accuracy'].values)}, mean "
+        f"probability {', '.join(f'{share:.2f}' for share in one['probability'].values)}"
+        for kind in _KINDS
+        for one in [shown.sel(kind=kind)]
+    )
+    return Readings(
         at_least(f"like the corpus: smallest accuracy at step {early}", alike.min(), 1.0),
         at_least(f"any length: smallest accuracy at step {late}",
                  data["accuracy"].sel(step=late).min(), 0.95),
@@ -99,7 +106,9 @@ def _readings(data: xr.Dataset) -> list[Reading]:
                  data["probability"].sel(step=late, length=0).min(), 0.95),
         at_most("two non-comparable tokens: largest difference of the log probabilities of "
                 "what follows them", data["tie"].max(), 1e-6),
-    ]  # fmt: skip
+        steps=", ".join(map(str, data.attrs["shown"])),
+        ends=ends,
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -119,31 +128,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    steps = data.attrs["shown"]
-    alike = data.sel(length=0, step=list(steps)).mean("instance")
-    words = "; ".join(
-        f"{kind}: accuracy {', '.join(f'{a:.0%}' for a in alike['accuracy'].sel(kind=kind).values)}"
-        f", mean probability "
-        f"{', '.join(f'{p:.2f}' for p in alike['probability'].sel(kind=kind).values)}"
-        for kind in _KINDS
-    )
-    return (
-        f"Accuracy on unseen sentences, {data.attrs['sentences']} of each kind for each of "
-        f"{data.sizes['instance']} corpora: mean and one standard deviation over corpora. Left: "
-        "one non-comparable token decides; right: an optimal token among others. Sentences like "
-        "those of the corpus hold every non-optimal token once; longer ones, drawn with "
-        "repetition, are a shift of the data, and take longer training to tell one token from "
-        f"many. At steps {', '.join(map(str, steps))}, like the corpus: {words}. Two different "
-        "non-comparable tokens tie."
-    )
-
-
-GENERALIZATION = PaperFigure(
-    name="next-token/generalization",
-    paper=NEXT_TOKEN,
+GENERALIZATION = Figures(NEXT_TOKEN).figure(
+    "generalization",
+    "what a trained predictor says of sentences that its corpus has not",
     statement="generalization to unseen sentences",
-    summary="what a trained predictor says of sentences that its corpus has not",
     published="none",
     sizes={
         "quick": {"seeds": 20, "vocabulary": 20, "steps": 3000, "sentences": 100,
@@ -155,6 +143,13 @@ GENERALIZATION = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Accuracy on unseen sentences, {attrs[sentences]} of each kind for each of "
+        "{sizes[instance]} corpora: mean and one standard deviation over corpora. Left: one "
+        "non-comparable token decides; right: an optimal token among others. Sentences like those "
+        "of the corpus hold every non-optimal token once; longer ones, drawn with repetition, are "
+        "a shift of the data, and take longer training to tell one token from many. At steps "
+        "{steps}, like the corpus: {ends}. Two different non-comparable tokens tie."
+    ),
 )  # fmt: skip

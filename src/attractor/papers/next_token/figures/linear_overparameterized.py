@@ -6,14 +6,13 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.next_token.linear import finite_part, random_contexts
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
-from attractor.papers.next_token.linear_runs import OPTIMIZERS, last, panels, solved, trained
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.next_token.linear_runs import OPTIMIZERS, ends, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 
 _DIMENSION = 60
-_SHARES = ("correlation", "correlation_without_finite_part")
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -30,12 +29,12 @@ def _compute(request: Request) -> xr.Dataset:
     return data
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     first, end = data.isel(step=0), data.isel(step=-1)
     found = [at_most("largest relative gap of the max-margin solutions", data["gap"].max(), 1e-9)]
     for name in data["optimizer"].values:
         start, stop = first.sel(optimizer=name), end.sel(optimizer=name)
-        whole, without = (stop[share] for share in _SHARES)
+        whole, without = stop["correlation"], stop["correlation_without_finite_part"]
         found += [
             at_most(f"{name}: largest loss above the entropy at the end, over that at the start",
                     (stop["excess_loss"] / start["excess_loss"]).max(), 0.1),
@@ -49,7 +48,14 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             at_least(f"{name}: smallest norm at the end, over that at the start",
                      (stop["norm"] / start["norm"]).min(), 1.2),
         ]  # fmt: skip
-    return found
+    return Readings(
+        *found,
+        dimension=_DIMENSION,
+        entropy=data["entropy"].mean(),
+        margin_norm=data["margin_norm"].mean(),
+        finite_norm=data["finite_norm"].mean(),
+        ends=ends(data),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -61,33 +67,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    steps, count = int(data["step"].max()), data.sizes["instance"]
-    ends = "; ".join(
-        f"{name}: cosine {float(last(data, _SHARES[0], name).mean()):.3f}, less the finite part "
-        f"{float(last(data, _SHARES[1], name).mean()):.3f}, loss above the entropy "
-        f"{float(last(data, 'excess_loss', name).mean()):.1e}, finite part off by "
-        f"{float(last(data, 'relative_finite_error', name).mean()):.3f}"
-        for name in data["optimizer"].values
-    )
-    return (
-        f"Linear decoders of 10 tokens on 50 contexts in R^{_DIMENSION}, each followed by 6 "
-        f"tokens, on {count} random data sets (medians, and 10th to 90th percentiles): "
-        f"embeddings N(0, I), probabilities uniform on the simplex, mean entropy "
-        f"{float(data['entropy'].mean()):.3f}, norm of the max-margin solution "
-        f"{float(data['margin_norm'].mean()):.2f} and of the finite part "
-        f"{float(data['finite_norm'].mean()):.2f}. Learning rates .5 of gradient descent and .01 "
-        "of the others, Adam with decays .9 and .99. Normalized steps of constant length bounce "
-        "about the finite part at their own scale, and Adam descends in another norm, so that its "
-        f"direction is not to be the same. Means after {steps:,} steps: {ends}."
-    )
-
-
-LINEAR_OVERPARAMETERIZED = PaperFigure(
-    name="next-token/linear-overparameterized",
-    paper=LINEAR_NEXT_TOKEN,
+LINEAR_OVERPARAMETERIZED = Figures(LINEAR_NEXT_TOKEN, "next-token").figure(
+    "linear-overparameterized",
+    "linear decoders on 50 contexts in R^60: loss, norm, direction, finite part",
     statement="experiment: overparameterized linear decoders, three optimizers",
-    summary="linear decoders on 50 contexts in R^60: loss, norm, direction, finite part",
     published="the same four panels of one run, 1e4 steps",
     sizes={
         "quick": {"seeds": 5, "steps": 1000},
@@ -96,6 +79,15 @@ LINEAR_OVERPARAMETERIZED = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Linear decoders of 10 tokens on 50 contexts in R^{dimension}, each followed by 6 tokens, "
+        "on {sizes[instance]} random data sets (medians, and 10th to 90th percentiles): embeddings "
+        "N(0, I), probabilities uniform on the simplex, mean entropy {entropy:.3f}, norm of the "
+        "max-margin solution {margin_norm:.2f} and of the finite part {finite_norm:.2f}. Learning "
+        "rates .5 of gradient descent and .01 of the others, Adam with decays .9 and .99. "
+        "Normalized steps of constant length bounce about the finite part at their own scale, and "
+        "Adam descends in another norm, so that its direction is not to be the same. Means after "
+        "{last[step]:,} steps: {ends}."
+    ),
 )

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.next_token.linear import finite_part, planar_contexts
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
-from attractor.papers.next_token.linear_runs import last, panels, solved, trained
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.next_token.linear_runs import ends, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -52,25 +52,29 @@ def _compute(request: Request) -> xr.Dataset:
     return data.assign_coords(names).assign_attrs(found)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    start = data.isel(step=0)
+def _readings(data: xr.Dataset) -> Readings:
+    first, last = data.isel(step=0), data.isel(step=-1)
     found = [at_most("relative gap of the max-margin solution", data.attrs["gap"], 1e-9)]
     for name in _OPTIMIZERS:
-        excess, error = last(data, "excess_loss", name), last(data, "finite_error", name)
-        norm, first = last(data, "norm", name), start.sel(optimizer=name)
+        start, stop = first.sel(optimizer=name), last.sel(optimizer=name)
         found += [
             at_most(f"{name}: largest loss above the entropy at the end, over that at the start",
-                    (excess / first["excess_loss"]).max(), 0.1),
+                    (stop["excess_loss"] / start["excess_loss"]).max(), 0.1),
             at_least(f"{name}: smallest norm at the end, over that at the start",
-                     (norm / first["norm"]).min(), 5.0),
+                     (stop["norm"] / start["norm"]).min(), 5.0),
             at_least(f"{name}: smallest cosine of W less the finite part with the max-margin "
                      "solution",
-                     last(data, "correlation_without_finite_part", name).min(), 0.95),
+                     stop["correlation_without_finite_part"].min(), 0.95),
             at_most(f"{name}: largest distance from the finite part at the end, over that at the "
                     "start",
-                    (error / first["finite_error"]).max(), 0.2),
+                    (stop["finite_error"] / start["finite_error"]).max(), 0.2),
         ]  # fmt: skip
-    return found
+    rejected = int(data.attrs["rejected"])
+    return Readings(
+        *found,
+        drawn=f"{rejected} draw{'s' if rejected != 1 else ''}",
+        ends=ends(data, " of its norm"),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -127,33 +131,10 @@ def _rows(
     axes.set_title(title)
 
 
-def _caption(data: xr.Dataset) -> str:
-    steps = int(data["step"].max())
-    ends = "; ".join(
-        f"{name}: cosine {float(last(data, 'correlation', name).mean()):.3f}, less the finite part "
-        f"{float(last(data, 'correlation_without_finite_part', name).mean()):.3f}, loss above the "
-        f"entropy {float(last(data, 'excess_loss', name).mean()):.1e}, finite part off by "
-        f"{float(last(data, 'relative_finite_error', name).mean()):.3f} of its norm"
-        for name in _OPTIMIZERS
-    )
-    rejected = int(data.attrs["rejected"])
-    drawn = f"{rejected} draw{'s' if rejected != 1 else ''} before them that could not be separated"
-    return (
-        "Three contexts in the plane and five tokens: one token follows one context, the others "
-        f"two each, with random probabilities of entropy {data.attrs['entropy']:.4f} ({drawn}). "
-        "Top: embeddings; rows of the max-margin solution, in which the tokens of a context lie "
-        "on a line across its embedding and all others behind it; rows of the finite part. "
-        f"Bottom: {steps:,} steps of gradient descent with learning rate .5 and of normalized "
-        f"steps of .01, from {data.sizes['seed']} random starts (medians, and 10th to 90th "
-        f"percentiles). Means at the end: {ends}."
-    )
-
-
-LINEAR_TWO_DIMENSIONAL = PaperFigure(
-    name="next-token/linear-two-dimensional",
-    paper=LINEAR_NEXT_TOKEN,
+LINEAR_TWO_DIMENSIONAL = Figures(LINEAR_NEXT_TOKEN, "next-token").figure(
+    "linear-two-dimensional",
+    "three contexts in the plane: embeddings, both limits of a linear decoder, training",
     statement="experiment: linear decoder in two dimensions",
-    summary="three contexts in the plane: embeddings, both limits of a linear decoder, training",
     published="embeddings, rows of both limits, and curves of gradient descent of one run",
     sizes={
         "quick": {"seeds": 10, "steps": 10_000},
@@ -162,6 +143,14 @@ LINEAR_TWO_DIMENSIONAL = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Three contexts in the plane and five tokens: one token follows one context, the others "
+        "two each, with random probabilities of entropy {attrs[entropy]:.4f} ({drawn} before them "
+        "that could not be separated). Top: embeddings; rows of the max-margin solution, in which "
+        "the tokens of a context lie on a line across its embedding and all others behind it; rows "
+        "of the finite part. Bottom: {last[step]:,} steps of gradient descent with learning rate "
+        ".5 and of normalized steps of .01, from {sizes[seed]} random starts (medians, and 10th to "
+        "90th percentiles). Means at the end: {ends}."
+    ),
 )

@@ -22,7 +22,7 @@ from attractor.next_token.mechanics import (
     measure_limits,
 )
 from attractor.next_token.mechanics.measures import measure_matrices
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import MECHANICS
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
@@ -132,13 +132,15 @@ def _paths(limits: tuple[AttentionLimits, ...], count_radii: int, count: int) ->
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     last = data.isel(step=-1)
     distances = [float(data[f"distance_{n}"].isel({f"step_{n}": -1}).mean()) for n in range(3)]
-    found = []
+    found, spans = [], []
     for kind in _KINDS:
-        name = f"data sets {kind}" + (" cycles" if kind == "without" else "")
+        words = kind + (" cycles" if kind == "without" else "")
+        name = f"data sets {words}"
         one = last.sel(kind=kind)
+        spans.append(f"{words} {one['correlation'].min():.3f} to {one['correlation'].max():.3f}")
         found += [
             at_least(f"{name}: least correlation with W_svm", one["correlation"].min(), 0.96),
             at_most(f"{name}: mass off the component of the label, mean",
@@ -149,16 +151,28 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             at_most(f"{name}: 1 - correlation at the end of the regularization path",
                     (1 - data["path_correlation"]).sel(kind=kind).isel(radius=-1).max(), 1e-6),
         ]  # fmt: skip
+    floors = last["loss_floor"].sel(kind="with cycles") / np.log(2)
     away = data["path_log_distance"].sel(kind="with cycles", radius=_SAME_RADIUS)
-    return [
+    return Readings(
         *found,
-        at_least("steps of .01: mean distance from W_fin, half a step", distances[0], 0.004),
+        at_least(
+            "steps of .01: mean distance from W_fin, half a step", distances[0], 0.004, "bouncing"
+        ),
         at_most("the same, from above", distances[0], 0.006),
         at_most("shorter steps: mean distance over that", distances[1] / distances[0], 0.25),
-        at_most("gradient descent: mean distance from W_fin", distances[2], 0.0025),
+        at_most("gradient descent: mean distance from W_fin", distances[2], 0.0025, "plain"),
         at_most("path: largest distance from W_fin at R = 300", np.exp(away.max()), 1e-9),
         at_most("path: largest relative Frank-Wolfe gap", data["path_optimality"].max(), 1e-12),
-    ]
+        redraws=data["redraws"].sum("data_set"),
+        steps=_STEPS,
+        step=_STEP,
+        spans="; ".join(spans),
+        shorter=distances[1],
+        least_floor=floors.min(),
+        largest_floor=floors.max(),
+        chords=int(data["chords"].sum()),
+        violations=int(data["violations"].sum()),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -213,46 +227,14 @@ def _distances(axes: Axes, data: xr.Dataset) -> None:
     axes.legend(loc="lower left")
 
 
-def _caption(data: xr.Dataset) -> str:
-    last, count = data.isel(step=-1), data.sizes["data_set"]
-    cyclic = last.sel(kind="with cycles")
-    spans = "; ".join(
-        f"{kind}{' cycles' if kind == 'without' else ''} {float(one.min()):.3f} to "
-        f"{float(one.max()):.3f}"
-        for kind in _KINDS
-        for one in [last["correlation"].sel(kind=kind)]
-    )
-    ends = [data[f"distance_{n}"].isel({f"step_{n}": -1}) for n in range(3)]
-    floors = cyclic["loss_floor"] / np.log(2)
-    redraws = data["redraws"].sum("data_set").values
-    return (
-        f"Attention trained on {count} corpora whose token-priority graphs have cycles, since "
-        f"labels conflict, and {count} without: 6 tokens in 8 dimensions, 6 contexts of 4, the "
-        "log-loss of attention mass on the label, from the start of a linear layer "
-        f"({redraws[0]} and {redraws[1]} draws were thrown away). Medians over data sets, with the "
-        "10th to 90th percentiles. (a) Correlation with the solution of the graphs' margin "
-        f"problem, by {_STEPS:,} normalized steps of {_STEP:g}; in the end {spans}. (b) Mean "
-        "distance of the part in the cyclic subspace from the finite part. Steps of constant "
-        f"length bounce about it at half their length ({float(ends[0].mean()):.4f}; dotted); as "
-        f"steps get shorter after {_STEPS:,} it falls to {float(ends[1].mean()):.4f}, and by "
-        f"{int(data['step_2'][-1]):,} steps of plain gradient descent, of rate 1, to "
-        f"{float(ends[2].mean()):.4f}. (c) Attention mass off the component of the label, mean "
-        "over samples. (d) Loss above its floor, the entropy of the cyclic part: between "
-        f"{float(floors.min()):.3g} and {float(floors.max()):.3g} log 2 with cycles, and zero "
-        "without. (e, f) Minimizers of the loss over balls of radius R tend to the same limits, "
-        "exponentially in R within the cyclic subspace. The loss lies below "
-        f"{int(data['chords'].sum()):,} random chords, with "
-        f"{int(data['violations'].sum())} exceptions."
-    )
-
-
-MECHANICS_GLOBAL = PaperFigure(
-    name="next-token/mechanics-global",
-    paper=MECHANICS,
+MECHANICS_GLOBAL = Figures(MECHANICS, "next-token").figure(
+    "mechanics-global",
+    "labels that conflict: direction, finite part, mass and loss floor of attention",
     statement="experiment: global convergence of gradient descent with log-loss",
-    summary="labels that conflict: direction, finite part, mass and loss floor of attention",
-    published="correlation, norm difference, projected correlation and softmax mass of 10 data "
-    "sets against the iteration",
+    published=(
+        "correlation, norm difference, projected correlation and softmax mass of 10 data sets "
+        "against the iteration"
+    ),
     sizes={
         "quick": {"seeds": 10, "steps": 4000, "radii": 7},
         "small": {"seeds": 20, "steps": 20_000, "radii": 17},
@@ -260,6 +242,22 @@ MECHANICS_GLOBAL = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Attention trained on {sizes[data_set]} corpora whose token-priority graphs have cycles, "
+        "since labels conflict, and {sizes[data_set]} without: 6 tokens in 8 dimensions, 6 "
+        "contexts of 4, the log-loss of attention mass on the label, from the start of a linear "
+        "layer ({redraws[with cycles]} and {redraws[without]} draws were thrown away). Medians "
+        "over data sets, with the 10th to 90th percentiles. (a) Correlation with the solution of "
+        "the graphs' margin problem, by {steps:,} normalized steps of {step:g}; in the end "
+        "{spans}. (b) Mean distance of the part in the cyclic subspace from the finite part. Steps "
+        "of constant length bounce about it at half their length ({bouncing:.4f}; dotted); as "
+        "steps get shorter after {steps:,} it falls to {shorter:.4f}, and by {last[step_2]:,} "
+        "steps of plain gradient descent, of rate 1, to {plain:.4f}. (c) Attention mass off the "
+        "component of the label, mean over samples. (d) Loss above its floor, the entropy of the "
+        "cyclic part: between {least_floor:.3g} and {largest_floor:.3g} log 2 with cycles, and "
+        "zero without. (e, f) Minimizers of the loss over balls of radius R tend to the same "
+        "limits, exponentially in R within the cyclic subspace. The loss lies below {chords:,} "
+        "random chords, with {violations} exceptions."
+    ),
 )

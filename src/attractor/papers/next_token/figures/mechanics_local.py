@@ -18,7 +18,7 @@ from attractor.next_token.mechanics import (
     squared_miss,
     vocabulary_tokens,
 )
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import MECHANICS
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
@@ -74,19 +74,26 @@ def _compute(request: Request) -> xr.Dataset:
     )  # fmt: skip
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     last = data.isel(step=-1)
-    return [
-        at_least("median correlation with the local solution", last["local"].median(), 0.999),
-        at_least("least correlation with the local solution", last["local"].min(), 0.94),
-        at_most("median correlation with the global solution", last["global"].median(), 0.9),
-        at_least(
-            "mean of the local less the global correlation",
-            (last["local"] - last["global"]).mean(),
-            0.1,
-        ),
+    local, everywhere, norm = last["local"], last["global"], last["norm"]
+    several = last["cycles"] > 0
+    return Readings(
+        at_least("median correlation with the local solution", local.median(), 0.999),
+        at_least("least correlation with the local solution", local.min(), 0.94, "least_local"),
+        at_most("median correlation with the global solution", everywhere.median(), 0.9),
+        at_least("mean of the local less the global correlation", (local - everywhere).mean(), 0.1),
         at_most("mean mass on tokens given up", last["mass_outside"].mean(), 1e-3),
-    ]
+        steps=_STEPS,
+        step=_STEP,
+        ambiguous=int(last["ambiguous"].sum()),
+        largest_local=local.max(),
+        least_global=everywhere.min(),
+        largest_global=everywhere.max(),
+        several=int(several.sum()),
+        norm_of_several=norm.where(several).median() if several.any() else 0.0,
+        norm_of_one=norm.where(~several).median(),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -129,42 +136,30 @@ def _ends(axes: Axes, data: xr.Dataset) -> None:
     axes.set(title="1 \N{MINUS SIGN} correlation in the end", xlabel="data set, sorted")
 
 
-def _caption(data: xr.Dataset) -> str:
-    last, count = data.isel(step=-1), data.sizes["data_set"]
-    several, norm = last["cycles"] > 0, last["norm"]
-    slow = float(norm.where(several).median()) if several.any() else 0.0
-    local, everywhere = last["local"], last["global"]
-    return (
-        f"Attention under a head of logits, the rows of which are the embeddings, with the loss "
-        f"(1 - softmax probability)^2, on {count} corpora with cycles: {_STEPS:,} normalized steps "
-        f"of {_STEP:g}. The loss is not convex. The local solution is that of graphs built from "
-        "the tokens with more than 1 % of the mass in the end "
-        f"({int(last['ambiguous'].sum())} between .9 % and 1 % are ignored). (a) Medians over data "
-        "sets, with the 10th to 90th percentiles, of the correlation with it and with the solution "
-        "of the token-priority graphs. (b) Attention mass on tokens given up, mean over samples. "
-        f"(c) The end of every data set: {float(local.min()):.4f} to {float(local.max()):.4f} with "
-        f"the local solution, {float(everywhere.min()):.2f} to {float(everywhere.max()):.2f} with "
-        f"the global one. In {int(several.sum())} data sets some sample keeps several tokens: W "
-        "then has a finite part besides, which the hollow points leave out, and steps of constant "
-        f"length are spent on it (median norm {slow:.3g} in the end, against "
-        f"{float(norm.where(~several).median()):.3g}), so that the direction converges slowly."
-    )
-
-
-MECHANICS_LOCAL = PaperFigure(
-    name="next-token/mechanics-local",
-    paper=MECHANICS,
+MECHANICS_LOCAL = Figures(MECHANICS, "next-token").figure(
+    "mechanics-local",
+    "a general head: attention converges to the solution of the tokens it settled on",
     statement="experiment: local convergence of gradient descent",
-    summary="a general head: attention converges to the solution of the tokens it settled on",
-    published="correlation with the solutions of local and global graphs, of 10 data sets, against "
-    "the iteration",
-    sizes={
-        "quick": {"seeds": 10},
-        "small": {"seeds": 40},
-        "paper": {"seeds": 100},
-    },
+    published=(
+        "correlation with the solutions of local and global graphs, of 10 data sets, against the "
+        "iteration"
+    ),
+    sizes={"quick": {"seeds": 10}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Attention under a head of logits, the rows of which are the embeddings, with the loss (1 "
+        "- softmax probability)^2, on {sizes[data_set]} corpora with cycles: {steps:,} normalized "
+        "steps of {step:g}. The loss is not convex. The local solution is that of graphs built "
+        "from the tokens with more than 1 % of the mass in the end ({ambiguous} between .9 % and 1 "
+        "% are ignored). (a) Medians over data sets, with the 10th to 90th percentiles, of the "
+        "correlation with it and with the solution of the token-priority graphs. (b) Attention "
+        "mass on tokens given up, mean over samples. (c) The end of every data set: "
+        "{least_local:.4f} to {largest_local:.4f} with the local solution, {least_global:.2f} to "
+        "{largest_global:.2f} with the global one. In {several} data sets some sample keeps "
+        "several tokens: W then has a finite part besides, which the hollow points leave out, and "
+        "steps of constant length are spent on it (median norm {norm_of_several:.3g} in the end, "
+        "against {norm_of_one:.3g}), so that the direction converges slowly."
+    ),
 )

@@ -16,7 +16,7 @@ from attractor.next_token.two_stage_measures import (
     direction_distance,
     feed_forward_solutions,
 )
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
@@ -100,9 +100,9 @@ def _growth(data: xr.Dataset) -> float:
     return float((marks[2] - marks[1]) / (marks[1] - marks[0]))
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     last = data.isel(step=-1)
-    return [
+    return Readings(
         at_most("normalized descent: largest 1 - cos in the end",
                 last["distance"].sel(way="normalized").max(), 5e-3),
         at_most("plain descent: largest 1 - cos in the end",
@@ -115,7 +115,9 @@ def _readings(data: xr.Dataset) -> list[Reading]:
                 last["distance"].sel(way="both at once").max(), 0.1),
         at_most("both at once: largest 1 - cos of the feed-forward layer in the end",
                 last["feed_forward_distance"].max(), 0.1),
-    ]  # fmt: skip
+        distance=last["distance"].median("instance"),
+        feed_forward_distance=last["feed_forward_distance"].median(),
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -133,26 +135,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    last = data.isel(step=-1)
-    ends = {way: float(last["distance"].sel(way=way).median()) for way in _LABELS}
-    return (
-        f"The same {data.sizes['instance']} corpora trained in other ways, from zero: median, with "
-        "a band from the 10th to the 90th percentile. Plain gradient descent (learning rate "
-        f"{data.attrs['learning_rate']:g}) lets the norm grow like the logarithm of the step and "
-        "turns to the limit as slowly. Both layers at once, with the step size of attention, go "
-        "the same way, though no theory covers it. In the end 1 - cos is "
-        f"{ends['normalized']:.1e}, {ends['plain']:.1e} and {ends['both at once']:.1e}; that of "
-        "the feed-forward layer trained beside attention is "
-        f"{float(last['feed_forward_distance'].median()):.1e}."
-    )
-
-
-OPTIMIZERS = PaperFigure(
-    name="next-token/optimizers",
-    paper=NEXT_TOKEN,
+OPTIMIZERS = Figures(NEXT_TOKEN).figure(
+    "optimizers",
+    "plain descent, and both layers at once, against two-stage normalized descent",
     statement="two-stage training: the optimizer, and training both layers at once",
-    summary="plain descent, and both layers at once, against two-stage normalized descent",
     published="none",
     sizes={
         "quick": {"seeds": 10, "vocabulary": 10, "steps": 3000, "learning_rate": 2.0},
@@ -161,6 +147,14 @@ OPTIMIZERS = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "The same {sizes[instance]} corpora trained in other ways, from zero: median, with a band "
+        "from the 10th to the 90th percentile. Plain gradient descent (learning rate "
+        "{attrs[learning_rate]:g}) lets the norm grow like the logarithm of the step and turns to "
+        "the limit as slowly. Both layers at once, with the step size of attention, go the same "
+        "way, though no theory covers it. In the end 1 - cos is {distance[normalized]:.1e}, "
+        "{distance[plain]:.1e} and {distance[both at once]:.1e}; that of the feed-forward layer "
+        "trained beside attention is {feed_forward_distance:.1e}."
+    ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.next_token.figures.training import LOOKS
 from attractor.papers.next_token.runs import STARTS, corpora, log_spaced, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
@@ -45,17 +45,22 @@ def _slope(values: xr.DataArray) -> xr.DataArray:
     return values.polyfit("step", 1)["polyfit_coefficients"].sel(degree=1, drop=True)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    return [
-        at_least("smallest slope of log(1 - cos) against log t", data["slope"].min(), -2.2),
-        at_most("largest slope of log(1 - cos) against log t", data["slope"].max(), -1.8),
+def _readings(data: xr.Dataset) -> Readings:
+    steps, vacuous_until = data["step"].max(), _vacuous_until(data)
+    return Readings(
+        at_least("smallest slope of log(1 - cos) against log t",
+                 data["slope"].min(), -2.2, "smallest_slope"),
+        at_most("largest slope of log(1 - cos) against log t",
+                data["slope"].max(), -1.8, "largest_slope"),
         at_most("attention on other tokens: largest |rate / (step size / norm of W*) - 1|",
                 np.abs(data["log_other_attention_rate"] - 1).max(), 0.02),
         at_most("loss above its floor: largest |rate / (step size / norm of W*) - 1|",
                 np.abs(data["log_excess_loss_rate"] - 1).max(), 0.02),
         at_least("step until which the printed bound on the cosine is vacuous, in runs",
-                 _vacuous_until(data) / float(data["step"].max()), 1.0),
-    ]  # fmt: skip
+                 vacuous_until / steps, 1.0),
+        steps=steps,
+        vacuous_until=vacuous_until,
+    )  # fmt: skip
 
 
 def _bound(data: xr.Dataset, step: np.ndarray) -> np.ndarray:
@@ -103,24 +108,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    low, high = float(data["slope"].min()), float(data["slope"].max())
-    return (
-        f"Rates of the second stage on {data.sizes['instance']} random realizable corpora of "
-        f"{data.attrs['vocabulary']} tokens, {int(data['step'].max()):,} steps. Left: 1 - cos "
-        f"falls like t^-2 (slopes {low:.3f} to {high:.3f}); the theorem promises log(t)^2 / t, "
-        "drawn here without its constant, with which it says nothing before step "
-        f"{_vacuous_until(data):.0e}. Middle and right: attention on tokens that do not explain "
-        "the label, and the loss above what it is with all attention on those that do, fall "
-        "exponentially, at the step size over the norm of the solution."
-    )
-
-
-RATES = PaperFigure(
-    name="next-token/rates",
-    paper=NEXT_TOKEN,
+RATES = Figures(NEXT_TOKEN).figure(
+    "rates",
+    "how fast attention turns to its limit, against the bounds as printed",
     statement="convergence of the second stage: direction, attention and loss",
-    summary="how fast attention turns to its limit, against the bounds as printed",
     published="none",
     sizes={
         "quick": {"seeds": 5, "vocabulary": 20, "steps": 5000},
@@ -129,6 +120,14 @@ RATES = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Rates of the second stage on {sizes[instance]} random realizable corpora of "
+        "{attrs[vocabulary]} tokens, {steps:,} steps. Left: 1 - cos falls like t^-2 (slopes "
+        "{smallest_slope:.3f} to {largest_slope:.3f}); the theorem promises log(t)^2 / t, drawn "
+        "here without its constant, with which it says nothing before step {vacuous_until:.0e}. "
+        "Middle and right: attention on tokens that do not explain the label, and the loss above "
+        "what it is with all attention on those that do, fall exponentially, at the step size over "
+        "the norm of the solution."
+    ),
 )

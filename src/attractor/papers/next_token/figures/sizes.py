@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.next_token.runs import corpora
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
@@ -87,17 +87,20 @@ def _ratios(data: xr.Dataset, name: str) -> xr.DataArray:
     return data[f"steps_to_choose_by_{name}"] * _RATE / size**0.5 / data[f"solution_norm_by_{name}"]
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     by_size, by_length = _ratios(data, "vocabulary"), _ratios(data, "length")
     every = np.concatenate([by_size.values.ravel(), by_length.values.ravel()])
-    return [
+    return Readings(
         at_most("corpora whose attention has not chosen in the end", np.isnan(every).sum(), 0),
         at_most("score gap at which attention has chosen: largest over smallest",
                 every.max() / every.min(), 2.0),
         at_least("norm of the solution: largest over smallest mean",
                  data["solution_norm_by_length"].mean("instance").max()
                  / data["solution_norm_by_vocabulary"].mean("instance").min(), 1.5),
-    ]  # fmt: skip
+        share=_CHOSEN,
+        least_gap=np.nanmin(every),
+        largest_gap=np.nanmax(every),
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -126,25 +129,10 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    ratios = [_ratios(data, name) for name in ("vocabulary", "length")]
-    low = min(float(ratio.min()) for ratio in ratios)
-    high = max(float(ratio.max()) for ratio in ratios)
-    return (
-        "How far normalized descent travels until every sentence has "
-        f"{_CHOSEN:.0%} of its attention on the token that explains its label, against the norm "
-        f"of the margin solution: {data.sizes['instance']} corpora of each size. Steps times step "
-        f"size are {low:.1f} to {high:.1f} norms of the solution, whatever the vocabulary, and a "
-        "little more for long contexts, whose many tokens a larger score gap has to outweigh; the "
-        "bounds as printed grow with the fourth power of the length."
-    )
-
-
-SIZES = PaperFigure(
-    name="next-token/sizes",
-    paper=NEXT_TOKEN,
+SIZES = Figures(NEXT_TOKEN).figure(
+    "sizes",
+    "how long attention takes to choose, for corpora of several sizes",
     statement="convergence of the second stage: dependence on the sizes of the data",
-    summary="how long attention takes to choose, for corpora of several sizes",
     published="none",
     sizes={
         "quick": {"seeds": 10, "vocabularies": (10, 20), "lengths": (2, 6), "steps": 1200},
@@ -154,6 +142,13 @@ SIZES = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "How far normalized descent travels until every sentence has {share:.0%} of its attention "
+        "on the token that explains its label, against the norm of the margin solution: "
+        "{sizes[instance]} corpora of each size. Steps times step size are {least_gap:.1f} to "
+        "{largest_gap:.1f} norms of the solution, whatever the vocabulary, and a little more for "
+        "long contexts, whose many tokens a larger score gap has to outweigh; the bounds as "
+        "printed grow with the fourth power of the length."
+    ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.attention import ConcaveHead
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import held_against_parts
@@ -119,18 +119,19 @@ def _by_penalty(measured: xr.Dataset, shape: tuple[int, int]) -> xr.Dataset:
     return xr.Dataset(arrays, {"prediction": measured["prediction"]})
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    found = []
+def _readings(data: xr.Dataset) -> Readings:
+    mean = data.mean("data_set")
+    off = abs(mean["kept"] - mean["best"]).max("penalty")
+    errors = mean["error"].sel(prediction="both parts")
+    found, passing = [], {}
     for run in data["run"].values:
         one = data.sel(run=run)
-        means = one["kept"].mean("data_set") - one["best"].mean("data_set")
-        errors = one["error"].mean("data_set")
-        large = errors.sel(penalty=slice(0.2, None))
+        large = mean["error"].sel(run=run, penalty=slice(0.2, None))
         gain = large.sel(prediction="direction") / large.sel(prediction="both parts")
         found += [
             at_most(
                 f"{run}: largest difference of mean tokens kept from the best attention",
-                abs(means).max(),
+                off.sel(run=run),
                 0.3 if run == _LONG else 0.6,
             ),
             at_most(
@@ -143,7 +144,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             ),
             at_most(
                 f"{run}: largest mean of 1 - correlation with both parts",
-                errors.sel(prediction="both parts").max(),
+                errors.sel(run=run).max(),
                 0.07,
             ),
             at_least(
@@ -152,11 +153,30 @@ def _readings(data: xr.Dataset) -> list[Reading]:
                 1.1,
             ),
         ]
-    return [
+        counts = (one["outcome"] == 0).sum("data_set")
+        passing[run] = ", ".join(
+            f"{count} at {penalty:g}"
+            for penalty, count in zip(data["penalty"].values, counts.values, strict=True)
+            if count
+        )
+    passed = (
+        data["error"]
+        .sel(prediction="both parts", penalty=0)
+        .where(data["outcome"].sel(penalty=0) == 0)
+    )
+    return Readings(
         *found,
         at_most("closed form of the correlation", data["closed_form"].max(), 1e-9),
         at_most("cosine between both parts", data["angle"].max(), 1e-9),
-    ]
+        tokens=_DIMENSION,
+        steps=_STEPS,
+        longer=_LONGER,
+        off=off,
+        error=errors.max("penalty"),
+        error_without_penalty=errors.sel(penalty=0),
+        passing=passing,
+        passed_without_penalty=passed.mean("data_set"),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -236,58 +256,34 @@ def _signed_root(x: np.ndarray) -> np.ndarray:
     return np.sign(x) * np.sqrt(np.abs(x))
 
 
-def _caption(data: xr.Dataset) -> str:
-    best = data["best"].mean("data_set")
-    short, long = (
-        abs(data["kept"].sel(run=run).mean("data_set") - best) for run in (_SHORT, _LONG)
-    )
-    errors = data["error"].sel(prediction="both parts").mean("data_set")
-    text = (
-        f"Training of W for one sequence of {_DIMENSION} orthonormal tokens under the concave head "
-        f"v^T x - lambda ||x||^2, {data.sizes['data_set']} data sets. Left: mean number of tokens "
-        "with a weight of at least 1e-3, beside that of the weights that maximize the head, "
-        "exactly a projection on the simplex; they differ by at most "
-        f"{float(short.max()):.2f} after {_STEPS} normalized steps, when some tokens are still "
-        f"being given up, and {float(long.max()):.2f} after {_LONGER}. Middle and right: mean of "
-        "1 - correlation of W with what its last attention predicts, the finite and directional "
-        f"part together and the latter alone, of every trial that gives up a token in {_LONGER} "
-        f"steps; with both parts at most {float(errors.sel(run=_LONG).max()):.3f} (after {_STEPS}: "
-        f"{float(errors.sel(run=_SHORT).max()):.3f}). Diamonds: trials that pass the published "
-        f"filter, no weight between 1e-6 and 1e-3: {_passing(data, _LONG)} (after {_STEPS}: "
-        f"{_passing(data, _SHORT)})."
-    )
-    if _PUBLISHED not in data["run"]:
-        return text
-    published = data.sel(run=_PUBLISHED, prediction="both parts")
-    ends = published["error"].where(published["outcome"] == 0).mean("data_set")
-    return (
-        f"{text} Squares, as published: trials that pass ({_passing(data, _PUBLISHED)}), under "
-        "gradients with 2.2e-16 added to the norm that divides them, which stop early: "
-        f"{float(ends.sel(penalty=0)):.4f} without a penalty, where exact descent reaches "
-        f"{float(errors.sel(penalty=0, run=_SHORT)):.5f} in as many steps."
-    )
-
-
-def _passing(data: xr.Dataset, run: str) -> str:
-    passing = (data["outcome"].sel(run=run) == 0).sum("data_set").values
-    pairs = zip(data["penalty"].values, passing, strict=True)
-    return ", ".join(f"{count} at {penalty:g}" for penalty, count in pairs if count)
-
-
-CONCAVE_HEAD = PaperFigure(
-    name="transformers-as-svms/concave-head",
-    paper=TRANSFORMERS_AS_SVMS,
+CONCAVE_HEAD = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "concave-head",
+    "concave head: tokens kept and correlation with both parts, against the penalty",
     statement="experiment: concave heads and attention that keeps several tokens",
-    summary="concave head: tokens kept and correlation with both parts, against the penalty",
     published="tokens kept against lambda; 1 - correlation against lambda and against their number",
-    sizes={
-        "quick": {"seeds": 25},
-        "small": {"seeds": 100},
-        "paper": {"seeds": 100},
-    },
+    sizes={"quick": {"seeds": 25}, "small": {"seeds": 100}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="gradients that stop at 1e-16, and the mean over the trials that pass a filter",
+    caption=(
+        "Training of W for one sequence of {tokens} orthonormal tokens under the concave head v^T "
+        "x - lambda ||x||^2, {sizes[data_set]} data sets. Left: mean number of tokens with a "
+        "weight of at least 1e-3, beside that of the weights that maximize the head, exactly a "
+        "projection on the simplex; they differ by at most {off[2001 steps]:.2f} after {steps} "
+        "normalized steps, when some tokens are still being given up, and {off[8000 steps]:.2f} "
+        "after {longer}. Middle and right: mean of 1 - correlation of W with what its last "
+        "attention predicts, the finite and directional part together and the latter alone, of "
+        "every trial that gives up a token in {longer} steps; with both parts at most "
+        "{error[8000 steps]:.3f} (after {steps}: {error[2001 steps]:.3f}). Diamonds: trials that "
+        "pass the published filter, no weight between 1e-6 and 1e-3: {passing[8000 steps]} (after "
+        "{steps}: {passing[2001 steps]})."
+    ),
+    artifact=Artifact(
+        "gradients that stop at 1e-16, and the mean over the trials that pass a filter",
+        "Squares, as published: trials that pass ({passing[as published]}), under gradients with "
+        "2.2e-16 added to the norm that divides them, which stop early: "
+        "{passed_without_penalty[as published]:.4f} without a penalty, where exact descent reaches "
+        "{error_without_penalty[2001 steps]:.5f} in as many steps.",
+        drawn=lambda data: _PUBLISHED in data["run"],
+    ),
 )

@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
 from attractor.plots._style import COLORS, PAGE
@@ -51,7 +51,22 @@ def _compute(request: Request) -> xr.Dataset:
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _ends(data: xr.Dataset, n: int, T: int) -> str:
+    """Shares of one size of data sets at the optimal tokens, in the fewest and most dimensions."""
+    d, count = data["d"].values, int(data["data_sets"])
+    own = data.isel(size=(data["n"].values == n) & (data["T"].values == T))
+    optimal = [own["optimal"].sel(parameterization=name) / count for name in _NAMES]
+    shares = ", ".join(
+        f"{name} {one[0]:.0%} and {one[-1]:.0%}" for name, one in zip(_NAMES, optimal, strict=True)
+    )
+    support = own["all_support"].isel(size=own["d"].values == d.max()).item() / count
+    return (
+        f"n = {n}, T = {T}: {shares}; all other tokens are support tokens on {support:.0%} at "
+        f"d = {d.max()}"
+    )
+
+
+def _readings(data: xr.Dataset) -> Readings:
     d, count = data["d"].values, int(data["data_sets"])
     shares = data["trials"] / count
     settled = 1 - shares.sel(outcome="not_settled")
@@ -66,7 +81,7 @@ def _readings(data: xr.Dataset) -> list[Reading]:
     together = float(local.sum() / settled_wide.sum())
     reached = data["optimal"] - data["trials"].sel(outcome="globally_optimal")
     missed = reached.isel(size=wide) - data["trials"].sel(outcome="not_settled").isel(size=wide)
-    return [
+    return Readings(
         at_least("d >= 4: locally optimal, of all trials that have settled", together, 0.95),
         at_least("d >= 4: least share of trials that have settled", settled_wide.min(), 0.9),
         at_least(f"d = {d.max()}: least share at the globally optimal tokens", last.min(), 0.8),
@@ -81,7 +96,11 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             0.15,
         ),
         at_most("settled trials at optimal tokens that are not locally optimal", missed.max(), 0),
-    ]
+        data_sets=count,
+        narrowest=d.min(),
+        widest=d.max(),
+        ends=". ".join(_ends(data, n, T) for n, T in _PAIRS),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -123,40 +142,10 @@ def _of_data(axes: Axes, panel: xr.Dataset) -> None:
         fraction_curve(axes, panel[name], int(panel["data_sets"]), "d", look=look, label=label)
 
 
-def _caption(data: xr.Dataset) -> str:
-    d, count = data["d"].values, int(data["data_sets"])
-    parts = []
-    for n, T in _PAIRS:
-        own = (data["n"].values == n) & (data["T"].values == T)
-        rows = []
-        for name in _NAMES:
-            one = data.sel(parameterization=name).isel(size=own)
-            ends = [f"{int(one['optimal'].isel(size=place)) / count:.0%}" for place in (0, -1)]
-            rows.append(f"{name} {ends[0]} and {ends[1]}")
-        support = float(data["all_support"].isel(size=own & (d == d.max())).item()) / count
-        parts.append(
-            f"n = {n}, T = {T}: {', '.join(rows)}; all other tokens are support tokens on "
-            f"{support:.0%} at d = {d.max()}"
-        )
-    return (
-        f"How training ends on {count} data sets of random unit tokens, against the dimension d; W "
-        "left, (K, Q) right in each pair. Counted are trials whose attention has settled on one "
-        "token of every sequence (weight 0.99): at the globally optimal tokens; at other tokens "
-        "that are locally optimal, by the support tokens of the solution in the Frobenius norm "
-        "for W and in the nuclear norm for (K, Q); at tokens that are not; and trials that have "
-        "not settled. Black marks: trials that attend most to the optimal tokens, settled or not; "
-        f"at d = {d.min()} and {d.max()}, {'. '.join(parts)}. "
-        "Bottom: data sets whose optimal tokens a matrix separates, and those "
-        "where all other tokens are support tokens of its Frobenius solution, with Wilson's 95 % "
-        "intervals; in the latter, only optimal tokens are locally optimal."
-    )
-
-
-CONVERGENCE_TYPES = PaperFigure(
-    name="transformers-as-svms/convergence-types",
-    paper=TRANSFORMERS_AS_SVMS,
+CONVERGENCE_TYPES = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "convergence-types",
+    "shares of trials that end globally, locally or not locally optimal, against d",
     statement="experiment: global, local and other convergence against the dimension",
-    summary="shares of trials that end globally, locally or not locally optimal, against d",
     published="bars of these shares and of data sets whose tokens are all support tokens",
     sizes={
         "quick": {"seeds": 20, "steps": 1500, "dimensions": (2, 4, 8, 20)},
@@ -165,6 +154,17 @@ CONVERGENCE_TYPES = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "How training ends on {data_sets} data sets of random unit tokens, against the dimension "
+        "d; W left, (K, Q) right in each pair. Counted are trials whose attention has settled on "
+        "one token of every sequence (weight 0.99): at the globally optimal tokens; at other "
+        "tokens that are locally optimal, by the support tokens of the solution in the Frobenius "
+        "norm for W and in the nuclear norm for (K, Q); at tokens that are not; and trials that "
+        "have not settled. Black marks: trials that attend most to the optimal tokens, settled or "
+        "not; at d = {narrowest} and {widest}, {ends}. Bottom: data sets whose optimal tokens a "
+        "matrix separates, and those where all other tokens are support tokens of its Frobenius "
+        "solution, with Wilson's 95 % intervals; in the latter, only optimal tokens are locally "
+        "optimal."
+    ),
 )

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
 from attractor.plots._style import COLORS, PAGE
@@ -29,26 +29,34 @@ def _compute(request: Request) -> xr.Dataset:
     return found[["optimal", "settled", "separable"]].astype("int8")
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     share = data["optimal"].mean("data_set")
     first, last = (int(data["d"].values[place]) for place in (0, -1))
     low, high = (share.isel(size=data["d"].values == d) for d in (first, last))
-    easiest = high.isel(size=(high["n"].values == 5) & (high["T"].values == 5))
+    ends = {pair: _at(share, pair, last) for panel in _PANELS.values() for pair in panel}
+    easiest = ends.pop((5, 5))
     rise = high.values - low.values
-    larger = [_at(share, pair, last) for panel in _PANELS.values() for pair in panel[1:]]
     alike = np.corrcoef(share.transpose("parameterization", "size").values)[0, 1]
     lost = int(((data["optimal"] == 1) & (data["separable"] == 0)).sum())
-    return [
+    unsettled = 1 - data["settled"].mean(("data_set", "parameterization"))
+    return Readings(
         at_least(f"n = T = 5, d = {last}: share at the optimal tokens", easiest.min(), 0.85),
         at_least(f"least rise of a share from d = {first} to {last}", rise.min(), 0.2),
         at_least(
             f"d = {last}: share for n = T = 5 less the mean for more sequences or tokens",
-            float(easiest.mean()) - float(np.mean(larger)),
+            easiest.mean() - np.mean(list(ends.values())),
             0.0,
         ),
         at_least("correlation over the sizes between shares of W and of (K, Q)", alike, 0.8),
         at_most("trials at optimal tokens that no matrix separates", lost, 0),
-    ]
+        first=first,
+        last=last,
+        reached="; ".join(
+            f"n = {n}, T = {T}: {W:.0%} and {KQ:.0%}"
+            for (n, T), (W, KQ) in {(5, 5): easiest, **ends}.items()
+        ),
+        unsettled=unsettled.isel(size=data["d"].values == first).mean(),
+    )
 
 
 def _at(share: xr.DataArray, pair: tuple[int, int], d: int) -> np.ndarray:
@@ -91,33 +99,10 @@ def _panel(axes: Axes, data: xr.Dataset, varied: str, pairs: list[tuple[int, int
     axes.set_xlabel("dimension $d$")
 
 
-def _caption(data: xr.Dataset) -> str:
-    share = data["optimal"].mean("data_set")
-    last, count = int(data["d"][-1]), data.sizes["data_set"]
-    ends = {pair: _at(share, pair, last) for panel in _PANELS.values() for pair in panel}
-    written = "; ".join(
-        f"n = {n}, T = {T}: {W:.0%} and {KQ:.0%}" for (n, T), (W, KQ) in ends.items()
-    )
-    unsettled = 1 - data["settled"].mean(("data_set", "parameterization"))
-    first = int(data["d"][0])
-    waiting = float(unsettled.isel(size=data["d"].values == first).mean())
-    return (
-        f"Share of {count} data sets of random unit tokens on which training ends at the optimal "
-        "token of every sequence, against the dimension d, with Wilson's 95 % intervals; W solid, "
-        "(K, Q) dashed. Left: more sequences n of 5 tokens; right: more tokens T in 5 sequences. "
-        f"At d = {last}, W and (K, Q) reach them on: {written}. A trial counts by the tokens "
-        "attended to most at the last step; where those are the optimal ones, a matrix that "
-        f"separates them exists. At d = {first} attention has not settled on one token of every "
-        f"sequence (weight 0.99) in {waiting:.0%} of the trials: mostly nothing separates the "
-        "optimal tokens there."
-    )
-
-
-GLOBAL_SELECTION = PaperFigure(
-    name="transformers-as-svms/global-selection",
-    paper=TRANSFORMERS_AS_SVMS,
+GLOBAL_SELECTION = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "global-selection",
+    "share of data sets on which training ends at the optimal tokens, against d",
     statement="experiment: global convergence and over-parameterization",
-    summary="share of data sets on which training ends at the optimal tokens, against d",
     published="share of 100 data sets against d up to 75, for three n and three T; W and (K, Q)",
     sizes={
         "quick": {"seeds": 20, "steps": 1000, "dimensions": (2, 5, 20)},
@@ -126,6 +111,15 @@ GLOBAL_SELECTION = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Share of {sizes[data_set]} data sets of random unit tokens on which training ends at the "
+        "optimal token of every sequence, against the dimension d, with Wilson's 95 % intervals; W "
+        "solid, (K, Q) dashed. Left: more sequences n of 5 tokens; right: more tokens T in 5 "
+        "sequences. At d = {last}, W and (K, Q) reach them on: {reached}. A trial counts by the "
+        "tokens attended to most at the last step; where those are the optimal ones, a matrix that "
+        "separates them exists. At d = {first} attention has not settled on one token of every "
+        "sequence (weight 0.99) in {unsettled:.0%} of the trials: mostly nothing separates the "
+        "optimal tokens there."
+    ),
 )

@@ -12,7 +12,7 @@ from matplotlib.ticker import NullLocator
 from attractor.datasets import unit_tokens
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.side_by_side import (
@@ -106,7 +106,7 @@ def held_against_nuclear(one: DataSets, end: xr.Dataset) -> dict[str, np.ndarray
     }
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     found = []
     for kernel in data["kernel"].values:
         one = data.sel(kernel=kernel)
@@ -136,7 +136,17 @@ def _readings(data: xr.Dataset) -> list[Reading]:
                 10.0,
             ),
         ]
-    return found
+    ranks = data.sel(kernel="exact")["rank"].isel(width=-1)
+    ends = (1 - data).isel(width=-1).mean(("size", "data_set"))
+    return Readings(
+        *found,
+        dimension=_DIMENSION,
+        least_rank=int(ranks.min()),
+        largest_rank=int(ranks.max()),
+        correlation=ends["correlation"],
+        ratio=ends["margin_ratio"],
+        norm=data["norm"].isel(width=-1).median(("size", "data_set")),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -195,40 +205,10 @@ def _panel(axes: Axes, data: xr.Dataset, measure: str, varied: str) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _caption(data: xr.Dataset) -> str:
-    widths = data["width"].values
-    exact = 1 - data.sel(kernel="exact")
-    ranks = data.sel(kernel="exact")["rank"].isel(width=-1)
-    ends = exact.isel(width=-1).mean(("size", "data_set"))
-    text = (
-        f"Training of keys and queries of width m on {data.sizes['data_set']} data sets of random "
-        f"unit tokens in dimension {_DIMENSION}, held against the solution in the nuclear norm "
-        "with no bound on the rank, for the tokens attended to most: means over data sets, lines "
-        "from the 10th to the 90th percentile. Dotted: mean rank of these solutions, which are of "
-        f"ranks {int(ranks.min())} to {int(ranks.max())} and on average well below the number n of "
-        "sequences. From there on nearly the full margin is reached; further columns speed up the "
-        f"convergence of the direction. With m = {widths[-1]}, on average 1 - correlation is "
-        f"{float(ends['correlation']):.4f} and 1 - margin ratio {float(ends['margin_ratio']):.4f}."
-    )
-    if data.sizes["kernel"] == 1:
-        return text
-    published = data.sel(kernel="as published")
-    ends = (1 - published).isel(width=-1).mean(("size", "data_set"))
-    norms = [float(data["norm"].sel(kernel=kernel).isel(width=-1).median()) for kernel in _KERNELS]
-    return (
-        f"{text} As published: plain gradients with 2.2e-16 added to their norms, and a penalty of "
-        f"2.2e-16 (||K||^2 + ||Q||^2) that stops K Q^T at norm {norms[1]:.0f}, where exact descent "
-        f"goes on to {norms[0]:.0f}. It ends nearer by correlation, "
-        f"{float(ends['correlation']):.4f}, and farther by margin, "
-        f"{float(ends['margin_ratio']):.4f}."
-    )
-
-
-KEY_QUERY_WIDTH = PaperFigure(
-    name="transformers-as-svms/key-query-width",
-    paper=TRANSFORMERS_AS_SVMS,
+KEY_QUERY_WIDTH = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "key-query-width",
+    "training of narrow keys and queries against the nuclear solution of full width",
     statement="experiment: keys and queries of varying width",
-    summary="training of narrow keys and queries against the nuclear solution of full width",
     published="1 - correlation with the nuclear solution against m, for several n and T",
     sizes={
         "quick": {"seeds": 10, "steps": 1500, "widths": (1, 2, 3, 4, 5, 20)},
@@ -237,7 +217,22 @@ KEY_QUERY_WIDTH = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="plain gradients and a penalty of 2.2e-16 on K and Q, at which training comes to rest",
+    caption=(
+        "Training of keys and queries of width m on {sizes[data_set]} data sets of random unit "
+        "tokens in dimension {dimension}, held against the solution in the nuclear norm with no "
+        "bound on the rank, for the tokens attended to most: means over data sets, lines from the "
+        "10th to the 90th percentile. Dotted: mean rank of these solutions, which are of ranks "
+        "{least_rank} to {largest_rank} and on average well below the number n of sequences. From "
+        "there on nearly the full margin is reached; further columns speed up the convergence of "
+        "the direction. With m = {last[width]}, on average 1 - correlation is "
+        "{correlation[exact]:.4f} and 1 - margin ratio {ratio[exact]:.4f}."
+    ),
+    artifact=Artifact(
+        "plain gradients and a penalty of 2.2e-16 on K and Q, at which training comes to rest",
+        "As published: plain gradients with 2.2e-16 added to their norms, and a penalty of 2.2e-16 "
+        "(||K||^2 + ||Q||^2) that stops K Q^T at norm {norm[as published]:.0f}, where exact "
+        "descent goes on to {norm[exact]:.0f}. It ends nearer by correlation, "
+        "{correlation[as published]:.4f}, and farther by margin, {ratio[as published]:.4f}.",
+    ),
 )

@@ -15,7 +15,7 @@ from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.geometry import get_geometry
 from attractor.margin import Solution, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.plots._style import COLORS, PAGE
@@ -117,30 +117,45 @@ def _correlations(run: Trajectory, selection: str) -> xr.DataArray:
     return xr.DataArray(np.stack(cosines), dims=along, coords={"norm": list(_NORMS)})
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    at, last = _at_shown(data), int(data["step"][-1])
-    correlation = at["correlation"].mean("instance")
+def _readings(data: xr.Dataset) -> Readings:
+    last = int(data["step"][-1])
+    at = data.sel(step=min(_SHOWN, last))  # where the published panels end
+    mean, deviation = at["correlation"].mean("instance"), at["correlation"].std("instance")
     ratio = at["margin_ratio"].mean("instance")
-    W, KQ, penalized = (correlation.sel(run=run).values for run in _RUNS)
+    W, KQ, penalized = (mean.sel(run=run).values for run in _RUNS)
     distance = 1 - data["correlation"].sel(run="W", norm="frobenius", step=last)
-    loss = float(ratio.sel(run="KQ") - ratio.sel(run="KQ with decay"))
-    local = float(data["locally_optimal"].sel(run="W").mean())
+    loss = ratio.sel(run="KQ") - ratio.sel(run="KQ with decay")
+    local = data["locally_optimal"].sel(run="W").mean()
     by = f"after {int(at['step'])} steps, mean correlation with the"
-    return [
+    shown: dict[str, Any] = {}
+    if "W as published" in data["run"]:
+        length = data["length"].sel(run="W as published").dropna("step").isel(step=-1)
+        shown["published_norm"] = length.mean()
+    return Readings(
         at_least(f"W {by} Frobenius solution", W[0], 0.98),
         at_least(f"W {by} Frobenius less that with the nuclear solution", W[0] - W[1], 0.05),
         at_least(f"(K, Q), penalized, {by} nuclear solution", penalized[1], 0.98),
         at_least(f"(K, Q) {by} nuclear less that with the Frobenius", KQ[1] - KQ[0], 0.05),
         at_least(f"(K, Q) {by} nuclear: the penalty adds", penalized[1] - KQ[1], 0.0),
         at_least("(K, Q): what the penalty takes off the mean margin ratio", loss, 0.02),
-        at_most(f"W: median of 1 - correlation after {last} steps", float(distance.median()), 5e-4),
+        at_most(f"W: median of 1 - correlation after {last} steps", distance.median(), 5e-4,
+                "distance"),
         at_least("W: share of data sets that end in locally optimal tokens", local, 0.9),
-    ]
-
-
-def _at_shown(data: xr.Dataset) -> xr.Dataset:
-    """The last step that the published panels show."""
-    return data.sel(step=min(_SHOWN, int(data["step"][-1])))
+        shape=SHAPE,
+        last=last,
+        step=at["step"],
+        share=data["globally_optimal"].mean("instance"),
+        ratio=ratio,
+        correlation={
+            run: " and ".join(
+                f"{mean.sel(run=run, norm=norm):.4f} \N{PLUS-MINUS SIGN} "
+                f"{deviation.sel(run=run, norm=norm):.4f}"
+                for norm in _NORMS
+            )
+            for run in data["run"].values
+        },
+        **shown,
+    )  # fmt: skip
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -204,54 +219,10 @@ def _medians(axes: Axes, curves: dict[str, tuple[xr.DataArray, dict[str, Any]]])
     axes.legend(loc="lower left")
 
 
-def _caption(data: xr.Dataset) -> str:
-    at, last = _at_shown(data), int(data["step"][-1])
-    step, ratio = int(at["step"]), at["margin_ratio"].mean("instance")
-    share = data["globally_optimal"].mean("instance")
-    correlation = {run: _mean_words(at, run) for run in data["run"].values}
-    distance = 1 - data["correlation"].sel(run="W", norm="frobenius", step=last)
-    text = (
-        f"Normalized gradient descent, steps of length 0.1, on {data.sizes['instance']} random "
-        f"data sets (n, T, d) = {SHAPE} from random starts, without rounding errors of saturated "
-        "attention. Above: mean over sequences of the largest attention weight, and correlation "
-        "with the solutions for the tokens attended to at the step itself, mean and standard "
-        f"deviation over data sets. After {step} steps W has correlation {correlation['W']}, "
-        f"(K, Q) {correlation['KQ']} with the Frobenius and the nuclear solution; "
-        f"{float(share.sel(run='W')):.0%} and {float(share.sel(run='KQ')):.0%} of the runs end in "
-        "the globally optimal tokens. Last row: medians, with bands from the 10th to the 90th "
-        f"percentile. Left: W comes ever nearer, 1 - correlation has median "
-        f"{float(distance.median()):.1e} after {last} steps. Middle and right: a penalty of "
-        "2.2e-16 (||K||^2 + ||Q||^2) in the loss ranks runs oppositely by the two measures: after "
-        f"{step} steps the mean correlation with it is {correlation['KQ with decay']}, the mean "
-        f"margin ratio {float(ratio.sel(run='KQ with decay')):.3f} against "
-        f"{float(ratio.sel(run='KQ')):.3f} without it."
-    )
-    if "W as published" not in data["run"]:
-        return text
-    length = data["length"].sel(run="W as published").dropna("step").isel(step=-1)
-    return (
-        f"{text} As published (middle row, and gray): gradients that cancel, with 2.2e-16 added to "
-        f"the norms that divide, by which W stalls at norm {float(length.mean()):.0f}; that "
-        "penalty; solutions for the tokens attended to at the end of training, which some runs had "
-        f"not reached before. Correlations after {step} steps: W {correlation['W as published']}, "
-        f"(K, Q) {correlation['KQ as published']}."
-    )
-
-
-def _mean_words(at: xr.Dataset, run: str) -> str:
-    """Mean correlations of a run with both solutions, with standard deviations."""
-    values = at["correlation"].sel(run=run)
-    mean, deviation = values.mean("instance"), values.std("instance")
-    return " and ".join(
-        f"{float(mean[i]):.4f} \N{PLUS-MINUS SIGN} {float(deviation[i]):.4f}" for i in range(2)
-    )
-
-
-LOCAL_CONVERGENCE = PaperFigure(
-    name="transformers-as-svms/local-convergence",
-    paper=TRANSFORMERS_AS_SVMS,
+LOCAL_CONVERGENCE = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "local-convergence",
+    "attention saturates, and W and (K, Q) go to the solutions in their own norms",
     statement="experiment: local convergence of gradient descent",
-    summary="attention saturates, and W and (K, Q) go to the solutions in their own norms",
     published=(
         "mean of the largest attention weight, and correlation with the Frobenius and the nuclear "
         "solution, mean and standard deviation over 100 data sets, against 1000 iterations"
@@ -263,10 +234,29 @@ LOCAL_CONVERGENCE = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact=(
+    caption=(
+        "Normalized gradient descent, steps of length 0.1, on {sizes[instance]} random data sets "
+        "(n, T, d) = {shape} from random starts, without rounding errors of saturated attention. "
+        "Above: mean over sequences of the largest attention weight, and correlation with the "
+        "solutions for the tokens attended to at the step itself, mean and standard deviation over "
+        "data sets. After {step} steps W has correlation {correlation[W]}, (K, Q) "
+        "{correlation[KQ]} with the Frobenius and the nuclear solution; {share[W]:.0%} and "
+        "{share[KQ]:.0%} of the runs end in the globally optimal tokens. Last row: medians, with "
+        "bands from the 10th to the 90th percentile. Left: W comes ever nearer, 1 - correlation "
+        "has median {distance:.1e} after {last} steps. Middle and right: a penalty of 2.2e-16 "
+        "(||K||^2 + ||Q||^2) in the loss ranks runs oppositely by the two measures: after {step} "
+        "steps the mean correlation with it is {correlation[KQ with decay]}, the mean margin ratio "
+        "{ratio[KQ with decay]:.3f} against {ratio[KQ]:.3f} without it."
+    ),
+    artifact=Artifact(
         "gradients that cancel, 2.2e-16 added to norms, a penalty of 2.2e-16 on K and Q, and the "
-        "selection read at the end of training"
+        "selection read at the end of training",
+        "As published (middle row, and gray): gradients that cancel, with 2.2e-16 added to the "
+        "norms that divide, by which W stalls at norm {published_norm:.0f}; that penalty; "
+        "solutions for the tokens attended to at the end of training, which some runs had not "
+        "reached before. Correlations after {step} steps: W {correlation[W as published]}, (K, Q) "
+        "{correlation[KQ as published]}.",
+        drawn=lambda data: "W as published" in data["run"],
     ),
 )

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.attention import LinearHead
-from attractor.geometry import Frobenius, Geometry, Nuclear
+from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.descent import descent
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.papers.transformers_as_svms.planted import (
     DIMENSION,
     MARGIN,
@@ -35,9 +35,6 @@ RANKS = (1, DIMENSION)
 TEST_INPUTS = 2000
 _ONES = LinearHead(np.ones(1))
 _QUANTILE = 0.01
-_GEOMETRIES: dict[str, Geometry] = {"W": Frobenius(), "KQ": Nuclear()}
-"""In which norm training each parameterization is predicted to have the largest margin."""
-_LOOKS = {"W": ("frobenius", "train_W"), "KQ": ("nuclear", "train_KQ")}
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -56,7 +53,7 @@ def _compute(request: Request) -> xr.Dataset:
             for place, count in enumerate(counts):
                 seen = training.first(count)
                 matrices = {}
-                for name, geometry in _GEOMETRIES.items():
+                for name, geometry in GEOMETRIES.items():
                     matrices["solution", name] = _solution(seen, geometry)
                     matrices["training", name] = trained[name][place]
                     advance(1)
@@ -85,7 +82,7 @@ def _trained(
     numbers = [1000 * seeds + count for count in counts]
     tokens = Tokens(*arrays, instance_numbers=np.concatenate(numbers))
     found = {}
-    for name in _GEOMETRIES:
+    for name in GEOMETRIES:
         run = train(
             tokens,
             _ONES,
@@ -105,8 +102,8 @@ def _measured(
     """Errors, and margins in units of the margin of the planted matrix in the same norm."""
     error, train_error, margin, test_margin = (np.empty((2, 2, len(planted))) for _ in range(4))
     for (kind, name), W in matrices.items():
-        place = ("solution", "training").index(kind), list(_GEOMETRIES).index(name)
-        geometry = _GEOMETRIES[name]
+        place = ("solution", "training").index(kind), list(GEOMETRIES).index(name)
+        geometry = GEOMETRIES[name]
         unit = MARGIN / geometry.norm(planted)
         on_seen, on_test = seen.margins(W, geometry), test.margins(W, geometry)
         train_error[place] = (on_seen <= 0).mean(1)
@@ -121,30 +118,36 @@ def _measured(
             "training_margin": (along, margin),
             "test_margin": (along, test_margin),
         },
-        {"kind": ["solution", "training"], "parameterization": list(_GEOMETRIES)},
+        {"kind": ["solution", "training"], "parameterization": list(GEOMETRIES)},
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     error = data["error"].mean("instance")
     low, full = (error.sel(planted_rank=rank, kind="solution") for rank in RANKS)
     gain = low.sel(parameterization="W") - low.sel(parameterization="KQ")
     difference = full.sel(parameterization="W") - full.sel(parameterization="KQ")
     apart = abs(error.sel(kind="training") - error.sel(kind="solution"))
     seen = data["training_margin"].sel(kind="solution").mean("instance")
+    wrong = data["training_error"].sel(kind="training").mean()
     most = int(data["n"][-1])
-    return [
+    return Readings(
         at_least("planted rank 1, n = 20: error of Frobenius less nuclear", gain.sel(n=20), 0.05),
         at_most("planted full rank: largest difference of both", abs(difference).max(), 0.06),
         at_most(f"largest error of a solution at n = {most}", error.isel(n=-1).max(), 0.06),
-        at_most("largest difference between errors of training and solution", apart.max(), 0.04),
-        at_most("training inputs that a trained layer gets wrong", _wrong(data), 0.01),
+        at_most(
+            "largest difference between errors of training and solution",
+            apart.max(),
+            0.04,
+            "apart",
+        ),
+        at_most("training inputs that a trained layer gets wrong", wrong, 0.01),
         at_least("least training margin, relative to the planted one", seen.min(), 1.0),
-    ]
-
-
-def _wrong(data: xr.Dataset) -> xr.DataArray:
-    return data["training_error"].sel(kind="training").mean()
+        best_leads_by=MARGIN,
+        unseen=TEST_INPUTS,
+        low=low.sel(n=20),
+        full=full.sel(n=20),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -166,7 +169,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 def _errors(axes: Axes, error: xr.DataArray) -> None:
     axes.set(xscale="log", yscale="log")
-    for name, (solution, training) in _LOOKS.items():
+    for name, (solution, training) in ROLES.items():
         one = error.sel(parameterization=name)
         shown = one.where(one > 0)
         label = role_of(solution).label
@@ -179,7 +182,7 @@ def _errors(axes: Axes, error: xr.DataArray) -> None:
 
 def _margins(axes: Axes, part: xr.Dataset) -> None:
     axes.axhline(1, color=COLORS["black"], linewidth=0.8, linestyle=(0, (1, 2)))
-    for name, (solution, training) in _LOOKS.items():
+    for name, (solution, training) in ROLES.items():
         for measure, width in (("training_margin", 1.3), ("test_margin", 0.8)):
             values = part[measure].sel(parameterization=name)
             band(axes, values.sel(kind="solution"), "n", look=look(solution, linewidth=width))
@@ -196,33 +199,10 @@ def _marks(training: str, **changes: Any) -> dict[str, Any]:
     return {"color": role.color, "label": role.label, "markersize": 3.6} | hollow | changes
 
 
-def _caption(data: xr.Dataset) -> str:
-    error = data["error"].mean("instance")
-    low, full = (error.sel(planted_rank=rank, n=20, kind="solution").values for rank in RANKS)
-    apart = abs(error.sel(kind="training") - error.sel(kind="solution")).max()
-    return (
-        f"Our own experiment, not one of the paper. In every one of {data.sizes['instance']} data "
-        "sets the best token of a sequence is that to which a planted matrix attends; it leads by "
-        f"{MARGIN} or more where the matrix has norm 1. Attention is fitted to n training inputs: "
-        "with the largest margin in the Frobenius or the nuclear norm (lines), and by "
-        "normalized gradient descent on W or on keys and queries, where the best tokens have the "
-        f"highest scores (marks). Above: mean share of {TEST_INPUTS} unseen inputs on which "
-        "another token wins; marks that miss are at zero. Below: margins over the norm of the "
-        "matrix, in units of that of the planted one (dotted): the smallest on training inputs, "
-        "which falls to it, and the first percentile on unseen ones, which rises; medians over "
-        "data sets, with bands from the 10th to the 90th percentile. A planted matrix of rank 1 "
-        f"(left) is found from fewer inputs in the nuclear norm, {low[1]:.1%} wrong from 20 "
-        f"inputs against {low[0]:.1%}; of full rank (right) there is no such gain, "
-        f"{full[1]:.1%} against {full[0]:.1%}. Errors of training and of solutions "
-        f"differ by {float(apart):.3f} at most."
-    )
-
-
-MARGINS_AND_SAMPLE_SIZE = PaperFigure(
-    name="transformers-as-svms/margins-and-sample-size",
-    paper=TRANSFORMERS_AS_SVMS,
+MARGINS_AND_SAMPLE_SIZE = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "margins-and-sample-size",
+    "margins and errors on seen and unseen inputs, against the number of training inputs",
     statement="open problem: generalization of attention with the largest margin",
-    summary="margins and errors on seen and unseen inputs, against the number of training inputs",
     published="none: it is our own experiment on a problem that the paper leaves open",
     sizes={
         "quick": {"seeds": 10, "counts": [5, 10, 20, 40, 80], "steps": 1000},
@@ -231,6 +211,20 @@ MARGINS_AND_SAMPLE_SIZE = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Our own experiment, not one of the paper. In every one of {sizes[instance]} data sets the "
+        "best token of a sequence is that to which a planted matrix attends; it leads by "
+        "{best_leads_by} or more where the matrix has norm 1. Attention is fitted to n training "
+        "inputs: with the largest margin in the Frobenius or the nuclear norm (lines), and by "
+        "normalized gradient descent on W or on keys and queries, where the best tokens have the "
+        "highest scores (marks). Above: mean share of {unseen} unseen inputs on which another "
+        "token wins; marks that miss are at zero. Below: margins over the norm of the matrix, in "
+        "units of that of the planted one (dotted): the smallest on training inputs, which falls "
+        "to it, and the first percentile on unseen ones, which rises; medians over data sets, with "
+        "bands from the 10th to the 90th percentile. A planted matrix of rank 1 (left) is found "
+        "from fewer inputs in the nuclear norm, {low[KQ]:.1%} wrong from 20 inputs against "
+        "{low[W]:.1%}; of full rank (right) there is no such gain, {full[KQ]:.1%} against "
+        "{full[W]:.1%}. Errors of training and of solutions differ by {apart:.3f} at most."
+    ),
 )

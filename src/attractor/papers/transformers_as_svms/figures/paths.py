@@ -6,11 +6,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Request
+from attractor.papers.figure import Artifact, Figures, Readings, Request
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_three
 from attractor.papers.transformers_as_svms.plane_paths import (
-    ROLES,
     SIZES,
     draw_paths,
     draw_shortfall,
@@ -51,45 +50,41 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _caption(data: xr.Dataset) -> str:
-    norms = data["norm"].isel(step=-1, start=0)
-    ends = data["correlation"].isel(step=-1, start=0)
-    exact, predicted = ends.sel(kernel="exact"), data["solution"].values
-    cosine = (predicted[0] * predicted[1]).sum() / np.prod(np.linalg.norm(predicted, axis=(1, 2)))
-    text = (
-        "Two sequences of three tokens in the plane. Left and middle: the vectors W(k) z_i of "
-        "training W from zero (solid), and K(k) Q(k)^T z_i of training keys and queries from "
-        f"a small start (dashed), by {int(data['step'][-1])} normalized steps of length 0.1, with "
-        "rays to the solutions in the Frobenius norm (solid) and in the nuclear norm (dashed), "
-        f"whose own correlation is {cosine:.3f}. Arrows: every 5 steps on the left; every 200 "
-        "steps of W and 20 of (K, Q) in the middle. "
-        f"W ends with correlation {float(exact.sel(parameterization='W')):.5f} to the Frobenius "
-        f"solution, (K, Q) with {float(exact.sel(parameterization='KQ')):.5f} to the nuclear one."
-    )
-    if data.sizes["kernel"] == 1:
-        return text
-    published = {
-        name: float(norms.sel(kernel="as published", parameterization=name)) for name in ROLES
-    }
-    return (
-        f"{text} Right, with circles: as published, with 2.2e-16 added to the norms that divide "
-        "and a penalty of 2.2e-16 (||K||^2 + ||Q||^2) in the loss, which lets (K, Q) come to rest "
-        f"at norm {published['KQ']:.0f}, where exact descent without it has gone on to "
-        f"{float(norms.sel(kernel='exact', parameterization='KQ')):.0f}; nothing saturates in W "
-        f"(norm {published['W']:.0f}), whose two curves coincide."
+def _readings(data: xr.Dataset) -> Readings:
+    last, solutions = data.isel(step=-1, start=0), data["solution"].values
+    lengths = np.linalg.norm(solutions, axis=(1, 2))
+    return Readings(
+        *end_readings(data),
+        cosine=(solutions[0] * solutions[1]).sum() / np.prod(lengths),
+        correlation=last["correlation"].sel(kernel="exact"),
+        norm=last["norm"],
     )
 
 
-PATHS = PaperFigure(
-    name="transformers-as-svms/paths",
-    paper=TRANSFORMERS_AS_SVMS,
+PATHS = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "paths",
+    "paths of W(k) z_i, for training of W and of (K, Q), with the solutions they go to",
     statement="experiment: paths of gradient descent in the plane",
-    summary="paths of W(k) z_i, for training of W and of (K, Q), with the solutions they go to",
     published="paths of 2000 steps with arrows, rays to both solutions, tokens",
     sizes=SIZES,
     compute=_compute,
     draw=_draw,
-    caption=_caption,
-    readings=end_readings,
-    artifact="a penalty of 2.2e-16 on K and Q, at which training of (K, Q) comes to rest",
+    readings=_readings,
+    caption=(
+        "Two sequences of three tokens in the plane. Left and middle: the vectors W(k) z_i of "
+        "training W from zero (solid), and K(k) Q(k)^T z_i of training keys and queries from a "
+        "small start (dashed), by {last[step]} normalized steps of length 0.1, with rays to the "
+        "solutions in the Frobenius norm (solid) and in the nuclear norm (dashed), whose own "
+        "correlation is {cosine:.3f}. Arrows: every 5 steps on the left; every 200 steps of W and "
+        "20 of (K, Q) in the middle. W ends with correlation {correlation[W]:.5f} to the Frobenius "
+        "solution, (K, Q) with {correlation[KQ]:.5f} to the nuclear one."
+    ),
+    artifact=Artifact(
+        "a penalty of 2.2e-16 on K and Q, at which training of (K, Q) comes to rest",
+        "Right, with circles: as published, with 2.2e-16 added to the norms that divide and a "
+        "penalty of 2.2e-16 (||K||^2 + ||Q||^2) in the loss, which lets (K, Q) come to rest at "
+        "norm {norm[as published][KQ]:.0f}, where exact descent without it has gone on to "
+        "{norm[exact][KQ]:.0f}; nothing saturates in W (norm {norm[as published][W]:.0f}), whose "
+        "two curves coincide.",
+    ),
 )

@@ -16,7 +16,7 @@ from attractor.datasets import unit_tokens
 from attractor.errors import DuplicateTokensWarning
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
@@ -84,7 +84,7 @@ def _told(solution: Solution) -> np.ndarray:
     return np.where(solution.rank < 0, np.nan, solution.rank)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     rank = data["rank"].mean("instance")
     frobenius, nuclear = rank.sel(norm="frobenius"), rank.sel(norm="nuclear")
     widest = {"shape": "n = 15, T = 5", "d": 20}
@@ -92,22 +92,21 @@ def _readings(data: xr.Dataset) -> list[Reading]:
     more = nuclear - frobenius
     unsettled = (data["rank"].isnull() & data["feasible"]).mean()
     readings = [
-        at_least("feasible share where d >= max(n, T - 1)", float(large.mean()), 1.0),
-        at_least("mean Frobenius rank, n = 15, d = 20", float(frobenius.sel(widest)), 14.9),
-        at_most("mean nuclear rank, n = 15, d = 20", float(nuclear.sel(widest)), 6.0),
-        at_most("largest mean of nuclear less Frobenius rank", float(more.max()), 0.0),
-        at_most("share of ranks that the certificate cannot tell", float(unsettled), 0.001),
+        at_least("feasible share where d >= max(n, T - 1)", large.mean(), 1.0),
+        at_least("mean Frobenius rank, n = 15, d = 20", frobenius.sel(widest), 14.9, "frobenius"),
+        at_most("mean nuclear rank, n = 15, d = 20", nuclear.sel(widest), 6.0, "nuclear"),
+        at_most("largest mean of nuclear less Frobenius rank", more.max(), 0.0),
+        at_most("share of ranks that the certificate cannot tell", unsettled, 0.001),
     ]
-    if "published_nuclear" in data:
-        noise = data["published_nuclear"].mean("instance").sel(widest)
-        for accuracy, least, most in ((1e-5, 13.0, 15.0), (1e-6, 5.0, 13.0)):
-            value, text = (
-                float(noise.sel(accuracy=accuracy)),
-                f"as published, accuracy {accuracy:g}",
-            )
-            readings.append(at_least(f"{text}: mean nuclear rank, n = 15, d = 20", value, least))
-            readings.append(at_most(f"{text}: the same", value, most))
-    return readings
+    if "published_nuclear" not in data:
+        return Readings(*readings)
+    noise = data["published_nuclear"].mean("instance").sel(widest)
+    for accuracy, least, most in ((1e-5, 13.0, 15.0), (1e-6, 5.0, 13.0)):
+        value, text = noise.sel(accuracy=accuracy), f"as published, accuracy {accuracy:g}"
+        readings.append(at_least(f"{text}: mean nuclear rank, n = 15, d = 20", value, least))
+        readings.append(at_most(f"{text}: the same", value, most))
+    counted = (f"{accuracy:.0e}: {noise.sel(accuracy=accuracy):.2f}" for accuracy in ACCURACIES)
+    return Readings(*readings, counted="; ".join(counted))
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -155,43 +154,31 @@ def _rank_curves(axes: Axes, ranks: xr.DataArray, looks: list[dict[str, Any]]) -
             axes.plot(curve["d"], curve, linestyle=dash, **look)
 
 
-def _caption(data: xr.Dataset) -> str:
-    mean = data.mean("instance")
-    widest = mean.sel(shape="n = 15, T = 5", d=20)
-    frobenius, nuclear = (float(widest["rank"].sel(norm=norm)) for norm in data["norm"].values)
-    text = (
-        f"Mean rank of the solutions for the optimal tokens of {data.sizes['instance']} random "
-        "data sets, feasible problems only, against the dimension; solid: Frobenius norm, dashed: "
-        "nuclear norm. Ranks are certified: of Frobenius solutions the singular values proved not "
-        "to vanish are counted, of nuclear ones the multiplicity of the unit singular values of "
-        "the dual matrix. Below: the share of feasible problems. With 15 sequences in 20 "
-        f"dimensions the Frobenius solution has mean rank {frobenius:.2f}, the nuclear one "
-        f"{nuclear:.2f}."
-    )
-    if "published_nuclear" not in data:
-        return text
-    noise = {f"{a:.0e}": float(widest["published_nuclear"].sel(accuracy=a)) for a in ACCURACIES}
-    read = "; ".join(f"{accuracy}: {rank:.2f}" for accuracy, rank in noise.items())
-    return (
-        f"{text} As published: an infeasible problem, for which the solver returns nothing, counts "
-        "as rank 1, and every singular value above 1e-7 counts. Dashed is a nuclear solution of "
-        "limited accuracy: the published one is that of a first-order conic solver (SCS, default "
-        "settings); here an alternating direction method of multipliers of our own stands in for "
-        "it, stopped at residuals of 1e-5. What it counts depends on where it is stopped: with 15 "
-        f"sequences in 20 dimensions {read}."
-    )
-
-
-RANK = PaperFigure(
-    name="transformers-as-svms/rank",
-    paper=TRANSFORMERS_AS_SVMS,
+RANK = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "rank",
+    "ranks of Frobenius and nuclear solutions against dimension, sequences and tokens",
     statement="experiment: rank of the solutions",
-    summary="ranks of Frobenius and nuclear solutions against dimension, sequences and tokens",
     published="Frobenius rank min(n, d) solid, nuclear rank nearly as high dashed, against d",
     sizes={"quick": {"seeds": 20}, "small": {"seeds": 50}, "paper": {"seeds": 100}},
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="infeasible problems count as rank 1, and what a solver leaves over counts as rank",
+    caption=(
+        "Mean rank of the solutions for the optimal tokens of {sizes[instance]} random data sets, "
+        "feasible problems only, against the dimension; solid: Frobenius norm, dashed: nuclear "
+        "norm. Ranks are certified: of Frobenius solutions the singular values proved not to "
+        "vanish are counted, of nuclear ones the multiplicity of the unit singular values of the "
+        "dual matrix. Below: the share of feasible problems. With 15 sequences in 20 dimensions "
+        "the Frobenius solution has mean rank {frobenius:.2f}, the nuclear one {nuclear:.2f}."
+    ),
+    artifact=Artifact(
+        "infeasible problems count as rank 1, and what a solver leaves over counts as rank",
+        "As published: an infeasible problem, for which the solver returns nothing, counts as rank "
+        "1, and every singular value above 1e-7 counts. Dashed is a nuclear solution of limited "
+        "accuracy: the published one is that of a first-order conic solver (SCS, default "
+        "settings); here an alternating direction method of multipliers of our own stands in for "
+        "it, stopped at residuals of 1e-5. What it counts depends on where it is stopped: with 15 "
+        "sequences in 20 dimensions {counted}.",
+        drawn=lambda data: "published_nuclear" in data,
+    ),
 )

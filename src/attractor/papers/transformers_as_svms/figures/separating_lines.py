@@ -7,11 +7,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_five
+from attractor.papers.transformers_as_svms.descent import ROLES
 from attractor.papers.transformers_as_svms.plane_paths import (
-    ROLES,
     SIZES,
     draw_paths,
     draw_shortfall,
@@ -71,60 +71,48 @@ def _separated_tokens(axes: Axes, data: xr.Dataset, name: str) -> None:
     plane_tokens(axes, keys, optimal=optimal, labels=labels)
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    least = data["margin_ratio"].sel(kernel="exact").isel(step=-1).min("start")
-    return [
+def _readings(data: xr.Dataset) -> Readings:
+    last = data.isel(step=-1)
+    least, mean = last["margin_ratio"].sel(kernel="exact").min("start"), last.mean("start")
+    return Readings(
         *end_readings(data),
         at_least(
             "W: least margin at the end, relative to the largest possible in the Frobenius norm",
-            float(least.sel(parameterization="W")),
+            least.sel(parameterization="W"),
             0.99,
         ),
-        at_least(
-            "(K, Q): the same in the nuclear norm",
-            float(least.sel(parameterization="KQ")),
-            0.99,
-        ),
-    ]
+        at_least("(K, Q): the same in the nuclear norm", least.sel(parameterization="KQ"), 0.99),
+        correlation=mean["correlation"].sel(kernel="exact"),
+        ratio=mean["margin_ratio"],
+        norm=mean["norm"],
+    )
 
 
-def _caption(data: xr.Dataset) -> str:
-    ends = data.isel(step=-1).mean("start")
-    exact = ends.sel(kernel="exact")
-    correlation, ratio = exact["correlation"], exact["margin_ratio"]
-    text = (
+SEPARATING_LINES = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "separating-lines",
+    "lines that separate the optimal tokens from the others, and paths orthogonal to them",
+    statement="experiment: attention separates optimal tokens in the plane",
+    published="rays W z_i, lines through the middle of the margin orthogonal to them, first steps",
+    sizes=SIZES,
+    compute=_compute,
+    draw=_draw,
+    readings=_readings,
+    caption=(
         "Two sequences of five tokens in the plane. Above: the rays W z_i of the solutions, the "
         "lines orthogonal to them halfway between each optimal token and the nearest other one, "
         "and the first steps of W(k) z_i, an arrow every 4 steps; below: the same paths farther "
         "out, an arrow every 100 steps of W and every 20 of (K, Q). Left: training W from zero and "
         "the Frobenius solution; middle: training keys and queries from a small start and the "
-        f"nuclear solution. After {int(data['step'][-1])} normalized steps of length 0.1 W has "
-        f"correlation {float(correlation[0]):.5f} with its solution and {float(ratio[0]):.2%} of "
-        f"the largest margin, (K, Q) {float(correlation[1]):.5f} and {float(ratio[1]):.2%}."
-    )
-    if data.sizes["kernel"] == 1:
-        return text
-    published = ends.sel(kernel="as published")
-    norm, ratio = published["norm"], published["margin_ratio"]
-    return (
-        f"{text} With circles: as published. Gradients that cancel in a saturated softmax, with "
-        f"2.2e-16 added to the norms that divide, stall W at norm {float(norm[0]):.0f} (exact: "
-        f"{float(exact['norm'][0]):.0f}) and (K, Q), by its penalty of 2.2e-16 too, at "
-        f"{float(norm[1]):.0f} (exact: {float(exact['norm'][1]):.0f}), with {float(ratio[0]):.2%} "
-        f"and {float(ratio[1]):.2%} of the largest margin."
-    )
-
-
-SEPARATING_LINES = PaperFigure(
-    name="transformers-as-svms/separating-lines",
-    paper=TRANSFORMERS_AS_SVMS,
-    statement="experiment: attention separates optimal tokens in the plane",
-    summary="lines that separate the optimal tokens from the others, and paths orthogonal to them",
-    published="rays W z_i, lines through the middle of the margin orthogonal to them, first steps",
-    sizes=SIZES,
-    compute=_compute,
-    draw=_draw,
-    caption=_caption,
-    readings=_readings,
-    artifact="gradients that cancel, eps and a penalty of 2.2e-16: training stalls on the way",
+        "nuclear solution. After {last[step]} normalized steps of length 0.1 W has correlation "
+        "{correlation[W]:.5f} with its solution and {ratio[exact][W]:.2%} of the largest margin, "
+        "(K, Q) {correlation[KQ]:.5f} and {ratio[exact][KQ]:.2%}."
+    ),
+    artifact=Artifact(
+        "gradients that cancel, eps and a penalty of 2.2e-16: training stalls on the way",
+        "With circles: as published. Gradients that cancel in a saturated softmax, with 2.2e-16 "
+        "added to the norms that divide, stall W at norm {norm[as published][W]:.0f} (exact: "
+        "{norm[exact][W]:.0f}) and (K, Q), by its penalty of 2.2e-16 too, at "
+        "{norm[as published][KQ]:.0f} (exact: {norm[exact][KQ]:.0f}), with "
+        "{ratio[as published][W]:.2%} and {ratio[as published][KQ]:.2%} of the largest margin.",
+    ),
 )

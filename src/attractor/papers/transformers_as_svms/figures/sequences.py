@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.selections_reached import GEOMETRIES, SETTLED, Size
+from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
+from attractor.papers.transformers_as_svms.selections_reached import SETTLED, Size
 from attractor.papers.transformers_as_svms.side_by_side import (
     DataSets,
     train_side_by_side,
@@ -116,28 +116,41 @@ def held_against_own_tokens(one: DataSets, end: xr.Dataset, name: str) -> xr.Dat
     )
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
+def _readings(data: xr.Dataset) -> Readings:
     end = 1 - data.isel(step=-1)
     lost = end["margin_ratio"].median("data_set")
     turned = end["correlation"].median("data_set")
     optimal = data["optimal"].mean("data_set")
     roomy, tight = (optimal.isel(size=data["d"].values == d) for d in (8, 4))
-    return [
+    turned_of_W = turned.sel(parameterization="W")
+    shares = "; ".join(
+        f"{kind}, {name}: "
+        + ", ".join(
+            f"{share:.0%}" for share in optimal.sel(kind=kind, parameterization=name).values
+        )
+        for kind in _KINDS
+        for name in GEOMETRIES
+    )
+    return Readings(
         at_least(
             "share of trials that have settled on one token a row", data["settled"].mean(), 0.95
         ),
         at_least("share of trials at locally optimal tokens", data["locally_optimal"].mean(), 0.9),
         at_most(
             "W: largest median of 1 - correlation with the Frobenius solution",
-            turned.sel(parameterization="W").max(),
+            turned_of_W.max(),
             0.02,
+            "most_turned",
         ),
-        at_most("largest median of 1 - margin ratio", lost.max(), 0.1),
+        at_most("largest median of 1 - margin ratio", lost.max(), 0.1, "most_lost"),
         at_least("2 sequences of 4 tokens, d = 8: least share at optimal tokens", roomy.min(), 0.6),
         at_least(
             "that share less the one for d = 4, least", (roomy.values - tight.values).min(), 0.1
         ),
-    ]
+        least_lost=lost.min(),
+        least_turned=turned_of_W.min(),
+        shares=shares,
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -189,39 +202,10 @@ def _shares(axes: Axes, data: xr.Dataset) -> None:
     axes.legend(loc="lower center")
 
 
-def _caption(data: xr.Dataset) -> str:
-    last, count = int(data["step"][-1]), data.sizes["data_set"]
-    end = 1 - data.isel(step=-1).median("data_set")
-    lost, turned = end["margin_ratio"], end["correlation"].sel(parameterization="W")
-    optimal = data["optimal"].mean("data_set")
-    shares = "; ".join(
-        f"{kind}, {name}: "
-        + ", ".join(
-            f"{share:.0%}" for share in optimal.sel(kind=kind, parameterization=name).values
-        )
-        for kind in _KINDS
-        for name in GEOMETRIES
-    )
-    return (
-        "Self-attention with a random label for every token, all tokens asking through one W, on "
-        f"{count} data sets of random unit tokens; {last} normalized steps of W (solid) and of "
-        "(K, Q) (dashed). Left and middle: median of 1 - margin ratio, held against the solution "
-        "(in the Frobenius norm for W, in the nuclear norm for (K, Q)) for the tokens that the "
-        "run itself attends to most at its end, of sequences that see all their tokens, and of "
-        "tokens that see themselves and those before. At the end medians are "
-        f"{float(lost.min()):.3f} to {float(lost.max()):.3f}; 1 - correlation of W "
-        f"{float(turned.min()):.5f} to {float(turned.max()):.5f}. Right: runs that end at the "
-        f"optimal token of every row, with Wilson's 95 % intervals, by n, T, d: {shares}. The "
-        "paper has no such figure: the statement is about regularization paths, and this is how "
-        "training behaves."
-    )
-
-
-SEQUENCES = PaperFigure(
-    name="transformers-as-svms/sequences",
-    paper=TRANSFORMERS_AS_SVMS,
+SEQUENCES = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "sequences",
+    "self-attention with a label for every token: margin ratio and shares at the optimum",
     statement="sequence-to-sequence and causal self-attention",
-    summary="self-attention with a label for every token: margin ratio and shares at the optimum",
     published="none is known: our own experiment on the statement about sequences of outputs",
     sizes={
         "quick": {"seeds": 20, "steps": 2000},
@@ -230,6 +214,17 @@ SEQUENCES = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
+    caption=(
+        "Self-attention with a random label for every token, all tokens asking through one W, on "
+        "{sizes[data_set]} data sets of random unit tokens; {last[step]} normalized steps of W "
+        "(solid) and of (K, Q) (dashed). Left and middle: median of 1 - margin ratio, held against "
+        "the solution (in the Frobenius norm for W, in the nuclear norm for (K, Q)) for the tokens "
+        "that the run itself attends to most at its end, of sequences that see all their tokens, "
+        "and of tokens that see themselves and those before. At the end medians are "
+        "{least_lost:.3f} to {most_lost:.3f}; 1 - correlation of W {least_turned:.5f} to "
+        "{most_turned:.5f}. Right: runs that end at the optimal token of every row, with Wilson's "
+        "95 % intervals, by n, T, d: {shares}. The paper has no such figure: the statement is "
+        "about regularization paths, and this is how training behaves."
+    ),
 )

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from attractor.attention import ReLUHead
-from attractor.papers.figure import PaperFigure, Reading, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import held_against_parts
@@ -108,8 +108,8 @@ def at_nonsmooth_points(
     return crosses | ~active.any((1, 3))
 
 
-def _readings(data: xr.Dataset) -> list[Reading]:
-    found = []
+def _readings(data: xr.Dataset) -> Readings:
+    found, passing = [], {}
     for kernel in data["kernel"].values:
         one = data.sel(kernel=kernel)
         passes = one["outcome"] == 0
@@ -117,8 +117,14 @@ def _readings(data: xr.Dataset) -> list[Reading]:
         filtered = ends.where(passes).mean("trial")
         every = ends.median("trial")
         both, direction, single = (filtered.sel(prediction=name) for name in filtered["prediction"])
-        share = passes.sum("trial") / (one["outcome"] >= 0).sum("trial")
+        total = (one["outcome"] >= 0).sum("trial")
+        share = passes.sum("trial") / total
         several = passes & one["several"]
+        passing[kernel] = "; ".join(
+            f"d = {d}, {int(passes.sel(d=d).sum())} of {int(total.sel(d=d))} trials, "
+            + " / ".join(f"{value:.4f}" for value in filtered.sel(d=d).values)
+            for d in _DIMENSIONS
+        )
         found += [
             at_most(f"{kernel}: largest share of trials that pass the filter", share.max(), 0.4),
             at_most(
@@ -154,9 +160,18 @@ def _readings(data: xr.Dataset) -> list[Reading]:
             ),
         ]
     exact = data.sel(kernel="exact")
+    several = (exact["outcome"] == 0) & exact["several"]
     found.append(at_most("closed form of the correlation", exact["closed_form"].max(), 1e-9))
     found.append(at_most("cosine between both parts", float(data["angle"].max()), 1e-9))
-    return found
+    return Readings(
+        *found,
+        sequences=_SIZE[0],
+        tokens=_SIZE[1],
+        steps=_STEPS + 1,
+        passing=passing,
+        several=several.sum(),
+        nonsmooth=(several & exact["nonsmooth"]).sum(),
+    )
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -197,54 +212,10 @@ def _row(part: SubFigure, data: xr.Dataset, title: str, *, filtered: bool) -> li
     return list(panels)
 
 
-def _caption(data: xr.Dataset) -> str:
-    n, T = _SIZE
-    exact = data.sel(kernel="exact")
-    text = (
-        f"Training of W under a head of ReLU units, on data sets of {n} sequences of {T} tokens "
-        f"with labels of both signs, by {_STEPS + 1} normalized steps: means of 1 - correlation "
-        "with what the attention of the last step predicts, the finite and the directional part "
-        "together, the directional part alone, and the solution for the token attended to most. "
-        "Top: every trial that gives up a token. Below: those that pass the published filter, no "
-        f"weight between 1e-6 and 1e-3: {_numbers(exact)}. Bottom left: why trials do not pass. "
-        "Right: the largest weight of a token given up, and the last 1 - correlation with both "
-        f"parts, whose finite part has the weights of W itself. {_where(exact)}"
-    )
-    if data.sizes["kernel"] == 1:
-        return text
-    return (
-        f"{text} As published, with gradients that cancel and 2.2e-16 added to the norm that "
-        f"divides them: {_numbers(data.sel(kernel='as published'))}; exact descent does not stop "
-        "where the head is flat, and goes on."
-    )
-
-
-def _numbers(data: xr.Dataset) -> str:
-    passes = data["outcome"] == 0
-    of = (data["outcome"] >= 0).sum("trial").values
-    means = data["error"].isel(step=-1).where(passes).mean("trial").values
-    rows = zip(_DIMENSIONS, passes.sum("trial").values, of, means, strict=True)
-    return "; ".join(
-        f"d = {d}, {count} of {total} trials, " + " / ".join(f"{value:.4f}" for value in mean)
-        for d, count, total, mean in rows
-    )
-
-
-def _where(data: xr.Dataset) -> str:
-    passing = (data["outcome"] == 0) & data["several"]
-    nonsmooth = int((passing & data["nonsmooth"]).sum())
-    return (
-        f"Of the {int(passing.sum())} passing trials that keep several tokens of a sequence of "
-        f"label -1, {nonsmooth} do so at a kink of the head or where it is flat: in between it is "
-        "linear, and one token is best."
-    )
-
-
-SEVERAL_TOKENS = PaperFigure(
-    name="transformers-as-svms/several-tokens",
-    paper=TRANSFORMERS_AS_SVMS,
+SEVERAL_TOKENS = Figures(TRANSFORMERS_AS_SVMS).figure(
+    "several-tokens",
+    "ReLU head: training against finite and directional parts, filtered and not",
     statement="experiment: nonlinear heads and attention that keeps several tokens",
-    summary="ReLU head: training against finite and directional parts, filtered and not",
     published="three curves of 1 - correlation for four d, of 500 trials that pass a filter",
     sizes={
         "quick": {"seeds": 600, "shares": (0.1, 0.15, 0.5, 1.0)},
@@ -253,7 +224,23 @@ SEVERAL_TOKENS = PaperFigure(
     },
     compute=_compute,
     draw=_draw,
-    caption=_caption,
     readings=_readings,
-    artifact="gradients that stop at 1e-16, and the mean over the trials that pass a filter",
+    caption=(
+        "Training of W under a head of ReLU units, on data sets of {sequences} sequences of "
+        "{tokens} tokens with labels of both signs, by {steps} normalized steps: means of 1 - "
+        "correlation with what the attention of the last step predicts, the finite and the "
+        "directional part together, the directional part alone, and the solution for the token "
+        "attended to most. Top: every trial that gives up a token. Below: those that pass the "
+        "published filter, no weight between 1e-6 and 1e-3: {passing[exact]}. Bottom left: why "
+        "trials do not pass. Right: the largest weight of a token given up, and the last 1 - "
+        "correlation with both parts, whose finite part has the weights of W itself. Of the "
+        "{several} passing trials that keep several tokens of a sequence of label -1, {nonsmooth} "
+        "do so at a kink of the head or where it is flat: in between it is linear, and one token "
+        "is best."
+    ),
+    artifact=Artifact(
+        "gradients that stop at 1e-16, and the mean over the trials that pass a filter",
+        "As published, with gradients that cancel and 2.2e-16 added to the norm that divides them: "
+        "{passing[as published]}; exact descent does not stop where the head is flat, and goes on.",
+    ),
 )
