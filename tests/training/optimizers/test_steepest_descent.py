@@ -44,7 +44,10 @@ def test_no_step_of_the_length_gains_more(geometry):
     assert optimizer.geometry == geometry
 
 
-@pytest.mark.parametrize("geometry", ["l_1", "l_1.5", "l_8", "l_inf", "spectral", "nuclear"])
+@pytest.mark.parametrize(
+    "geometry",
+    ["l_1", "l_1.5", "l_8", "l_inf", "spectral", "nuclear", "schatten_1.5", "schatten_4"],
+)
 @pytest.mark.parametrize("log_scale", [0.0, -5000.0, 5000.0])
 def test_the_time_of_a_step_is_by_the_dual_norm(geometry, log_scale):
     optimizer = steepest_descent(0.5, geometry)
@@ -61,6 +64,19 @@ def test_the_time_of_a_step_is_by_the_dual_norm(geometry, log_scale):
         assert float(optimizer.log_time_step(two)) == pytest.approx(wanted, rel=1e-14)
     else:
         assert np.isnan(optimizer.log_time_step(two))
+
+
+@pytest.mark.parametrize("geometry", ["spectral", "nuclear", "schatten_3"])
+def test_a_compiled_step_and_its_time_decompose_the_gradient_once(geometry):
+    optimizer = steepest_descent(0.5, geometry)
+
+    def step(G, W):
+        gradient = Scaled(G, jnp.zeros(()))
+        return optimizer.step(gradient, optimizer.init(W), W)[0], optimizer.log_time_step(gradient)
+
+    G = jnp.asarray(np.random.default_rng(3).normal(size=(2, 3, 4)))
+    program = jax.jit(jax.vmap(step)).lower(G, jnp.zeros_like(G)).compile()
+    assert program.as_text().count('custom_call_target="lapack_dgesdd') == 1
 
 
 def test_signs_are_exact_whatever_the_magnitudes():

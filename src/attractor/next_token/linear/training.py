@@ -168,7 +168,8 @@ class LinearTrials:
         """State and data, with a leading axis of trials on every leaf."""
         instance, repeat = np.divmod(trials, self.seeds)
         numbers = self.optimizer.numbers(np.zeros_like(trials), np.float64)
-        data = LinearData(*jax.tree.map(lambda leaf: leaf[instance], self.data), numbers)
+        targets, entropy = jax.tree.map(lambda leaf: leaf[instance], self.data)
+        data = LinearData(targets, entropy, numbers)
         with double_precision():
             return jax.vmap(self.training.start)(self._decoders(instance, repeat), data), data
 

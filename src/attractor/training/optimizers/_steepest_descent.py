@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
 from attractor.checks import check_choice, check_count
-from attractor.geometry import Geometry, Lp, Spectral, get_geometry
+from attractor.geometry import Geometry, Lp, Schatten, Spectral, get_geometry
 from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.checks import (
     check_learning_rate,
@@ -144,7 +144,7 @@ def _steepest_descent(
 ) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         plain, scale = with_one_scale(gradient)
-        sizes = [geometry.dual_norm(as_matrix(leaf)) for leaf in jax.tree.leaves(plain)]
+        sizes = [_dual_norm(geometry, as_matrix(leaf)) for leaf in jax.tree.leaves(plain)]
         # Signs are the steepest direction of all leaves together; other steps of several leaves
         # are not those of one norm at one speed.
         if len(sizes) > 1 and geometry != Lp(math.inf):
@@ -203,6 +203,18 @@ def _spectral_descent(
         log_time_step=exact.log_time_step if iterations is None else None,
         weight_decay=weight_decay,
     )
+
+
+def _dual_norm(geometry: Geometry, G: Float[Array, "d e"]) -> Float[Array, ""]:
+    """``||G||_dual``, which for a Schatten norm is taken from the steepest direction D: ``<G, D>``.
+
+    A compiled step has the direction already, and is spared a second decomposition of G.
+    """
+    if not isinstance(geometry, Schatten) or geometry.p == 2:
+        return geometry.dual_norm(G)
+    scale = jnp.abs(G).max(initial=0)
+    scale = jnp.where(scale == 0, 1, scale)
+    return (G / scale * geometry.steepest_descent_direction(G)).sum() * scale
 
 
 def _rise(geometry: Geometry) -> tuple[Reads, Any]:
