@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,13 +13,21 @@ from attractor.margin.large.augmented_lagrangian import (
     CAREFUL,
     solve_by_augmented_lagrangian,
 )
+from attractor.margin.large.constraint_generation import solve_by_constraint_generation
 from attractor.margin.large.instance import Report
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
-from attractor.margin.methods import Method, methods_for
+from attractor.margin.methods import Candidates, Method, Task, methods_for
+
+_START_TOLERANCE = 0.1
+"""Gap that a Frobenius solution to start from is solved to where that takes several rounds."""
 
 
 def large_methods_of(
-    geometry: Geometry, report: Report, own: tuple[Method, ...] | None = None
+    geometry: Geometry,
+    report: Report,
+    own: tuple[Method, ...] | None = None,
+    *,
+    overdetermined: bool = False,
 ) -> tuple[Method, ...]:
     """The methods of a geometry for one large instance, in the order to try them.
 
@@ -26,10 +35,14 @@ def large_methods_of(
         geometry: The norm.
         report: Is told how far a method is.
         own: Methods of the user's own, in place of those known for the geometry.
+        overdetermined: Whether there are far more constraints than unknowns.
     """
     methods = methods_for(geometry) if own is None else own
-    if methods == methods_for(Frobenius()):
-        return tuple(
+    dense = methods_for(Frobenius())
+    if methods == dense:
+        generate = functools.partial(solve_by_constraint_generation, methods=dense, report=report)
+        first = (generate,) if overdetermined else ()
+        return first + tuple(
             functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
             for pace in (BOLD, CAREFUL)
         )
@@ -37,7 +50,24 @@ def large_methods_of(
     def report_start(stage: int, gap: float) -> None:
         report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
 
+    start: Method
     start = functools.partial(solve_by_augmented_lagrangian, pace=BOLD, report=report_start)
+    if overdetermined:
+        start = functools.partial(_generate_start, otherwise=start, report=report_start)
+    generate = functools.partial(solve_by_constraint_generation, methods=methods, report=report)
+    first = (start, generate) if overdetermined and own is None else (start,)
     if own is None and (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
-        return start, functools.partial(solve_by_proximal_newton, report=report)
-    return start, *methods  # those that know the norm, at any size
+        return *first, functools.partial(solve_by_proximal_newton, report=report)
+    return *first, *methods  # those that know the norm, at any size
+
+
+def _generate_start(task: Task, otherwise: Method, report: Report) -> Candidates:
+    """A matrix near the Frobenius solution, by constraint generation or else by another method."""
+    scaled, tolerance = task.scaled, max(task.tolerance, _START_TOLERANCE)
+    W, x = solve_by_constraint_generation(
+        replace(task, geometry=Frobenius(), tolerance=tolerance), methods_for(Frobenius()), report
+    )
+    if not x.any():
+        return otherwise(task)
+    size = float(task.geometry.dual_norm(scaled.combine(x))[0])
+    return W, x / (size if np.isfinite(W).all() and size > 0 else 1.0)
