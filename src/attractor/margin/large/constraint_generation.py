@@ -26,7 +26,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
-from attractor.geometry import Frobenius
 from attractor.margin.certificate import Certificate, rounding_of_margins
 from attractor.margin.large.instance import Report
 from attractor.margin.methods import Candidates, Method, Task, attempt
@@ -58,16 +57,17 @@ def is_overdetermined(constraints: int, shape: tuple[int, int]) -> bool:
 
 
 def solve_by_constraint_generation(
-    task: Task, methods: tuple[Method, ...], report: Report
+    task: Task, methods: tuple[Method, ...], report: Report, *, started: bool
 ) -> Candidates:
     """Candidates for one instance of many constraints on few unknowns.
 
     Args:
-        task: A batch of one instance. In any geometry but Frobenius its W meets all constraints.
+        task: A batch of one instance.
         methods: What solves on the working set, in the order to try them.
         report: Is called with the number of a round and the gap after it.
+        started: Whether the methods start from the W of the task, which meets all constraints.
     """
-    scaled, started = task.scaled, task.geometry != Frobenius()
+    scaled = task.scaled
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     if started and not task.begun.size:
         return W, x

@@ -16,6 +16,7 @@ from attractor.margin.large.augmented_lagrangian import (
 from attractor.margin.large.constraint_generation import solve_by_constraint_generation
 from attractor.margin.large.instance import Report
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
+from attractor.margin.linear.largest_margin import solve_by_largest_margin
 from attractor.margin.methods import Candidates, Method, Task, methods_for
 
 _START_TOLERANCE = 0.1
@@ -40,8 +41,7 @@ def large_methods_of(
     methods = methods_for(geometry) if own is None else own
     dense = methods_for(Frobenius())
     if methods == dense:
-        generate = functools.partial(solve_by_constraint_generation, methods=dense, report=report)
-        first = (generate,) if overdetermined else ()
+        first = (_generate(dense, report, started=False),) if overdetermined else ()
         return first + tuple(
             functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
             for pace in (BOLD, CAREFUL)
@@ -52,21 +52,30 @@ def large_methods_of(
 
     start: Method
     start = functools.partial(solve_by_augmented_lagrangian, pace=BOLD, report=report_start)
+    first: tuple[Method, ...] = (start,)
     if overdetermined:
-        start = functools.partial(_generate_start, otherwise=start, report=report_start)
-    generate = functools.partial(solve_by_constraint_generation, methods=methods, report=report)
-    first = (start, generate) if overdetermined and own is None else (start,)
+        first = (functools.partial(_generate_start, otherwise=start, report=report_start),)
+        if own is None:
+            first = (*first, _generate(methods, report, started=True))
+        if own is None and has_norm_of(geometry, Lp) and geometry.p in (1, np.inf):
+            first = (_generate((solve_by_largest_margin,), report, started=False), *first)
     if own is None and (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
         return *first, functools.partial(solve_by_proximal_newton, report=report)
     return *first, *methods  # those that know the norm, at any size
 
 
+def _generate(methods: tuple[Method, ...], report: Report, *, started: bool) -> Method:
+    """Constraint generation with methods for the working set."""
+    return functools.partial(
+        solve_by_constraint_generation, methods=methods, report=report, started=started
+    )
+
+
 def _generate_start(task: Task, otherwise: Method, report: Report) -> Candidates:
     """A matrix near the Frobenius solution, by constraint generation or else by another method."""
     scaled, tolerance = task.scaled, max(task.tolerance, _START_TOLERANCE)
-    W, x = solve_by_constraint_generation(
-        replace(task, geometry=Frobenius(), tolerance=tolerance), methods_for(Frobenius()), report
-    )
+    generate = _generate(methods_for(Frobenius()), report, started=False)
+    W, x = generate(replace(task, geometry=Frobenius(), tolerance=tolerance))
     if not x.any():
         return otherwise(task)
     size = float(task.geometry.dual_norm(scaled.combine(x))[0])
