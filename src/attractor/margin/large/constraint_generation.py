@@ -38,10 +38,10 @@ _MOST_UNKNOWNS = 600
 _MOST_ROUNDS = 60
 _FIRST_TOLERANCE, _CLOSER = 1e-2, 0.1
 """Gap that the first rounds are solved to; later that of the bounds times the factor."""
-_LARGEST_SET = 1.5
-"""Constraints in the working set, per unknown, beyond which slack ones leave."""
-_ADDED = 0.5
-"""Constraints added in a round at most, per unknown."""
+_GROWTH = 0.1
+"""Constraints per unknown by which the working set may get larger a round."""
+_ADDED = 1 / 3
+"""Constraints added in a round at most, as a share of the working set at first."""
 _EXAMINED = 16
 """Times as many are compared, so that copies of one constraint do not take all places."""
 _FEWEST = 64
@@ -57,7 +57,7 @@ def is_overdetermined(constraints: int, shape: tuple[int, int]) -> bool:
 
 
 def solve_by_constraint_generation(
-    task: Task, methods: tuple[Method, ...], report: Report, *, started: bool
+    task: Task, methods: tuple[Method, ...], report: Report, *, started: bool, largest: float
 ) -> Candidates:
     """Candidates for one instance of many constraints on few unknowns.
 
@@ -66,11 +66,14 @@ def solve_by_constraint_generation(
         methods: What solves on the working set, in the order to try them.
         report: Is called with the number of a round and the gap after it.
         started: Whether the methods start from the W of the task, which meets all constraints.
+        largest: Constraints in the working set, per unknown, beyond which slack ones leave; it
+            grows round by round, so that none comes and goes without end.
     """
     scaled = task.scaled
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     if started and not task.begun.size:
         return W, x
+    unknowns = W.size
     working = _near_start(task) if started else _spread(scaled)
     goal = task.tolerance / 4
     inner = max(_FIRST_TOLERANCE, goal)
@@ -93,8 +96,10 @@ def solve_by_constraint_generation(
             inner = max(_CLOSER * min(gap, inner), goal)
             continue
         inner = max(min(inner, _CLOSER * gap), goal)
-        added = _most_violated(scaled, margins, np.flatnonzero(violated))
-        working &= ~_leaving(scaled, margins, x, working, added.size)
+        most = max(int(_ADDED * largest * unknowns), _FEWEST)
+        added = _most_violated(scaled, margins, np.flatnonzero(violated), most)
+        excess = working.sum() + added.size - int((largest + _GROWTH * number) * unknowns)
+        working &= ~_leaving(scaled, margins, x, working, max(excess, 0))
         working[added] = True
     return _scaled_to_meet(scaled, W), x
 
@@ -175,12 +180,11 @@ def _gap(scaled: ScaledConstraints, margins: np.ndarray, certificate: Certificat
 
 
 def _most_violated(
-    scaled: ScaledConstraints, margins: np.ndarray, places: Int[np.ndarray, "k"]
+    scaled: ScaledConstraints, margins: np.ndarray, places: Int[np.ndarray, "k"], most: int
 ) -> Int[np.ndarray, "n"]:
     """The constraints that W is farthest from meeting, without copies."""
-    unknowns = scaled.left.shape[-1] * scaled.right.shape[-1]
     distance = (margins - scaled.bounds)[0, places] / scaled.norms[0, places]
-    return _distinct(scaled, places, distance, max(_FEWEST, int(_ADDED * unknowns)))
+    return _distinct(scaled, places, distance, most)
 
 
 def _distinct(
@@ -207,18 +211,15 @@ def _leaving(
     margins: np.ndarray,
     x: np.ndarray,
     working: Bool[np.ndarray, "m"],
-    added: int,
+    most: int,
 ) -> Bool[np.ndarray, "m"]:
-    """The slackest inequalities without a multiplier, as many as make the working set too large."""
-    unknowns = scaled.left.shape[-1] * scaled.right.shape[-1]
+    """The slackest inequalities of the working set without a multiplier."""
+    slack = (margins - scaled.bounds)[0]
+    weights = x[0] * scaled.norms[0]
+    idle = working & scaled.inequality[0] & (slack > _SLACK)
+    places = np.flatnonzero(idle & (weights <= _NEGLIGIBLE * weights.max()))
     leaving = np.zeros_like(working)
-    excess = int(working.sum()) + added - int(_LARGEST_SET * unknowns)
-    if excess > 0:
-        slack = (margins - scaled.bounds)[0]
-        weights = x[0] * scaled.norms[0]
-        idle = working & scaled.inequality[0] & (slack > _SLACK)
-        places = np.flatnonzero(idle & (weights <= _NEGLIGIBLE * weights.max()))
-        leaving[places[np.argsort(-slack[places], kind="stable")[:excess]]] = True
+    leaving[places[np.argsort(-slack[places], kind="stable")[:most]]] = True
     return leaving
 
 

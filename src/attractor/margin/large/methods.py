@@ -58,16 +58,25 @@ def large_methods_of(
         if own is None:
             first = (*first, _generate(methods, report, started=True))
         if own is None and has_norm_of(geometry, Lp) and geometry.p in (1, np.inf):
-            first = (_generate((solve_by_largest_margin,), report, started=False), *first)
+            first = (
+                _generate((solve_by_largest_margin,), report, started=False, largest=2.5),
+                *first,
+            )
     if own is None and (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
         return *first, functools.partial(solve_by_proximal_newton, report=report)
     return *first, *methods  # those that know the norm, at any size
 
 
-def _generate(methods: tuple[Method, ...], report: Report, *, started: bool) -> Method:
+def _generate(
+    methods: tuple[Method, ...], report: Report, *, started: bool, largest: float = 1.5
+) -> Method:
     """Constraint generation with methods for the working set."""
     return functools.partial(
-        solve_by_constraint_generation, methods=methods, report=report, started=started
+        solve_by_constraint_generation,
+        methods=methods,
+        report=report,
+        started=started,
+        largest=largest,
     )
 
 
