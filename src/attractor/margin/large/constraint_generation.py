@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
 from attractor.margin.certificate import Certificate, rounding_of_margins
-from attractor.margin.large.instance import Report
+from attractor.margin.large.instance import LargeInstance, Report
 from attractor.margin.methods import Candidates, Method, Task, attempt
 from attractor.margin.scaling import ScaledConstraints
 
@@ -71,9 +71,13 @@ def solve_by_constraint_generation(
     """
     scaled = task.scaled
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
-    if started and not task.begun.size:
-        return W, x
     unknowns = W.size
+    if (started and not task.begun.size) or scaled.equality.sum() > largest * unknowns:
+        return W, x
+    impossible = LargeInstance.impossible(scaled)
+    if impossible is not None:
+        x[0, impossible] = np.sign(scaled.bounds[0, impossible])
+        return W, x
     working = _near_start(task) if started else _spread(scaled)
     goal = task.tolerance / 4
     inner = max(_FIRST_TOLERANCE, goal)

@@ -20,7 +20,9 @@ from attractor.margin.linear.largest_margin import solve_by_largest_margin
 from attractor.margin.methods import Candidates, Method, Task, methods_for
 
 _START_TOLERANCE = 0.1
-"""Gap that a Frobenius solution to start from is solved to where that takes several rounds."""
+"""Gap of a Frobenius solution from which constraint generation starts in another norm."""
+_LARGEST, _LARGEST_LINEAR = 1.5, 2.5
+"""Constraints per unknown in working sets: in general, and where their number costs little."""
 
 
 def large_methods_of(
@@ -41,34 +43,33 @@ def large_methods_of(
     methods = methods_for(geometry) if own is None else own
     dense = methods_for(Frobenius())
     if methods == dense:
-        first = (_generate(dense, report, started=False),) if overdetermined else ()
-        return first + tuple(
+        whole: list[Method] = [
             functools.partial(solve_by_augmented_lagrangian, pace=pace, report=report)
             for pace in (BOLD, CAREFUL)
-        )
+        ]
+        few = [_generate(dense, report, started=False)] if overdetermined else []
+        return (*few, *whole)
 
     def report_start(stage: int, gap: float) -> None:
         report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
 
     start: Method
     start = functools.partial(solve_by_augmented_lagrangian, pace=BOLD, report=report_start)
-    first: tuple[Method, ...] = (start,)
+    first: list[Method] = [start]
     if overdetermined:
-        first = (functools.partial(_generate_start, otherwise=start, report=report_start),)
-        if own is None:
-            first = (*first, _generate(methods, report, started=True))
-        if own is None and has_norm_of(geometry, Lp) and geometry.p in (1, np.inf):
-            first = (
-                _generate((solve_by_largest_margin,), report, started=False, largest=2.5),
-                *first,
-            )
+        first = [functools.partial(_generate_start, otherwise=start, report=report_start)]
+    if overdetermined and own is None:
+        first.append(_generate(methods, report, started=True))
+        if isinstance(geometry, Lp) and geometry.p in (1, np.inf):
+            linear = (solve_by_largest_margin,)
+            first.insert(0, _generate(linear, report, started=False, largest=_LARGEST_LINEAR))
     if own is None and (has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten)):
         return *first, functools.partial(solve_by_proximal_newton, report=report)
     return *first, *methods  # those that know the norm, at any size
 
 
 def _generate(
-    methods: tuple[Method, ...], report: Report, *, started: bool, largest: float = 1.5
+    methods: tuple[Method, ...], report: Report, *, started: bool, largest: float = _LARGEST
 ) -> Method:
     """Constraint generation with methods for the working set."""
     return functools.partial(
