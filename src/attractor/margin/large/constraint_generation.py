@@ -79,6 +79,8 @@ def solve_by_constraint_generation(
         x[0, impossible] = np.sign(scaled.bounds[0, impossible])
         return W, x
     working = _near_start(task) if started else _spread(scaled)
+    if not working.any():
+        return W, x
     goal = task.tolerance / 4
     inner = max(_FIRST_TOLERANCE, goal)
     for number in range(_MOST_ROUNDS):
@@ -130,7 +132,7 @@ def _near_start(task: Task) -> Bool[np.ndarray, "m"]:
     slack = (scaled.margins(task.W) - scaled.bounds)[0]
     weights = task.multipliers[0] * scaled.norms[0]
     held = _usable(scaled) & (weights > 1e-6 * weights.max(initial=0.0))
-    return held | _least(scaled, slack, scaled.left.shape[-1] * scaled.right.shape[-1])
+    return held | _least(scaled, slack, task.W.size)
 
 
 def _spread(scaled: ScaledConstraints) -> Bool[np.ndarray, "m"]:
