@@ -138,15 +138,16 @@ def _clarabel(case: Case, rows: np.ndarray) -> Measured:
     entries = cp.vec(W, order="C")
     norms = {
         "frobenius": lambda: cp.norm(entries, 2),
-        "l_1.5": lambda: cp.pnorm(entries, 1.5),
+        "l_1.5": lambda: cp.pnorm(entries, 1.5),  # pyright: ignore[reportArgumentType]
         "l_3": lambda: cp.pnorm(entries, 3),
         "nuclear": lambda: cp.normNuc(W),
         "spectral": lambda: cp.sigma_max(W),
     }
     held = sparse.csr_matrix(rows) if np.mean(rows == 0) > 0.5 else rows
-    problem = cp.Problem(cp.Minimize(norms[case.norm]()), [held @ entries >= 1])
+    problem = cp.Problem(cp.Minimize(norms[case.norm]()), [held @ entries >= 1])  # pyright: ignore[reportArgumentType]
     options = {"tol_gap_abs": 1e-12, "tol_gap_rel": TOLERANCE, "tol_feas": TOLERANCE}
     compiled, chain, _ = problem.get_problem_data("CLARABEL")
+    assert chain is not None
     start = time.process_time()
     answer = chain.solve_via_data(problem, compiled, solver_opts=options)
     seconds = time.process_time() - start

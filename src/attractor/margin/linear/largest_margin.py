@@ -21,6 +21,7 @@ matrix of rank one. If ``gamma`` does not become positive there is no answer.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
@@ -213,7 +214,7 @@ class _CrossPolytope(_Ball):
 def _iterate(
     rows: Float[np.ndarray, "m n"],
     c: Float[np.ndarray, "m"],
-    kind: type[_Ball],
+    kind: Callable[[np.ndarray], _Ball],
     tolerance: float,
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "m"]] | None:
     """W and multipliers of the least gap; None where no gamma is positive."""
