@@ -14,6 +14,7 @@ from benchmarks import (
     growth,
     in_context,
     large_problems,
+    many_constraints,
     many_trials,
     monitor,
     next_token_training,
@@ -47,6 +48,7 @@ def main() -> None:
         throughput,
         geometries,
         large_problems,
+        many_constraints,
         growth,
         frobenius_methods,
     )

@@ -107,7 +107,9 @@ def test_what_needs_one_value_says_which_there_are(run, verdict, data):
 
 
 def test_a_value_that_was_not_trained_with_is_refused(run, verdict):
-    with pytest.raises(InvalidInputError, match=r"decay: 0.8 was not trained with.* 0.5, 0.9, 0.95"):
+    with pytest.raises(
+        InvalidInputError, match=r"decay: 0.8 was not trained with.* 0.5, 0.9, 0.95"
+    ):
         run.sel(decay=0.8)
     with pytest.raises(InvalidInputError, match="'b1' is not known"):
         verdict.sel(b1=0.8)

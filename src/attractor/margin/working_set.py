@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.errors import Status
+from attractor.margin.large.constraint_generation import keep
 from attractor.margin.large.driver import is_large
 from attractor.margin.methods import Candidates, Method, Task, attempt
 from attractor.margin.scaling import ScaledConstraints
@@ -52,7 +53,7 @@ def _solve_one(task: Task, methods: tuple[Method, ...]) -> Candidates:
     for _ in range(_MOST_ROUNDS):
         if working.sum() > _MOST * among.sum() or is_large(int(working.sum())):
             return nothing
-        few = _keep(scaled, working)
+        few = keep(scaled, working)
         W, multipliers, _, status = attempt(few, task.geometry, methods, task.tolerance)
         if status[0] is Status.STOPPED_EARLY:
             return nothing
@@ -83,17 +84,3 @@ def _worst(
         missed[:] = False
         missed[np.argpartition(-shortfall, most)[:most]] = True
     return missed
-
-
-def _keep(scaled: ScaledConstraints, working: Bool[np.ndarray, "m"]) -> ScaledConstraints:
-    """The constraints chosen of one instance, in the same units."""
-    return ScaledConstraints(
-        left=scaled.left[:, working],
-        right=scaled.right[:, working],
-        bounds=scaled.bounds[:, working],
-        inequality=scaled.inequality[:, working],
-        equality=scaled.equality[:, working],
-        norms=scaled.norms[:, working],
-        shift=scaled.shift[:, working],
-        unit=scaled.unit,
-    )

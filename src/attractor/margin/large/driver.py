@@ -8,6 +8,7 @@ import numpy as np
 
 from attractor.geometry import Geometry
 from attractor.margin.certificate import Certificate
+from attractor.margin.large.constraint_generation import is_overdetermined
 from attractor.margin.large.methods import large_methods_of
 from attractor.margin.methods import Method, attempt
 from attractor.margin.problem import MarginProblem
@@ -95,7 +96,9 @@ def solve_large(
             progress(min(share, 1.0) - done)
             done = min(share, 1.0)
 
-    methods = (*first, *large_methods_of(geometry, report, own))
+    overdetermined = is_overdetermined(problem.bounds.shape[-1], problem.shape)
+    known = large_methods_of(geometry, report, own, overdetermined=overdetermined)
+    methods = (*first, *known)
     found = attempt(ScaledConstraints.of(problem), geometry, methods, tolerance, start)
     progress(1.0 - done)
     return found
