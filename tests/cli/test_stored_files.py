@@ -110,6 +110,21 @@ def test_a_run_that_was_killed_goes_on(run, tmp_path):
     assert other.exit_code == 2
 
 
+def test_a_run_of_another_compiled_step_is_refused_and_kept(run, tmp_path):
+    """Its learning rate was a constant of the program, which may round otherwise."""
+    shutil.copytree(STORED / "checkpoint-of-another-step", tmp_path / "checkpoint")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "checkpoint").iterdir()}
+    words = ("train", STORED / "tokens.npz", "--steps", 4000, "--seeds", 4, "--out")
+    refused = run(*words, "resumed.nc", "--checkpoint", "checkpoint")
+    assert refused.exit_code == 2
+    words = " ".join(refused.output.split())
+    assert "the compiled step differs" in words
+    assert "give another folder" in words
+    assert not (tmp_path / "resumed.nc").exists()
+    after = {file.name: file.read_bytes() for file in (tmp_path / "checkpoint").iterdir()}
+    assert before.items() <= after.items()
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_what_made_a_file_is_known(name):
     assert read_provenance(STORED / name).name

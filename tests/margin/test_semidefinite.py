@@ -193,20 +193,20 @@ def test_schatten_names_are_the_same_solver():
 
 
 @both
-def test_what_the_brisk_pace_leaves_open_is_solved_at_the_careful_one(geometry, monkeypatch):
+def test_what_aggressive_settings_leave_unsolved_conservative_ones_solve(geometry, monkeypatch):
     problem = random_problem(20, 6, 8, 10, seed=4)
     expected = solve(problem, geometry).value
-    step, paces = smoothing_path.SmoothingPath.step, set()
+    step, limits = smoothing_path.SmoothingPath.step, set()
 
-    def fail_when_brisk(self, *arguments):
-        paces.add(self.pace.most_steps)
+    def fail_when_aggressive(self, *arguments):
+        limits.add(self.settings.most_steps)
         step(self, *arguments)
-        if self.pace.most_steps == min(paces):
+        if self.settings.most_steps == min(limits):
             self.ended[:] = True
 
-    monkeypatch.setattr(smoothing_path.SmoothingPath, "step", fail_when_brisk)
+    monkeypatch.setattr(smoothing_path.SmoothingPath, "step", fail_when_aggressive)
     solution = solve(problem, geometry)
-    assert len(paces) == 2
+    assert len(limits) == 2
     assert (solution.status == Status.OPTIMAL).all()
     np.testing.assert_allclose(solution.value, expected, rtol=1e-8)
 
@@ -218,12 +218,12 @@ def test_an_instance_that_fails_harms_no_other(geometry, monkeypatch):
     start = smoothing_path.SmoothingPath.start.__func__
     culprit = solve(problem[3]).W  # the path of this one cannot be begun
 
-    def fail_on_the_fourth(cls, task, pace, **settings):
+    def fail_on_the_fourth(cls, task, settings, **further):
         norms = np.linalg.norm(task.W, axis=(1, 2))
         scaled = np.linalg.norm(culprit) / norms
         if (np.abs(np.log2(scaled) - np.round(np.log2(scaled))) < 1e-9).any():
             raise np.linalg.LinAlgError
-        return start(cls, task, pace, **settings)
+        return start(cls, task, settings, **further)
 
     monkeypatch.setattr(smoothing_path.SmoothingPath, "start", classmethod(fail_on_the_fourth))
     solution = solve(problem, geometry)

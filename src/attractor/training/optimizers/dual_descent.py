@@ -148,8 +148,7 @@ class DualDescent(NamedTuple):
     def _step_lengths(self) -> tuple[float, float]:
         """What the dual norm of the first step of an array is at least, and any is at most."""
         rate, momentum = self.learning_rate, self.momentum
-        plain = isinstance(rate, float) and isinstance(momentum, float)
-        if not (plain and self.normalize):
+        if not (isinstance(rate, float) and isinstance(momentum, float) and self.normalize):
             return 0.0, math.inf
         shortest = 0.0 if not is_zero(self.eps) or not self.per_factor else rate
         longest = rate / (1 - momentum)
