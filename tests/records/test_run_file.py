@@ -42,6 +42,28 @@ def test_a_run_comes_back_as_it_was(saved):
     assert all(before[name].identical(after[name]) for name in before)
 
 
+def test_a_file_that_lacks_a_text_is_refused(saved, tmp_path):
+    import h5py
+
+    run, path = saved
+    with h5py.File(path) as file:
+        found = [("/", name) for name in file.attrs]
+        file.visititems(lambda group, one: found.extend((group, name) for name in one.attrs))
+    # Names in capitals are HDF5's own.
+    texts = [pair for pair in found if pair[1].islower() and pair[1] != "description"]
+    refused = 0
+    for group, name in texts:
+        file_path = tmp_path / "less.nc"
+        file_path.write_bytes(path.read_bytes())
+        with h5py.File(file_path, "r+") as file:
+            del file[group].attrs[name]
+        try:
+            str(type(run).load(file_path))
+        except FileFormatError:
+            refused += 1
+    assert refused >= 3
+
+
 def test_arrays_come_back_to_the_last_bit(stored_runs, tmp_path):
     linear, two = stored_runs["linear trajectory"], stored_runs["two stages"]
     linear.save(tmp_path / "linear.nc")

@@ -138,7 +138,7 @@ class ClassifierTrajectory(RecordedRun):
             for setting in ("batch", "reduction"):
                 if setting not in stored.settings:
                     raise ValueError(f"its setting {setting} is missing")
-        return cls(data, config, stored.texts["optimizer"], stored.settings, dict(weights))
+            return cls(data, config, stored.texts["optimizer"], stored.settings, dict(weights))
 
     def _summary(self) -> tuple[str, Rows]:
         data, settings = self.data, self.settings
