@@ -15,8 +15,9 @@ def test_work_of_an_earlier_run_is_done_but_says_nothing_about_the_rate():
         assert sum(sample.completed for sample in (first, *others)) == 3
 
 
-def test_a_bar_that_is_not_shown_takes_everything():
+def test_a_bar_that_is_not_shown_takes_everything_and_prints_nothing(capfd):
     with progress_bar("training", 100, enabled=False) as advance:
         advance.skip(90)
         advance(1)
         advance.note("at rest")
+    assert capfd.readouterr() == ("", "")

@@ -5,7 +5,7 @@ import string
 import pytest
 
 from attractor.papers import PAPERS, all_figures
-from attractor.papers.drawing import draw
+from attractor.papers.drawing import draw, read_data
 from attractor.papers.figure import SIZES
 from attractor.provenance import read_provenance
 
@@ -57,7 +57,8 @@ def test_quick_figure_shows_its_conclusion(name, tmp_path):
     assert not _not_named_in_caption(figure, drawn.data)
     for kind in ("png", "svg", "nc"):
         assert read_provenance(drawn.files[kind]) == drawn.provenance
-    assert figure.paper.arxiv in drawn.files["txt"].read_text()
+    stored = figure.caption(read_data(drawn.files["nc"]))
+    assert drawn.files["txt"].read_text() == f"{stored}\n\n{figure.bibtex}\n"
 
 
 def _not_named_in_caption(figure, data):
