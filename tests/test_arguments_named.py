@@ -25,7 +25,7 @@ def problem(**numbers):
     return at.MarginProblem(TWO, TWO, **numbers)
 
 
-@pytest.mark.parametrize("rate", [True, "0.1", np.nan, 0, [0.1]])
+@pytest.mark.parametrize("rate", [True, "0.1", np.nan, 0, [], ["0.1"], [0.1, 0]])
 @pytest.mark.parametrize("entry", registered_optimizers(), ids=lambda entry: entry.name)
 def test_every_optimizer_refuses_what_is_no_learning_rate(entry, rate):
     if not entry.takes_learning_rate:

@@ -43,6 +43,10 @@ INSIDE = frozenset(
         "attractor.next_token.linear.Contexts.from_arrays",
         "attractor.next_token.linear.LinearTrajectory.of",
         "attractor.training.Trajectory.of",
+        "attractor.training.Trajectory.require_one_variant",
+        "attractor.training.optimizers.Optimizer.numbers",
+        "attractor.training.optimizers.Optimizer.with_numbers",
+        "attractor.training.optimizers.Optimizer.with_several",
         "attractor.attention.row_cotangent",
         "attractor.attention.scaled_gradient",
         "attractor.attention.softmax_attention",
@@ -164,6 +168,7 @@ it checked. Their methods are in the table."""
 SLOW = frozenset(
     {
         "attractor.analysis.Verdict.rate",
+        "attractor.analysis.Verdict.sel",
         "attractor.analysis.Verdict.to_csv",
         "attractor.analysis.Verdict.to_json",
         "attractor.analysis.basins.basin_boundary",

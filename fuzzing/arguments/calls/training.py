@@ -34,8 +34,21 @@ TAKES = {
     "direction": "array",
     "loss": "text",
     "parameterization": "text",
-    "learning_rate": "real",
     "p": "real mapping sequence",
+    **dict.fromkeys(
+        (
+            "learning_rate",
+            "decay",
+            "b1",
+            "b2",
+            "eps",
+            "momentum",
+            "scale",
+            "weight_decay",
+            "dual_weight_decay",
+        ),
+        "real sequence array",
+    ),
 }
 
 
@@ -55,8 +68,8 @@ def _optimizers() -> Iterator[Call]:
         at.schatten_mirror_descent, at.sign_descent, at.sign_momentum, at.spectral_descent,
     ):  # fmt: skip
         yield Call(factory, learning_rate=0.1, takes=TAKES)
-    yield Call(at.polyak_step)
-    yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear")
+    yield Call(at.polyak_step, takes=TAKES)
+    yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None}
     yield Call(at.declare, **wrapped)
     yield Call(at.in_moving_gauge, **wrapped)
@@ -67,6 +80,7 @@ def _optimizers() -> Iterator[Call]:
 
 def _training() -> Iterator[Call]:
     yield Call(at.Trajectory.W, self=ex.RUN)
+    yield Call(at.Trajectory.sel, self=ex.RUN)
     yield Call(at.Trajectory.save, self=ex.RUN, path="run.nc")
     yield Call(at.Trajectory.print_to, self=ex.RUN, console=ex.CONSOLE)
     yield Call(at.Trajectory.load, path=given.RUN_FILE, takes={"head": "none"})
@@ -89,6 +103,7 @@ def _analysis() -> Iterator[Call]:
     solution = {"solution": ex.SOLUTION}
     yield Call(at.verify, trajectory=ex.RUN, **solution)
     verdict = {"self": ex.VERDICT}
+    yield Call(at.Verdict.sel, **verdict)
     yield Call(at.Verdict.rate, **verdict, blames={"measure": "quantities"})
     yield Call(at.Verdict.to_csv, **verdict, path="verdict.csv")
     yield Call(at.Verdict.to_json, **verdict, path="verdict.json")

@@ -130,7 +130,7 @@ def in_moving_gauge(
         ]
         return structure.unflatten(finished), MovingGaugeState(exponents, held)
 
-    optimizer = MovingGaugeOptimizer(
+    optimizer: Any = MovingGaugeOptimizer(
         init,
         update,
         geometry=declared.geometry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, Self, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import jax
 import numpy as np
@@ -91,7 +91,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         log_time_step: Callable[..., Float[Array, ""]] | None = None,
         weight_decay: Number = 0.0,
         needs: frozenset[str] = frozenset(),
-    ) -> Self:
+    ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
         optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
         optimizer._undecayed = update
