@@ -41,11 +41,16 @@ settings.load_profile("attractor")
 
 @pytest.fixture(scope="module")
 def optimized():
-    """Compiles as users do, which pays where tests train for long."""
+    """Compiles as users do, which pays where tests train for long.
+
+    What was compiled otherwise is let go: JAX does not tell the two apart.
+    """
+    jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     unoptimized = os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1"
     jax.config.update("jax_disable_most_optimizations", unoptimized)
+    jax.clear_caches()
 
 
 @pytest.fixture
