@@ -125,6 +125,8 @@ def _of_variants(
     trajectory: Trajectory, solution: Solution | None, selection: str | Selection
 ) -> Verdict:
     """The verdict of a run with several values of hyperparameters: as if of more seeds."""
+    import xarray as xr
+
     names, data = trajectory.hyperparameters, trajectory.data
     labels = {name: data[name].to_numpy() for name in (*names, "seed")}
     sizes = [len(values) for values in labels.values()]
@@ -145,13 +147,14 @@ def _of_variants(
             dims = (*names, *(dim for dim in dims if dim not in names))
         variables[name] = (dims, values, array.attrs)
     kept = {name: found.data[name] for name in ("instance", trajectory.axis)}
-    again = found.data.drop_vars(list(found.data.variables)).assign_attrs(found.data.attrs)
-    again = again.assign_coords(labels | kept).assign(variables)
+    again = xr.Dataset(variables, labels | kept, found.data.attrs)
     return dataclasses.replace(found, data=again, trajectory=trajectory)
 
 
 def _as_seeds(data: xr.Dataset, names: tuple[str, ...]) -> xr.Dataset:
     """Data with several axes of trials as one axis of seeds, the last of them changing fastest."""
+    import xarray as xr
+
     count = math.prod(data.sizes[name] for name in names)
     variables = {}
     for name, array in data.data_vars.items():
@@ -163,11 +166,7 @@ def _as_seeds(data: xr.Dataset, names: tuple[str, ...]) -> xr.Dataset:
         shape = (len(values), count, *values.shape[1 + len(names) :])
         variables[name] = (("instance", "seed", *rest), values.reshape(shape))
     coordinates = {name: data[name] for name in data.coords if name not in names}
-    return (
-        data.drop_vars(list(data.variables))
-        .assign_coords(coordinates | {"seed": np.arange(count)})
-        .assign(variables)
-    )
+    return xr.Dataset(variables, coordinates | {"seed": np.arange(count)}, data.attrs)
 
 
 def _geometry_of(trajectory: Trajectory) -> Geometry:
