@@ -10,9 +10,10 @@ import pytest
 PACKAGES = [
     f"attractor.{name}"
     for name in (
-        "analysis", "files", "next_token", "next_token.linear", "next_token.mechanics", "papers",
-        "prompt", "prompt.finite_length", "prompt.length", "prompt.measures", "prompt.regression",
-        "report",
+        "analysis", "files", "margin", "next_token", "next_token.linear", "next_token.mechanics",
+        "papers", "plots", "plots.plane", "prompt", "prompt.finite_length", "prompt.length",
+        "prompt.measures", "prompt.regression", "report", "training", "training.flow",
+        "training.paths",
     )
 ]  # fmt: skip
 
@@ -50,3 +51,18 @@ def test_what_is_not_used_is_not_loaded():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_methods_registered_before_anything_is_solved_stay():
+    code = """
+from attractor.margin import register_methods
+from attractor.geometry import Lp
+register_methods(Lp, lambda geometry: ())
+import attractor as at, numpy as np
+try:
+    at.solve(at.MarginProblem(np.eye(2), np.eye(2)), at.Lp(3))
+except at.errors.AttractorError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "no solver is known for Lp(p=3.0)" in done.stdout, done

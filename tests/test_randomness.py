@@ -1,9 +1,12 @@
+import zlib
+
 import jax
 import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.randomness import generator, key, keys
+from attractor.precision import double_precision
+from attractor.randomness import fold_in, generator, key, key_data, keys, unit_interval
 
 
 def test_keys_differ_in_every_one_of_their_names():
@@ -35,3 +38,37 @@ def test_many_keys_are_the_keys_of_each():
     ]
     assert np.array_equal(together, np.stack(alone))
     assert len({tuple(row) for row in np.asarray(together)}) == 3
+
+
+SEEDS = np.array([0, 1, 37, 2**31, 2**32 + 5, 2**63 - 1])
+
+
+@pytest.mark.parametrize("step", [0, 7, 2**32 - 1])
+def test_keys_are_those_of_jax(step):
+    instances = np.array([0, 5, 2**20, 1, 3, 2**32 - 1])
+    found = key_data(SEEDS, instances, "initial weights", step)
+    purpose = zlib.crc32(b"initial weights")
+    for row, seed, instance in zip(found, SEEDS, instances, strict=True):
+        with double_precision():
+            expected = jax.random.key(int(seed), impl="threefry2x32")
+            for number in (instance, purpose, step):
+                expected = jax.random.fold_in(expected, np.uint32(number))
+        assert np.array_equal(row, jax.random.key_data(expected))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 4), (0, 2), (33,)])
+def test_uniform_numbers_are_those_of_jax(shape):
+    data = key_data(SEEDS, np.arange(len(SEEDS)), "numbers")
+    found = unit_interval((data[:, 0], data[:, 1]), shape)
+    with double_precision():
+        expected = [
+            jax.random.uniform(one, shape, "float64") for one in jax.random.wrap_key_data(data)
+        ]
+    assert np.array_equal(found, np.stack(expected))
+
+
+def test_numbers_are_folded_into_one_key_as_into_many():
+    data = key_data(SEEDS, np.arange(len(SEEDS)), "numbers")
+    together = fold_in((data[:, 0], data[:, 1]), 3)
+    alone = [fold_in((row[0], row[1]), 3) for row in data]
+    assert np.array_equal(np.stack(together, 1), alone)

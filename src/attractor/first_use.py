@@ -9,12 +9,16 @@ import importlib.util
 import pkgutil
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 
-def import_on_first_use(package: str, renamed: Mapping[str, str] = {}) -> None:
+def import_on_first_use(
+    package: str,
+    renamed: Mapping[str, str] = {},
+    prepare: Callable[[Any], Any] = lambda value: value,
+) -> None:
     """Makes a package import the names in its ``__init__.py`` when they are first used.
 
     There they are imported under ``TYPE_CHECKING``. These imports are read and not run: they are
@@ -24,14 +28,16 @@ def import_on_first_use(package: str, renamed: Mapping[str, str] = {}) -> None:
     Args:
         package: ``__name__`` of the package.
         renamed: New names by former ones, which still do, with a warning.
+        prepare: What the package makes of what a name stands for, before it is given out.
     """
     sys.modules[package].__class__ = _Package
-    sys.modules[package].__dict__["_renamed"] = renamed
+    sys.modules[package].__dict__.update(_renamed=renamed, _prepare=prepare)
 
 
 class _Package(ModuleType):
     __all__: list[str]
     _renamed: Mapping[str, str]
+    _prepare: Callable[[Any], Any]
 
     def __getattr__(self, name: str) -> Any:
         if name in self._renamed:
@@ -42,7 +48,7 @@ class _Package(ModuleType):
         module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
         if module is not None:
-            value = getattr(importlib.import_module(module), name)
+            value = self._prepare(getattr(importlib.import_module(module), name))
         elif not name.startswith("_") and importlib.util.find_spec(submodule):
             value = importlib.import_module(submodule)
         else:

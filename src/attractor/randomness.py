@@ -2,19 +2,23 @@
 
 Two computations that share those four numbers share their randomness, whatever else runs beside
 them: trial 37 run alone draws what trial 37 of 100 draws.
+
+Keys are those of JAX's default generator, Threefry-2x32 (Salmon, Moraes, Dror and Shaw 2011), and
+so are uniform numbers. NumPy computes them: XLA would compile the twenty rounds for half a second,
+anew for every shape.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int, UInt32
 
 from attractor.checks import shown
 from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
 
 if TYPE_CHECKING:
     import jax
@@ -46,17 +50,59 @@ def keys(
 ) -> jax.Array:
     """Returns the keys of many trials at once, each the one ``key`` gives."""
     import jax
-    import jax.numpy as jnp
-    from jaxtyping import Array
 
-    def one(seed: Int[Array, ""], instance: Int[Array, ""]) -> jax.Array:
-        result = jax.random.key(seed)
-        for number in (instance, zlib.crc32(purpose.encode()), step):
-            result = jax.random.fold_in(result, number)
-        return result
+    return jax.random.wrap_key_data(key_data(seeds, instances, purpose, step), impl="threefry2x32")
 
-    with double_precision():  # a seed may need more than 32 bits
-        return jax.vmap(one)(jnp.asarray(seeds), jnp.asarray(instances))
+
+def key_data(
+    seeds: Int[np.ndarray, "trial"],
+    instances: Int[np.ndarray, "trial"],
+    purpose: str,
+    step: int = 0,
+) -> UInt32[np.ndarray, "trial 2"]:
+    """Returns the numbers that make up the keys of many trials.
+
+    They are those of ``fold_in(fold_in(fold_in(key(seed), instance), purpose), step)`` in
+    ``jax.random``, with the purpose as its CRC-32.
+    """
+    words = _halves(np.asarray(seeds))
+    for number in (instances, zlib.crc32(purpose.encode()), step):
+        words = fold_in(words, number)
+    return np.stack(words, axis=-1)
+
+
+Words = tuple[UInt32[np.ndarray, "..."], UInt32[np.ndarray, "..."]]
+
+
+def fold_in(words: Words, number: Int[np.ndarray, "..."] | int) -> Words:
+    """The two words of a key that belongs to a key and a number, as ``jax.random.fold_in``."""
+    return _threefry(words, _halves(np.asarray(number) & 0xFFFFFFFF))
+
+
+def unit_interval(words: Words, shape: tuple[int, ...]) -> Float[np.ndarray, "*trials *shape"]:
+    """Uniform numbers on [0, 1) of every key, those of ``jax.random.uniform`` in float64."""
+    first, second = (word[..., None] for word in words)
+    bits = _threefry((first, second), _halves(np.arange(math.prod(shape))))
+    mantissa = (bits[0].astype(np.uint64) << 32 | bits[1]) >> 12
+    numbers = (mantissa | np.float64(1).view(np.uint64)).view(np.float64) - 1
+    return numbers.reshape(*words[0].shape, *shape)
+
+
+def _halves(number: Int[np.ndarray, "..."]) -> Words:
+    return (number >> 32).astype(np.uint32), (number & 0xFFFFFFFF).astype(np.uint32)
+
+
+def _threefry(key: Words, block: Words) -> Words:
+    """Threefry-2x32 with 20 rounds."""
+    schedule = (*key, key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
+    with np.errstate(over="ignore"):  # sums are modulo 2^32
+        x, y = block[0] + schedule[0], block[1] + schedule[1]
+        for group in range(1, 6):
+            for rotation in ((17, 29, 16, 24), (13, 15, 26, 6))[group % 2]:
+                x = x + y
+                y = x ^ (y << rotation | y >> 32 - rotation)
+            x, y = x + schedule[group % 3], y + schedule[(group + 1) % 3] + np.uint32(group)
+    return x, y
 
 
 def generator(seed: int, *numbers: int, purpose: str) -> np.random.Generator:

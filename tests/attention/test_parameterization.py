@@ -153,3 +153,21 @@ def test_the_names_of_the_papers_are_known(name, layer):
 def test_unknown_names_are_refused():
     with pytest.raises(InvalidInputError, match="Known: 'W', 'v, W', 'KQ'"):
         get_parameterization("low rank")
+
+
+@pytest.mark.parametrize("layer", (AttentionMatrix(), KeyQuery(2)), ids=str)
+def test_initial_numbers_are_those_that_jax_draws(layer, optimized):
+    with double_precision():
+        keys = jax.random.split(jax.random.key(5), 7)
+        found = layer.to_arrays(layer.initial(keys, 3, 4))
+        for number, (name, shape) in enumerate(layer.shapes(3, 4).items()):
+            own = keys if len(found) == 1 else [jax.random.fold_in(key, number) for key in keys]
+            bound = shape[0] ** -0.5
+            expected = [
+                jax.random.uniform(key, shape, "float64", minval=-bound, maxval=bound)
+                for key in own
+            ]
+            assert np.array_equal(found[name], np.stack(expected))
+            assert np.array_equal(
+                layer.to_arrays(layer.initial(keys[2], 3, 4))[name], found[name][2]
+            )

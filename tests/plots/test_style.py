@@ -1,4 +1,6 @@
 import matplotlib
+import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from attractor import plots
@@ -21,3 +23,12 @@ def test_the_same_figure_is_saved_as_the_same_bytes(tmp_path, data):
         first, second = ((tmp_path / name / file).read_bytes() for name in ("first", "second"))
         assert first == second
     assert Image.open(tmp_path / "first" / "figure.png").width == 1440
+
+
+@pytest.mark.parametrize(("highest", "ticks"), [(90, 8), (499, 8), (5e5, 2)])
+def test_minor_ticks_do_not_run_together_over_many_decades(tmp_path, highest, ticks):
+    with plots.style():
+        axes = Figure().subplots()
+        axes.set(xscale="log", xlim=(highest, 0.5))  # from right to left
+        plots.save_figure(axes.figure, tmp_path, "axis")
+    assert sum(1 < place < 10 for place in axes.xaxis.get_minorticklocs()) == ticks

@@ -3,81 +3,86 @@
 Importing this module loads matplotlib; ``import attractor`` does not.
 """
 
-from attractor.plots._style import COLORS, COLUMN, PAGE, save_figure, style
-from attractor.plots.arguments import check_arguments
-from attractor.plots.attention import attention_map
-from attractor.plots.bands import band, end_labels
-from attractor.plots.basins import (
-    basin_map_axes,
-    basin_map_figure,
-    basin_shares_axes,
-    basin_shares_figure,
-    selection_colors,
-)
-from attractor.plots.bias_matrix import (
-    bias_map,
-    bias_matrix_figure,
-    ratio_curves,
-    ratio_curves_figure,
-)
-from attractor.plots.collocation import collocation_figure
-from attractor.plots.corpus import (
-    assumption_bars,
-    assumptions_figure,
-    class_map,
-    class_map_figure,
-)
-from attractor.plots.corpus_training import limits_figure, two_stage_figure
-from attractor.plots.curves import (
-    band_curve,
-    correlation,
-    correlation_shortfall,
-    loss,
-    margin_ratio,
-    margin_ratio_shortfall,
-    norm_growth,
-    selected_probability,
-    unselected_probability,
-)
-from attractor.plots.figures import (
-    attention_figure,
-    direction_figure,
-    frequency_figure,
-    patches_figure,
-    sizes_figure,
-    training_figure,
-)
-from attractor.plots.geometries import (
-    geometries_figure,
-    geometry_label,
-    margin_ratio_matrix,
-    solution_map,
-)
-from attractor.plots.heads import head_curves, heads_figure
-from attractor.plots.in_context import experiment_figure, lengths_figure
-from attractor.plots.orders import orders_figure, priority_figure
-from attractor.plots.pairs import beside, panel_letters, shared_legend
-from attractor.plots.patches import image_with_patches, patch_frequency
-from attractor.plots.plane import (
-    frame,
-    log_radius,
-    mid_margin_point,
-    optimal_token_handle,
-    plane_tokens,
-    ray,
-    separating_line,
-    trajectory,
-)
-from attractor.plots.prompt_length import (
-    error_by_length_figure,
-    prompt_phase_figure,
-    score_deviation_figure,
-)
-from attractor.plots.rates import plot_rate, rates_figure
-from attractor.plots.roles import ROLES, SEQUENCES, look, ordered_looks, role_of
-from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
-from attractor.plots.shares import fraction_curve, stacked_shares, wilson
-from attractor.plots.sizes import fraction_bars
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+from attractor.plots.arguments import with_checked_arguments
+
+if TYPE_CHECKING:
+    from attractor.plots._style import COLORS, COLUMN, PAGE, save_figure, style
+    from attractor.plots.attention import attention_map
+    from attractor.plots.bands import band, end_labels
+    from attractor.plots.basins import (
+        basin_map_axes,
+        basin_map_figure,
+        basin_shares_axes,
+        basin_shares_figure,
+        selection_colors,
+    )
+    from attractor.plots.bias_matrix import (
+        bias_map,
+        bias_matrix_figure,
+        ratio_curves,
+        ratio_curves_figure,
+    )
+    from attractor.plots.collocation import collocation_figure
+    from attractor.plots.corpus import (
+        assumption_bars,
+        assumptions_figure,
+        class_map,
+        class_map_figure,
+    )
+    from attractor.plots.corpus_training import limits_figure, two_stage_figure
+    from attractor.plots.curves import (
+        band_curve,
+        correlation,
+        correlation_shortfall,
+        loss,
+        margin_ratio,
+        margin_ratio_shortfall,
+        norm_growth,
+        selected_probability,
+        unselected_probability,
+    )
+    from attractor.plots.figures import (
+        attention_figure,
+        direction_figure,
+        frequency_figure,
+        patches_figure,
+        sizes_figure,
+        training_figure,
+    )
+    from attractor.plots.geometries import (
+        geometries_figure,
+        geometry_label,
+        margin_ratio_matrix,
+        solution_map,
+    )
+    from attractor.plots.heads import head_curves, heads_figure
+    from attractor.plots.in_context import experiment_figure, lengths_figure
+    from attractor.plots.orders import orders_figure, priority_figure
+    from attractor.plots.pairs import beside, panel_letters, shared_legend
+    from attractor.plots.patches import image_with_patches, patch_frequency
+    from attractor.plots.plane import (
+        frame,
+        log_radius,
+        mid_margin_point,
+        optimal_token_handle,
+        plane_tokens,
+        ray,
+        separating_line,
+        trajectory,
+    )
+    from attractor.plots.prompt_length import (
+        error_by_length_figure,
+        prompt_phase_figure,
+        score_deviation_figure,
+    )
+    from attractor.plots.rates import plot_rate, rates_figure
+    from attractor.plots.roles import ROLES, SEQUENCES, look, ordered_looks, role_of
+    from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
+    from attractor.plots.shares import fraction_curve, stacked_shares, wilson
+    from attractor.plots.sizes import fraction_bars
 
 __all__ = [
     "COLORS",
@@ -160,4 +165,4 @@ __all__ = [
     "wilson",
 ]
 
-check_arguments(globals())
+import_on_first_use(__name__, prepare=with_checked_arguments)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib
 import matplotlib.style
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from attractor.provenance import Provenance, embed
 from attractor.storage import atomic_file
@@ -44,6 +46,9 @@ COLUMN = 3.3
 PAGE = 6.9
 """Width of a figure across both columns, in inches."""
 
+_DECADES = 3
+"""Decades of a logarithmic axis from which on minor ticks are thinned out."""
+
 _STYLE = Path(__file__).with_name("attractor.mplstyle")
 
 
@@ -66,6 +71,7 @@ def save_figure(
         provenance: Where the figure comes from; it is put into both files.
     """
     layout = figure.get_layout_engine()
+    _thin_minor_ticks(figure)
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
         drawing = io.BytesIO()
         figure.savefig(drawing, format=suffix.removeprefix("."), metadata=metadata)
@@ -75,3 +81,15 @@ def save_figure(
                 embed(temporary, provenance)
         figure.set_layout_engine("none")  # it is laid out, which takes as long as drawing it
     figure.set_layout_engine(layout)
+
+
+def _thin_minor_ticks(figure: Figure) -> None:
+    """Keeps the minor ticks at 2 and 5 alone where a logarithmic axis spans several decades.
+
+    Eight in each decade run together there, and are half of the time of drawing a figure.
+    """
+    for axes in figure.axes:
+        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            minor = axis.get_minor_locator()
+            if isinstance(minor, LogLocator) and math.log10(max(limits) / min(limits)) >= _DECADES:
+                minor.set_params(subs=(2.0, 5.0))

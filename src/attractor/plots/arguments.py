@@ -54,15 +54,14 @@ _MEANINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
 """What arguments of a name mean in every figure: whether a value is right, and what would be."""
 
 
-def check_arguments(namespace: dict[str, Any]) -> None:
-    """Has every public function of a package check its arguments.
+def with_checked_arguments(public: Any) -> Any:
+    """A public name of a package that draws; where it is a function, one that checks its arguments.
 
     Functions of the package that call each other are left as they are: they hand on what was
     checked, or what they made. So are those of a package within, which are checked there.
     """
-    for name in namespace["__all__"]:
-        if inspect.isfunction(namespace[name]) and not hasattr(namespace[name], "__wrapped__"):
-            namespace[name] = _checked(namespace[name])
+    is_checked = hasattr(public, "__wrapped__")
+    return _checked(public) if inspect.isfunction(public) and not is_checked else public
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:

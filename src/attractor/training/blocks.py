@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from attractor.errors import TrialStatus
 from attractor.training.compilation import compiled_for
+from attractor.training.footprint import size_of
 from attractor.training.objective import Condition, Objective, status_of
 
 Gather = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
@@ -66,7 +67,7 @@ class Plan:
         padded = np.concatenate([block, np.repeat(block[-1:], self.size - len(block))])
         # Explicit types: weak ones would not survive a checkpoint, and compile the step twice.
         state, data = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), self.gather(padded))
-        carry = (state, jnp.zeros(self.size, jnp.int64), jnp.zeros(self.size, jnp.int32))
+        carry = (state, np.zeros(self.size, np.int64), np.zeros(self.size, np.int32))
         return jax.device_put((carry, data), device)
 
     def compile(self, block: Int[np.ndarray, "block"], device: Any) -> None:
@@ -175,5 +176,4 @@ def _advance(
 
 def block_size(state: PyTree, data: PyTree) -> int:
     """The largest block that fits a fixed amount of memory, judged by one trial alone."""
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves((state, data)))
-    return int(np.clip(_BLOCK_BYTES // max(size, 1), 1, _LARGEST_BLOCK))
+    return int(np.clip(_BLOCK_BYTES // max(size_of((state, data)), 1), 1, _LARGEST_BLOCK))

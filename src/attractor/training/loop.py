@@ -77,7 +77,10 @@ def run(
     """
     recorded = np.asarray(recorded)
     with double_precision():
-        one_trial = jax.tree.map(lambda leaf: leaf[0], gather(np.zeros(1, dtype=np.int64)))
+        one_trial = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
+            gather(np.zeros(1, dtype=np.int64)),
+        )
     if stop is not None:
         check_condition(objective, stop, *one_trial)
     size = min(objective.largest_block, block_size(*one_trial))

@@ -8,11 +8,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int, PyTree, UInt32
+from jaxtyping import Int, PyTree
 
 from attractor.attention import Head, Parameterization, attention_rows
 from attractor.precision import double_precision
-from attractor.randomness import keys
+from attractor.randomness import key_data
 from attractor.tokens import Tokens
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
 from attractor.training.optimizers import Optimizer
@@ -78,17 +78,14 @@ class Trials:
                 )
             attention = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), attention)
             rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
-            drawn = self._batch_keys(seeds, numbers)
             settings = self.optimizer.numbers(variant, self.dtype)
-            data = AttentionData(rows, head, drawn, settings)
-            return jax.vmap(self.training.start)(attention, data), data
+            data = AttentionData(rows, head, key_data(seeds, numbers, _BATCHES), settings)
+            return _started(self.training, attention, data), data
 
-    def _batch_keys(
-        self, seeds: Int[np.ndarray, "block"], numbers: Int[np.ndarray, "block"]
-    ) -> UInt32[np.ndarray, "block 2"]:
-        if self.training.batch_size is None:  # compiling the draw would be most of a short run
-            return np.zeros((len(seeds), 2), np.uint32)
-        return np.asarray(jax.random.key_data(keys(seeds, numbers, _BATCHES)))
+
+@functools.partial(jax.jit, static_argnums=0)  # else JAX compiles it operation by operation
+def _started(training: AttentionTraining, attention: PyTree, data: AttentionData) -> AttentionState:
+    return jax.vmap(training.start)(attention, data)
 
 
 def initial_parameters(
@@ -100,5 +97,4 @@ def initial_parameters(
 ) -> PyTree[Any]:
     """Random initial attention parameters of trials, with a leading axis on every leaf."""
     with double_precision():
-        draw = functools.partial(parameterization.initial, d=d, e=e)
-        return jax.tree.map(np.asarray, jax.vmap(draw)(keys(seeds, instances, _INITIAL)))
+        return parameterization.initial(key_data(seeds, instances, _INITIAL), d, e)

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.heads import Head
 from attractor.attention.rows import Rows
 from attractor.geometry import Geometry
+from attractor.randomness import fold_in, unit_interval
 from attractor.tokens import Tokens
 
 
@@ -68,18 +71,25 @@ class Parameterization(abc.ABC):
     def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
         """The norm of ``W`` that descending ``geometry`` in the parameters minimizes, if known."""
 
-    def initial(self, key: Array, d: int, e: int) -> PyTree:
-        """Random parameters of one trial.
+    def initial(self, key: Any, d: int, e: int) -> PyTree:
+        """Random parameters of a trial, or of several.
 
         Entries are independent and uniform on ``[-1/sqrt(f), 1/sqrt(f)]``, where f is the first
-        dimension of the array: the default of a linear layer.
+        dimension of the array: the default of a linear layer. They are those of ``jax.random``.
+
+        Args:
+            key: A key, or an array of them: every leaf then has a leading axis of trials.
+            d: Dimension of keys.
+            e: Dimension of queries.
         """
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        data = np.asarray(jax.random.key_data(key) if typed else key)
+        words = data[..., 0], data[..., 1]
         shapes = self.shapes(d, e)
         arrays = {}
         for number, (name, shape) in enumerate(shapes.items()):
-            own = key if len(shapes) == 1 else jax.random.fold_in(key, number)
-            bound = shape[0] ** -0.5
-            arrays[name] = jax.random.uniform(own, shape, "float64", minval=-bound, maxval=bound)
+            own = words if len(shapes) == 1 else fold_in(words, number)
+            arrays[name] = np.asarray(_between(unit_interval(own, shape), shape[0] ** -0.5))
         return self.from_arrays(arrays)
 
     def check_initial(self, arrays: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing
@@ -96,3 +106,9 @@ class Parameterization(abc.ABC):
             InvalidInputError: If the tokens do not suit it.
         """
         return tokens
+
+
+@jax.jit
+def _between(unit: Float[Array, "..."], bound: float) -> Float[Array, "..."]:
+    """Numbers on [0, 1) moved to [-bound, bound], in the arithmetic of ``jax.random.uniform``."""
+    return jnp.maximum(-bound, unit * (bound + bound) - bound)

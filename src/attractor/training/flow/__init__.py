@@ -1,5 +1,12 @@
 """Gradient flow: training with infinitely small steps."""
 
-from attractor.training.flow._gradient_flow import gradient_flow
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.training.flow._gradient_flow import gradient_flow
 
 __all__ = ["gradient_flow"]
+
+import_on_first_use(__name__)
