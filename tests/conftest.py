@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Compiling is most of what the tests take, and optimizing most of compiling: without both of these
-# the suite takes twice the time. `make test-slow` sets the first to 0 and compiles as users do. XLA
-# ends the process at a flag that it does not know, so the second is for versions known to have it.
+# Compiling is most of what the tests take, and optimizing most of compiling: without these the suite
+# takes twice the time. `make test-slow` sets the first to 0 and compiles as users do. XLA ends the
+# process at a flag that it does not know, so the others are for versions known to have them. To
+# split small programs for several threads takes longer than to compile them in one.
 if os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") == "1":
     if version("jaxlib").startswith("0.10."):
         flags = os.environ.get("XLA_FLAGS", "")
-        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_use_fusion_emitters=false"
+        flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ["XLA_FLAGS"] = flags
 
 # Compiled programs are shared by the workers and the processes that tests start, and kept for the
 # next time. `make test-cold` starts without any.

@@ -14,6 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
+from attractor.analysis.wilson import wilson_interval
 from attractor.errors import InvalidInputError
 from attractor.plots._style import COLORS
 from attractor.plots.roles import role_of
@@ -137,24 +138,15 @@ def wilson(
     Raises:
         InvalidInputError: If there are more successes than trials, or counts are not whole.
     """
-    from scipy.stats import binomtest  # a second to import, which every picture would pay
-
     successes, trials = (np.asarray(counts, dtype=np.float64) for counts in (successes, trials))
     whole = (successes == np.round(successes)) & (trials == np.round(trials))
     if not (whole & (successes >= 0) & (successes <= trials)).all():
         raise InvalidInputError(
             "successes", "they are no counts out of trials", "Give whole numbers from 0 to trials"
         )
-    rows = []
-    for hits, of in zip(successes.ravel(), trials.ravel(), strict=True):
-        if of == 0:
-            rows.append((np.nan, np.nan, np.nan))
-            continue
-        test = binomtest(int(hits), int(of))
-        interval = test.proportion_ci(confidence, method="wilson")
-        rows.append((hits / of, interval.low, interval.high))
-    fraction, low, high = np.array(rows).reshape(-1, 3).T
-    return fraction, low, high
+    share = np.divide(successes, trials, out=np.full(trials.shape, np.nan), where=trials > 0)
+    low, high = np.moveaxis(wilson_interval(successes, trials, confidence), -1, 0)
+    return share.ravel(), low.ravel(), high.ravel()
 
 
 def _check_dimension(counts: xr.DataArray, along: str) -> None:

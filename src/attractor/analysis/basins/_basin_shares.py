@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
 from rich.console import Console
 from rich.table import Table
 
@@ -26,6 +25,7 @@ from attractor.analysis.basins.tables import (
     selection_table,
     words_about,
 )
+from attractor.analysis.wilson import wilson_interval
 from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import (
     check_count,
@@ -84,7 +84,7 @@ class BasinShares(Printed):
             one = self.data.sel(outcome=name)
             return float(one["share"]), float(one["low"]), float(one["high"])
         starts, confidence = self.data.sizes["start"], self.data.attrs["confidence"]
-        return (0.0, *_intervals(np.zeros(1, dtype=int), starts, confidence)[0].tolist())
+        return (0.0, *wilson_interval(np.zeros(1, dtype=int), starts, confidence)[0].tolist())
 
     def summary(self) -> dict[str, Any]:
         """The shares as plain numbers, for JSON; most frequent selections first."""
@@ -236,7 +236,7 @@ def basin_shares(
     basins = reached(problem, attractors.found, runs)
     outcomes = [*basins.data["selection"].values.tolist(), NOT_SETTLED]
     counts = np.bincount(basins.basin % len(outcomes), minlength=len(outcomes))
-    low, high = _intervals(counts, count, confidence).T
+    low, high = wilson_interval(counts, count, confidence).T
     data = run_variables(runs, basins.basin, ("start",), (count,)).merge(basins.data)
     data = data.assign_coords(outcome=outcomes).assign(
         count=("outcome", counts),
@@ -276,13 +276,3 @@ def _drawn(
         name: scale * random.standard_normal((count, *shape))
         for name, shape in problem.shapes.items()
     }
-
-
-def _intervals(
-    counts: Int[np.ndarray, "outcome"], total: int, confidence: float
-) -> Float[np.ndarray, "outcome 2"]:
-    """Wilson's interval of every share."""
-    from scipy.stats import binomtest  # a second to import, which every command would pay
-
-    tests = [binomtest(int(count), total) for count in counts]
-    return np.array([test.proportion_ci(confidence, method="wilson") for test in tests])

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Bool, Float
 from scipy.special import expit
-from scipy.stats import multivariate_normal
 
 from attractor.files.head import HeadCase
 from attractor.papers.claim import Claims, Contrast, Measurement
@@ -46,6 +45,8 @@ def _off_log_odds(case: HeadCase, seed: int, with_labels: bool) -> Measurement:
     of = classes(case)
     points = case.queries.sample(_QUERIES, seed=seed)[:, :-1]
     head = bayes_head(of, with_labels=with_labels)
+    from scipy.stats import multivariate_normal  # a second to load
+
     found = _attention(case, head, np.column_stack([points, np.zeros(len(points))]))
     density = [
         multivariate_normal.logpdf(points, mean, of.covariance)  # pyright: ignore[reportArgumentType]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from scipy.stats import binomtest, rankdata
 
 from attractor.analysis.sparsity import effective_support
 from attractor.attention import LinearHead
@@ -105,6 +104,8 @@ def _sparsity_readings(data: xr.Dataset) -> Readings:
 
 
 def _rank_correlation(support: xr.DataArray, norms: xr.DataArray) -> float:
+    from scipy.stats import rankdata  # a second to load
+
     moving = (support.sel(d=10) * LENGTH > 1.001).values
     ranks = [rankdata(array.sel(d=10).values[moving]) for array in (support, norms)]
     return float(np.corrcoef(ranks)[0, 1])
@@ -116,9 +117,9 @@ def _draw_selection(data: xr.Dataset) -> Figure:
     count, width = data.sizes["instance"], 0.19
     for place, (name, (label, role)) in enumerate(SHARES.items()):
         hits = data[name].sum("instance").values.astype(int)
-        intervals = [binomtest(int(hit), count).proportion_ci(method="wilson") for hit in hits]
+        intervals = wilson_interval(hits, count, 0.95)
         where = np.arange(len(DIMENSIONS)) + (place - 1.5) * width
-        errors = np.abs(np.array([[i.low, i.high] for i in intervals]).T - hits / count)
+        errors = np.abs(intervals.T - hits / count)
         left.bar(
             where, hits / count, 0.9 * width, label=label, color=look(role)["color"],
             yerr=errors, error_kw={"linewidth": 0.8, "ecolor": "#444444"},

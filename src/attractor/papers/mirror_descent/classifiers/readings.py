@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import scipy.stats
 import xarray as xr
 from jaxtyping import Float
+from scipy.special import stdtrit
 
 from attractor.papers.figure import Reading, at_least
 
@@ -21,7 +21,7 @@ def interval(values: Float[np.ndarray, "seed"]) -> tuple[float, float]:
     if len(known) < 2:
         return float(known.mean()) if len(known) else np.nan, np.nan
     spread = known.std(ddof=1) / np.sqrt(len(known))
-    return float(known.mean()), float(scipy.stats.t.ppf((1 + _LEVEL) / 2, len(known) - 1) * spread)
+    return float(known.mean()), float(stdtrit(len(known) - 1, (1 + _LEVEL) / 2) * spread)
 
 
 def falls_with_the_exponent(what: str, values: xr.DataArray) -> list[Reading]:
