@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Compiling is most of what the tests take, and optimizing most of compiling: without these the suite
-# takes twice the time. `make test-slow` sets the first to 0 and compiles as users do. XLA ends the
-# process at a flag that it does not know, so the others are for versions known to have them. To
-# split small programs for several threads takes longer than to compile them in one.
+# Compiling is most of what the tests take, and optimizing most of compiling: without these the
+# suite takes twice the time. `make test-slow` sets the first to 0 and compiles as users do. XLA
+# ends the process at a flag that it does not know, so the others are for versions known to have
+# them. To split small programs for several threads takes longer than to compile them in one.
 if os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") == "1":
     if version("jaxlib").startswith("0.10."):
         flags = os.environ.get("XLA_FLAGS", "")

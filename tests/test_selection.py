@@ -133,3 +133,9 @@ def test_matrices_of_any_size_attend_and_those_not_finite_to_nothing():
     every = np.concatenate([W, 1e307 * W, 1e-320 * W, *none])
     chosen = attended_tokens(tokens, every)
     assert chosen.index[:, 0].tolist() == [1, 1, 1, -1, -1]
+
+
+def test_positions_of_single_queries_may_have_an_axis_of_queries(rng):
+    tokens = Tokens(rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 2)))
+    flat = Selection.from_index(tokens, [1, 0, 3])
+    assert np.array_equal(Selection.from_index(tokens, [[1], [0], [3]]).mask, flat.mask)

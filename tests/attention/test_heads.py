@@ -213,6 +213,7 @@ def test_a_head_that_does_not_fit_says_so_wherever_it_is_used(heads, rng):
         (lambda: as_head(np.ones(3), 3), "ndarray is not a head"),
         (lambda: as_head(lambda x: x.sum(), 3), r"equinox.nn.Lambda\(function\)"),
         (lambda: head_from_arrays("cubic", {}), "Known heads: linear, relu, concave, vocabulary"),
+        (lambda: head_from_arrays("value_matrix.cubic", {}), "none named 'value_matrix.cubic'"),
         (lambda: head_from_arrays("linear", {"slope": np.ones(2)}), "do not define 'linear'"),
         (lambda: head_from_arrays("value_matrix.linear", {}), "do not define"),
     ],

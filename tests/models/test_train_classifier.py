@@ -350,3 +350,11 @@ def test_a_learning_rate_given_apart_trains_alike_and_compiles_once(trained, dat
 def test_a_rate_and_an_optimizer_that_do_not_fit_are_refused(data, optimizer, rate, named):
     with pytest.raises(InvalidInputError, match=f"^{named}: "):
         train_classifier(CONFIG, data, optimizer, learning_rate=rate, **SETTINGS)
+
+
+@pytest.mark.parametrize("change", [lambda ids: ids[..., None], lambda ids: ids + 0.5])
+def test_refuses_texts_that_are_no_numbers_of_tokens(change):
+    labels = np.array([0, 1] * 4)
+    texts = Examples(change(np.full((8, 5), 3)), labels)
+    with pytest.raises(InvalidInputError, match="Give integers"):
+        train_classifier(CONFIG, ClassificationData(texts), ADAM, epochs=1, batch=4)

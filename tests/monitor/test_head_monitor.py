@@ -253,3 +253,12 @@ def test_heads_are_checked():
         HeadMonitor(head_of(tokens), max_constraints=15).record(0, np.eye(6))
     with pytest.raises(InvalidInputError, match="float16"):
         HeadMonitor(head_of(tokens)).record(0, np.eye(6, dtype=np.float16))
+
+
+def test_a_hook_counts_from_the_step_it_is_told():
+    tokens = random_tokens()
+    monitor = HeadMonitor(head_of(tokens), every=1, budget=None)
+    hook = monitor.hook(random_matrices(1)[0], first=0)
+    hook()
+    hook()
+    assert monitor.to_xarray()["step"].values.tolist() == [0, 1]

@@ -41,7 +41,7 @@ def test_rolled_out_corpora_are_realizable_and_closed(seed, length):
     assert all(check.met for check in found.assumptions)
     assert drawn.corpus.sentences == 8
     short = int((drawn.corpus.lengths < length).sum())
-    assert drawn.left_out == short
+    assert drawn.left_out == short < 8
 
 
 def test_the_same_seed_draws_the_same():

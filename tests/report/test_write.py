@@ -64,7 +64,7 @@ def test_an_infeasible_prediction_names_the_constraints_that_conflict(
     }
     assert named == {(1, 0, 1), (2, 1, 0)}
     page = (tmp_path / "report" / "report.html").read_text()
-    assert "Constraints that conflict" in page
+    assert "Constraints that conflict" in page and "are shown" not in page
     assert "<tr><td>1</td><td>0</td><td>1</td><td>0.500</td></tr>" in page
 
 

@@ -126,3 +126,10 @@ def test_bad_weights_are_named(weights, words):
     with pytest.raises(InvalidInputError, match=words) as error:
         Tokens(**good(), weights=weights)
     assert error.value.argument == "weights"
+
+
+def test_queries_of_cross_attention_are_given_apart(rng):
+    keys, queries = rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 6))
+    tokens = Tokens.cross_attention(keys, queries, [1, -1, 1])
+    assert np.array_equal(tokens.keys, keys)
+    assert np.array_equal(tokens.queries[..., 0, :], queries)

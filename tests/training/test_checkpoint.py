@@ -174,6 +174,16 @@ def test_a_state_that_counts_other_records_is_an_error(tmp_path):
         run(tmp_path)
 
 
+def test_a_state_of_another_form_is_an_error(tmp_path):
+    interrupted(tmp_path, 5000)
+    state = saved_run._load(tmp_path / "state.safetensors")
+    name = next(name for name in state if name.endswith("['x']"))
+    state[name] = state[name][..., None]
+    saved_run._save(tmp_path / "state.safetensors", state)
+    with pytest.raises(FileFormatError, match="another form"):
+        run(tmp_path)
+
+
 def test_a_damaged_marker_is_an_error(tmp_path):
     run(tmp_path)
     for text in ("{", "[]", '{"format": "attractor checkpoint 1"}'):

@@ -191,9 +191,10 @@ def test_nothing_of_the_users_jax_settings_changes(unit_tokens):
 
 def test_single_precision_is_a_choice_with_a_warning(unit_tokens):
     tokens, head = unit_tokens(2)
-    with pytest.warns(PrecisionWarning, match="float32"):
+    with pytest.warns(PrecisionWarning, match="float32") as found:
         run = train(tokens, head, STEP, steps=30, dtype="float32")
     assert run.W().dtype == np.float32
+    assert found[0].filename == __file__  # where it was asked for
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         double = train(tokens, head, STEP, steps=30)

@@ -130,3 +130,8 @@ def test_the_excess_loss_takes_the_place_of_the_loss(curves):
     assert ("loss", "step") not in rates.by_name
     assert rates["log_excess_loss", "log_time"].slope == pytest.approx(-1, abs=0.02)
     assert ("loss", "step") in fit_rates(curves, quantities=["loss"]).by_name
+
+
+def test_curves_without_a_clock_are_fitted_over_what_there_is(curves):
+    rates = fit_rates(curves.drop_vars("log_time"))
+    assert {name for _, name in rates.by_name} == {"step", "norm"}
