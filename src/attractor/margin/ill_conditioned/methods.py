@@ -11,11 +11,9 @@ from attractor.geometry import Frobenius, Lp, Schatten
 from attractor.margin.certificate import certify_scaled
 from attractor.margin.ill_conditioned.centering import centered
 from attractor.margin.ill_conditioned.constraints import Constraints
-from attractor.margin.ill_conditioned.graph import Graph
+from attractor.margin.ill_conditioned.graph import Graph, PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.interior_path import FIRST_AREA, InteriorPath, Iterate
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
-from attractor.margin.ill_conditioned.power_graph import PowerGraph
-from attractor.margin.ill_conditioned.threshold_graph import ThresholdGraph
 from attractor.margin.methods import Candidates, Task, attempt, methods_for
 from attractor.margin.reduction import reduce_to_spans
 
