@@ -18,8 +18,14 @@ from attractor.randomness import generator
 from attractor.selection import attended_tokens
 from attractor.tokens import Tokens
 from attractor.training.paths.balls import RoundBall
-from attractor.training.paths.cone import ConeData, ConeLoss, ConeSearch, point_of_cone
-from attractor.training.paths.cone_coordinates import ConeCoordinates, cone_coordinates
+from attractor.training.paths.cone import (
+    ConeCoordinates,
+    ConeData,
+    ConeLoss,
+    ConeSearch,
+    cone_coordinates,
+    point_of_cone,
+)
 from attractor.training.paths.following import Place, Point, Starts, follow
 from attractor.training.paths.measure import measure
 from attractor.training.paths.score_map import score_map
