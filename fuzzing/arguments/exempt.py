@@ -3,9 +3,9 @@
 CONTRACTS = frozenset(
     {
         "attractor.attention.heads.Head",
-        "attractor.attention.losses.Loss",
-        "attractor.attention.losses.MarginLoss",
-        "attractor.attention.parameterization.Parameterization",
+        "attractor.attention.Loss",
+        "attractor.attention.MarginLoss",
+        "attractor.attention.Parameterization",
         "attractor.geometry.Geometry",
         "attractor.files.ArrayFile",
         "attractor.files.DataSet",
@@ -38,7 +38,6 @@ INSIDE = frozenset(
         "attractor.attention.attention_rows",
         "attractor.attention.heads.as_head",
         "attractor.attention.heads.head_from_arrays",
-        "attractor.attention.losses.is_margin_loss",
         "attractor.attention.mean_loss",
         "attractor.next_token.linear.Contexts.from_arrays",
         "attractor.next_token.linear.LinearTrajectory.of",

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.analysis.origin import check_about
+from attractor.analysis.reference import check_about
 from attractor.analysis.trained import Trained
 from attractor.datasets import unit_tokens
 from attractor.selection import Selection

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from attractor.attention import AttentionMatrix, LinearHead, attention_rows, get_loss
 from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.entrywise_gradient import entrywise_gradient
-from attractor.attention.parameterization import KeyQuery, PromptVector
-from attractor.attention.parameterization.key_query import KeyQueryFactors
+from attractor.attention.parameterization import KeyQuery, KeyQueryFactors, PromptVector
 from attractor.precision import double_precision
 from attractor.tokens import Tokens
 

@@ -10,7 +10,7 @@ import pytest
 CODE = """
 import json, os, sys
 {first}
-from attractor.cli.cache import use_compilation_cache
+from attractor.cli.session import use_compilation_cache
 use_compilation_cache()
 import jax
 print(json.dumps([jax.config.jax_compilation_cache_dir,

@@ -4,8 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from attractor.datasets.tokenizer import TextTokenizer, load_tokenizer
-from attractor.datasets.tokenizer_training import train_tokenizer
+from attractor.datasets.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
 from attractor.errors import FileFormatError, InvalidInputError
 
 tokenizers = pytest.importorskip("tokenizers")

@@ -6,8 +6,8 @@ import pytest
 from attractor.errors import InvalidInputError
 from attractor.files import load
 from attractor.papers import HeadCase, Measurement
+from attractor.papers.check import shrink
 from attractor.papers.claim import Claim, Conclusion
-from attractor.papers.counterexample import shrink
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.data import features, line, random_head, signs
 from attractor.papers.large_prompt.denoising_data import noisy_points

@@ -7,9 +7,8 @@ import pytest
 
 from attractor.files import load
 from attractor.papers import Measurement, RegressionCase, get_claim
-from attractor.papers.check import check_claim
+from attractor.papers.check import check_claim, shrink
 from attractor.papers.claim import Claim, Conclusion
-from attractor.papers.counterexample import shrink
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.regression_data import correlated, independent, small_input
 from attractor.papers.paper import LARGE_PROMPT

@@ -18,8 +18,7 @@ from margin_examples import random_problem, thin_problem
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate_file import contents
-from attractor.margin.contradiction import exact_multipliers
+from attractor.margin.certificate_file import contents, exact_multipliers
 
 checker = load_checker()
 

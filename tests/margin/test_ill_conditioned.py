@@ -18,10 +18,9 @@ from attractor.margin.certificate_file import contents
 from attractor.margin.ill_conditioned import methods
 from attractor.margin.ill_conditioned.centering import centered
 from attractor.margin.ill_conditioned.constraints import Constraints
+from attractor.margin.ill_conditioned.graph import PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
-from attractor.margin.ill_conditioned.power_graph import PowerGraph
-from attractor.margin.ill_conditioned.threshold_graph import ThresholdGraph
 from attractor.margin.methods import Task
 from attractor.margin.scaling import ScaledConstraints
 

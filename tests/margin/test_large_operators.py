@@ -9,7 +9,7 @@ from attractor.geometry import get_geometry
 from attractor.margin import MarginProblem
 from attractor.margin.large.conjugate_gradients import FreeSystem
 from attractor.margin.large.groups import GroupedConstraints
-from attractor.margin.large.proximal_maps import ProximalPoint
+from attractor.margin.large.proximal_newton import ProximalPoint
 
 seeds = st.integers(0, 2**20)
 norms = st.sampled_from(

@@ -9,7 +9,7 @@ import pytest
 from margin_examples import random_problem, stored_tokens
 
 from attractor.analysis import compare_geometries
-from attractor.analysis.bregman import directional_bregman_divergence
+from attractor.analysis.measures import directional_bregman_divergence
 from attractor.attention import LinearHead
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, Lp, Nuclear

@@ -17,8 +17,8 @@ from attractor.models import (
     save_model,
     train_classifier,
 )
+from attractor.models._train_classifier import ClassifierTrials
 from attractor.models.classifier_training import ClassifierTraining, EarlyStop, Labeled
-from attractor.models.classifier_trials import ClassifierTrials
 from attractor.precision import double_precision
 from attractor.training import mirror_descent
 

@@ -160,15 +160,15 @@ def test_records_keep_to_the_budget(monkeypatch):
         clock.now += 0.01
         return state
 
-    from attractor.monitor import reference
+    from attractor.monitor import watch
 
-    solved = reference.solve
+    solved = watch.solve
 
     def slow_solve(*args, **kwargs):
         clock.now += 0.5
         return solved(*args, **kwargs)
 
-    monkeypatch.setattr(reference, "solve", slow_solve)
+    monkeypatch.setattr(watch, "solve", slow_solve)
     heads = [head_of(tokens, name, slow) for name in "ab"]
     monitor = HeadMonitor(heads, every=20, budget=0.05, clock=clock)
     worst = 0.0

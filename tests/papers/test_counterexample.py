@@ -6,8 +6,8 @@ import pytest
 from attractor.files import load
 from attractor.papers import Case, Measurement, Outcome, examine, get_claim
 from attractor.papers.assumption import Assumption, Check
+from attractor.papers.check import shrink
 from attractor.papers.claim import Claim, Conclusion
-from attractor.papers.counterexample import shrink
 from attractor.papers.max_margin.claims.selected_direction import random_equal_scores
 from attractor.papers.max_margin.data import joint_training, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
         basin_shares,
     )
     from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
-    from attractor.analysis.bregman import directional_bregman_divergence
     from attractor.analysis.first_gradient import FirstGradientMargin, first_gradient_margin
     from attractor.analysis.geometries import compare_geometries
     from attractor.analysis.label_margin import LabelMarginConstant, label_margin_constant
-    from attractor.analysis.measures import DirectionMeasures, measure_direction
+    from attractor.analysis.measures import (
+        DirectionMeasures,
+        directional_bregman_divergence,
+        measure_direction,
+    )
     from attractor.analysis.offset import Offsets, measured_offsets, predicted_offsets
     from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
     from attractor.analysis.smoothness import smoothness_constant

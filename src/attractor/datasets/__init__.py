@@ -21,8 +21,13 @@ from attractor.datasets.reviews import (
     load_reviews,
     split_reviews,
 )
-from attractor.datasets.tokenizer import EncodedTexts, TextTokenizer, TextWords, load_tokenizer
-from attractor.datasets.tokenizer_training import train_tokenizer
+from attractor.datasets.tokenizer import (
+    EncodedTexts,
+    TextTokenizer,
+    TextWords,
+    load_tokenizer,
+    train_tokenizer,
+)
 
 __all__ = [
     "DigitPatches",

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import optax
+from jaxtyping import Int
 
 from attractor.checks import (
     MOST_STEPS,
@@ -21,12 +22,14 @@ from attractor.checks import (
 )
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory, require_memory_for
-from attractor.models.building import Config, check_config, model_shapes
+from attractor.models.building import Config, build_model, check_config, model_shapes
 from attractor.models.classification_data import ClassificationData
 from attractor.models.classifier_training import (
     BEST,
     LAST,
     Augment,
+    ClassifierData,
+    ClassifierState,
     ClassifierTraining,
     EarlyStop,
     Labeled,
@@ -34,12 +37,11 @@ from attractor.models.classifier_training import (
     Transformation,
 )
 from attractor.models.classifier_trajectory import ClassifierTrajectory, classifier_data
-from attractor.models.classifier_trials import ClassifierTrials
 from attractor.models.configuration import TextTransformerConfig
 from attractor.models.model_file import named_weights
 from attractor.precision import double_precision
 from attractor.progress import progress_bar
-from attractor.randomness import check_seed
+from attractor.randomness import check_seed, keys
 from attractor.training import loop, validation
 from attractor.training.checkpoint import Checkpoint
 from attractor.training.footprint import size_of
@@ -49,6 +51,7 @@ _EVALUATION_BATCH = 250
 
 _EPOCH = 128
 """Bytes that an epoch is recorded in, of one seed."""
+_WEIGHTS = "initial weights"
 
 
 def train_classifier(
@@ -297,3 +300,61 @@ def _check_ids(name: str, ids: np.ndarray, vocabulary: int) -> None:
             f"numbers of tokens go from {ids.min()} to {ids.max()}",
             f"Give numbers from 0 to {vocabulary - 1}, or a config with a larger vocabulary",
         )
+
+
+class ClassifierTrials:
+    """Trials of all seeds: gives the initial state and the data of any of them."""
+
+    def __init__(
+        self,
+        training: ClassifierTraining,
+        config: Config,
+        data: ClassificationData,
+        *,
+        learning_rate: float | None = None,
+        seed: int,
+        same_initial_model: bool,
+        dtype: str,
+    ) -> None:
+        """Keeps what trials have in common; see ``train_classifier``."""
+        self.training, self.config = training, config
+        self.learning_rate = None if learning_rate is None else np.asarray(learning_rate, dtype)
+        self.seed, self.same_initial_model, self.dtype = seed, same_initial_model, dtype
+        self.train = Labeled.of(data.train)
+        self.held_out = {name: Labeled.of(examples) for name, examples in data.held_out}
+
+    def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[ClassifierState, ClassifierData]:
+        """State and data, with a leading axis of trials on every leaf."""
+        seeds = self.seed + np.asarray(trials, np.int64)
+        drawn = np.full_like(seeds, self.seed) if self.same_initial_model else seeds
+        none = np.zeros_like(seeds)
+        with double_precision():
+            of_weights = keys(drawn, none, _WEIGHTS)
+            state = _started(self.training, self.config, self.dtype, of_weights, self.learning_rate)
+            order, dropout = (
+                np.asarray(jax.random.key_data(keys(seeds, none, purpose)))
+                for purpose in ("order of examples", "dropout")
+            )
+
+        def repeated(leaf: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(leaf, (len(seeds), *leaf.shape))
+
+        train, held_out = jax.tree.map(repeated, (self.train, self.held_out))
+        rate = None if self.learning_rate is None else repeated(self.learning_rate)
+        return state, ClassifierData(train, held_out, rate, order, dropout)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))  # one operation by one it takes far longer
+def _started(
+    training: ClassifierTraining,
+    config: Config,
+    dtype: str,
+    of_weights: jax.Array,
+    learning_rate: np.ndarray | None,
+) -> ClassifierState:
+    """The states that the keys of initial weights start."""
+
+    def started(key: jax.Array) -> ClassifierState:
+        return training.start(build_model(config, key=key, dtype=dtype), learning_rate)
+
+    return jax.vmap(started)(of_weights)

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, DTypeLike, Float
 
-from attractor.models.attention import SelfAttention
 from attractor.models.configuration import TransformerConfig
-from attractor.models.layers import LayerNorm, Perceptron, split
+from attractor.models.dropout import drop
+from attractor.models.layers import LayerNorm, Linear, Perceptron, split, uniform_matrix
 
 
 class Block(eqx.Module):
@@ -112,3 +112,85 @@ def through_blocks(
         x, weights = block(x, allowed, of_block, queries if number == len(blocks) else None)
         attention.append(weights)
     return x, attention
+
+
+class SelfAttention(eqx.Module):
+    """``W_O`` times the heads' ``sum_t softmax_t(<W_Q x_q, W_K x_t> / sqrt(c)) W_V x_t``.
+
+    Rows ``h c`` to ``(h + 1) c`` of queries, keys and values belong to head ``h``.
+
+    Attributes:
+        queries: ``W_Q`` of all heads, one below the other.
+        keys: ``W_K``.
+        values: ``W_V``.
+        output: ``W_O``.
+        heads: Number of heads.
+        dropout: Probability with which a number of the output is dropped.
+        weight_dropout: Probability with which an attention weight is dropped.
+    """
+
+    queries: Float[Array, "width width"]
+    keys: Float[Array, "width width"]
+    values: Float[Array, "width width"]
+    output: Linear
+    heads: int = eqx.field(static=True)
+    dropout: float = eqx.field(static=True)
+    weight_dropout: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        dropout: float,
+        weight_dropout: float,
+        bias: bool,
+        key: jax.Array,
+        dtype: DTypeLike = jnp.float32,
+    ) -> None:
+        """Draws the matrices; a bias is one of the output."""
+        of_queries, of_keys, of_values, of_output = jax.random.split(key, 4)
+        self.queries = uniform_matrix(of_queries, width, width, dtype)
+        self.keys = uniform_matrix(of_keys, width, width, dtype)
+        self.values = uniform_matrix(of_values, width, width, dtype)
+        self.output = Linear(width, width, bias=bias, key=of_output, dtype=dtype)
+        self.heads, self.dropout, self.weight_dropout = heads, dropout, weight_dropout
+
+    def __call__(
+        self,
+        x: Float[Array, "... token width"],
+        allowed: Bool[Array, "... query token"] | None = None,
+        key: jax.Array | None = None,
+        queries: int | None = None,
+    ) -> tuple[Float[Array, "... query width"], Float[Array, "... head query token"]]:
+        """The outputs, and the attention weights before dropout.
+
+        Args:
+            x: The tokens.
+            allowed: Which token a query may attend to; None for all. Every query needs one.
+            key: Of dropout; None outside training.
+            queries: How many tokens ask, from the first on; None for all.
+        """
+        of_weights, of_output = split(key, 2)
+        q, k, v = self._projections(x, queries)
+        scores = jnp.einsum("...qhc,...khc->...hqk", q * q.shape[-1] ** -0.5, k)
+        if allowed is not None:
+            scores = jnp.where(allowed[..., None, :queries, :], scores, -jnp.inf)
+        weights = jax.nn.softmax(scores, axis=-1)
+        dropped = drop(weights, self.weight_dropout, of_weights)
+        mixed = jnp.einsum("...hqk,...khc->...qhc", dropped, v)
+        mixed = mixed.reshape(*mixed.shape[:-2], x.shape[-1])
+        return drop(self.output(mixed), self.dropout, of_output), weights
+
+    def _projections(
+        self, x: Float[Array, "... token width"], queries: int | None
+    ) -> tuple[Float[Array, "... token head part"], ...]:
+        """Queries, keys and values by head. One product of matrices is faster than two or three."""
+        if queries is None:
+            found = jnp.split(x @ jnp.concatenate([self.queries, self.keys, self.values]).T, 3, -1)
+        else:
+            asking = x[..., :queries, :] @ self.queries.T
+            asked = x @ jnp.concatenate([self.keys, self.values]).T
+            found = asking, *jnp.split(asked, 2, axis=-1)
+        by_head = (self.heads, x.shape[-1] // self.heads)
+        return tuple(part.reshape(*part.shape[:-1], *by_head) for part in found)

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Real
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 
 from attractor.checks import check_count, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
-from attractor.monitor.budget import Budget
-from attractor.monitor.dataset import as_dataset
 from attractor.monitor.head import WatchedHead
-from attractor.monitor.record import HeadRecord, RecordStatus
-from attractor.monitor.stored import KIND
-from attractor.monitor.table import latest_record, latest_table
+from attractor.monitor.record import NUMBERS, HeadRecord, RecordStatus
 from attractor.monitor.watch import Watch
-from attractor.records import Printed, save_data
+from attractor.records import Printed, load_data, save_data
 
 if TYPE_CHECKING:
     import xarray as xr
+
+KIND = "records of attention heads"
+"""By which a file of them is known."""
+_COLUMNS: dict[str, Callable[[float], str]] = {
+    "margin_ratio": lambda x: f"{x:.4f}",
+    "gap": lambda x: f"{x:.1e}",
+    "norm": lambda x: f"{x:.4g}",
+    "selection_changes": lambda x: f"{x:.0f}",
+    "ties": lambda x: f"{x:.0f}",
+    "constraints": lambda x: f"{x:.0f}",
+}
 
 
 class HeadMonitor(Printed):
@@ -249,3 +260,147 @@ class HeadMonitor(Printed):
         if records and records[-1].step == record.step:
             records.pop()
         records.append(record)
+
+
+def load_records(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Reads a file that ``HeadMonitor.save`` wrote.
+
+    Raises:
+        FileFormatError: If it is none.
+    """
+    return load_data(path, KIND)
+
+
+def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.Dataset:
+    """The records of all heads over step, head, sequence and query.
+
+    A step at which a head has no record has an empty status; its numbers are NaN.
+    """
+    import xarray as xr
+
+    steps = sorted({record.step for rows in records.values() for record in rows})
+    place = {step: i for i, step in enumerate(steps)}
+    seen = [r.selected.shape for rows in records.values() for r in rows if r.selected is not None]
+    rows_shape = tuple(max((shape[k] for shape in seen), default=0) for k in (0, 1))
+    shape = (len(steps), len(records))
+    numbers = {name: np.full(shape, np.nan) for name in NUMBERS}
+    words = {name: np.full(shape, "", dtype=object) for name in ("status", "start")}
+    due = np.full(shape, -1)
+    selected = np.full((*shape, *rows_shape), -1)
+    probability = np.full((*shape, *rows_shape), np.nan)
+    for j, rows in enumerate(records.values()):
+        for record in rows:
+            at = place[record.step], j
+            words["status"][at], words["start"][at] = str(record.status), record.start
+            due[at] = record.due
+            for name, number in record.numbers.items():
+                numbers[name][at] = number
+            if record.selected is not None and record.selected_probability is not None:
+                n, k = record.selected.shape
+                selected[at][:n, :k] = record.selected
+                probability[at][:n, :k] = record.selected_probability
+    along, per_query = ("step", "head"), ("step", "head", "sequence", "query")
+    data = xr.Dataset(
+        {name: (along, values, {"meaning": NUMBERS[name]}) for name, values in numbers.items()}
+        | {name: (along, values.astype(str)) for name, values in words.items()}
+        | {
+            "due": (along, due),
+            "selected": (per_query, selected),
+            "selected_probability": (per_query, probability),
+        },
+        coords={"step": np.array(steps, dtype=int), "head": np.array([*records], dtype=str)},
+    )
+    return data.assign_attrs(geometry=geometry.name)
+
+
+def latest_record(records: list[HeadRecord]) -> HeadRecord | None:
+    """The last record that was not postponed, or the last where all were; None without any."""
+    held = [record for record in records if record.status is not RecordStatus.POSTPONED]
+    return next(reversed(held or records), None)
+
+
+def latest_table(latest: dict[str, HeadRecord | None], geometry: Geometry) -> Table:
+    """One record of each head by its name."""
+    table = Table(
+        title=f"Heads at their latest record, held against solutions in the {geometry.name} norm",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    table.add_column("head", no_wrap=True)
+    table.add_column("step", justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for name in ("selected", *_COLUMNS):
+        table.add_column(name.removeprefix("selection_").replace("_", " "), justify="right")
+    for name, record in latest.items():
+        if record is None:
+            table.add_row(name, *["-"] * (3 + len(_COLUMNS)))
+            continue
+        chosen = record.selected_probability
+        share = "-" if chosen is None else f"{100 * float(np.mean(chosen)):.2f} %"
+        numbers = [
+            show(record.numbers[key]) if key in record.numbers else "-"
+            for key, show in _COLUMNS.items()
+        ]
+        table.add_row(name, str(record.step), str(record.status), share, *numbers)
+    return table
+
+
+class Budget:
+    """A share of the time since the first look at the clock, and what of it has been used.
+
+    Attributes:
+        share: The share, or None where there is no limit.
+        spent: Seconds used.
+    """
+
+    def __init__(self, share: float | None, clock: Callable[[], float]) -> None:
+        """Stores the share; time runs from the first call of ``begin``.
+
+        Raises:
+            InvalidInputError: Unless the share is None or a positive number.
+        """
+        if share is not None and (
+            isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share)
+        ):
+            raise InvalidInputError(
+                "budget",
+                f"it is {share!r}",
+                "Give a share of the loop's time such as 0.05, or None for no limit",
+            )
+        self.share = share
+        self.spent = 0.0
+        self._clock = clock
+        self._start: float | None = None
+
+    def begin(self) -> None:
+        """Starts the clock, once."""
+        if self._start is None:
+            self._start = self._clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since ``begin``."""
+        return 0.0 if self._start is None else self._clock() - self._start
+
+    def allows(self, seconds: float) -> bool:
+        """Whether so many seconds more would leave the share kept."""
+        return self.share is None or self.spent + seconds <= self.share * self.elapsed
+
+    @contextlib.contextmanager
+    def charged(self) -> Iterator[Stopwatch]:
+        """Counts the time of the block, whether or not it ends well."""
+        stopwatch, start = Stopwatch(), self._clock()
+        try:
+            yield stopwatch
+        finally:
+            stopwatch.seconds = self._clock() - start
+            self.spent += stopwatch.seconds
+
+
+class Stopwatch:
+    """Seconds that a block took, once it has ended."""
+
+    seconds: float = 0.0

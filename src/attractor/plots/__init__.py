@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from attractor.plots.figures import (
         attention_figure,
         direction_figure,
+        fraction_bars,
         frequency_figure,
+        image_with_patches,
+        patch_frequency,
         patches_figure,
         sizes_figure,
         training_figure,
@@ -62,7 +65,6 @@ if TYPE_CHECKING:
     from attractor.plots.in_context import experiment_figure, lengths_figure
     from attractor.plots.orders import orders_figure, priority_figure
     from attractor.plots.pairs import beside, panel_letters, shared_legend
-    from attractor.plots.patches import image_with_patches, patch_frequency
     from attractor.plots.plane import (
         frame,
         log_radius,
@@ -82,7 +84,6 @@ if TYPE_CHECKING:
     from attractor.plots.roles import ROLES, SEQUENCES, look, ordered_looks, role_of
     from attractor.plots.sensitivity import sensitivity_figure, sensitivity_map
     from attractor.plots.shares import fraction_curve, stacked_shares, wilson
-    from attractor.plots.sizes import fraction_bars
 
 __all__ = [
     "COLORS",

@@ -1,4 +1,7 @@
-"""Whole figures, put together from curves, maps and bars. Make and save them inside ``style()``."""
+"""Whole figures, put together from curves, maps and bars; make and save them inside ``style()``.
+
+Patches and bars of fractions, which these figures alone are made of, are drawn here too.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,22 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import PercentFormatter
 
 from attractor.errors import InvalidInputError
 from attractor.plots import curves
-from attractor.plots._style import PREDICTED, REACHED, SERIES
+from attractor.plots._style import COLORS, PREDICTED, REACHED, SERIES
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
-from attractor.plots.patches import (
-    check_patches,
-    image_with_patches,
-    patch_frequency,
-    patch_legend,
-)
-from attractor.plots.sizes import fraction_bars
 from attractor.precision import check_shape
 from attractor.records import axis_of
 
 _BAND_NOTE = "line: median over trials; band: 10th to 90th percentile"
+_PREDICTED_LOOK = {"edgecolor": PREDICTED, "linestyle": (0, (2, 1.2)), "linewidth": 1.8}
+_REACHED_LOOK = {"edgecolor": REACHED, "linestyle": "-", "linewidth": 2.2}
 
 
 def direction_figure(runs: Mapping[str, xr.Dataset]) -> Figure:
@@ -211,3 +213,128 @@ def _note(runs: Mapping[str, xr.Dataset]) -> str:
 def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:
     known: Any = np.isfinite(data.margin_ratio).any(axis_of(data))
     return int(known.sum()), int(known.size)
+
+
+def fraction_bars(
+    axes: Axes, fractions: xr.DataArray, *, color: str, chance: float | None = None
+) -> None:
+    """Draws one bar for each data-set size, with its number above, beside the chance level.
+
+    Args:
+        axes: Where to draw.
+        fractions: Values from 0 to 1, dimension ``n``.
+        color: Color of the bars.
+        chance: Level that blind guessing would reach.
+    """
+    places = np.arange(fractions.sizes["n"])
+    bars = axes.bar(places, fractions.values, width=0.6, color=color)
+    axes.bar_label(bars, labels=[f"{100 * value:.3g} %" for value in fractions.values], padding=2)
+    if chance is not None:
+        axes.axhline(
+            chance,
+            color=COLORS["black"],
+            linestyle="--",
+            linewidth=1.1,
+            label=f"chance: {100 * chance:.3g} %",
+        )
+        axes.legend(loc="upper right")
+    axes.set_xticks(places, [str(n) for n in fractions["n"].values])
+    axes.set_xlabel("images in a data set, n")
+    axes.set_ylim(0, 1.12)
+    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.grid(False, axis="x")
+
+
+def image_with_patches(
+    axes: Axes,
+    image: Float[np.ndarray, "rows columns"],
+    *,
+    predicted: int,
+    reached: int,
+    grid: int,
+) -> None:
+    """Draws an image with the patch predicted dashed and the patch attention kept solid.
+
+    Args:
+        axes: Where to draw.
+        image: Brightness from 0 to 1.
+        predicted: Number of the predicted patch, row by row.
+        reached: Number of the kept patch; the same as ``predicted`` where theory was right.
+        grid: Patches along one side.
+
+    Raises:
+        InvalidInputError: If there are no patches of these numbers.
+    """
+    for argument, number in (("predicted", predicted), ("reached", reached)):
+        check_patches(argument, number, grid)
+    axes.imshow(1 - np.asarray(image), cmap="gray", vmin=-0.15, vmax=1.07)
+    side = len(image) / grid
+    # The dashed outline is drawn inside the solid one, so that both show where they agree.
+    for number, inset, look in ((reached, 0.0, _REACHED_LOOK), (predicted, 0.22, _PREDICTED_LOOK)):
+        row, column = divmod(number, grid)
+        axes.add_patch(
+            Rectangle(
+                (column * side - 0.5 + inset, row * side - 0.5 + inset),
+                side - 2 * inset,
+                side - 2 * inset,
+                fill=False,
+                clip_on=False,
+                **look,
+            )
+        )
+    axes.set_axis_off()
+
+
+def patch_legend() -> list[Patch]:
+    """The legend of images with patches."""
+    return [
+        Patch(fill=False, label="patch attention ended on", **_REACHED_LOOK),
+        Patch(fill=False, label="patch predicted (highest token score)", **_PREDICTED_LOOK),
+    ]
+
+
+def check_patches(argument: str, numbers: Any, grid: int) -> None:
+    """Checks numbers of patches against how many there are.
+
+    Raises:
+        InvalidInputError: If one is no whole number from 0 to ``grid**2 - 1``, or there is none.
+    """
+    numbers = np.asarray(numbers)
+    whole = numbers.dtype.kind in "iu" and numbers.size > 0
+    if not whole or numbers.min() < 0 or numbers.max() >= grid**2:
+        raise InvalidInputError(
+            argument, "they are no numbers of patches", f"Give integers from 0 to {grid**2 - 1}"
+        )
+
+
+def patch_frequency(axes: Axes, chosen: xr.DataArray, grid: int, *, most: float) -> AxesImage:
+    """Draws how often each patch is chosen, as a map of the image.
+
+    Args:
+        axes: Where to draw.
+        chosen: Patch numbers, of any dimensions.
+        grid: Patches along one side.
+        most: Fraction that takes the darkest color.
+
+    Raises:
+        InvalidInputError: If there are no patches of these numbers.
+    """
+    check_patches("chosen", chosen.values, grid)
+    counts = np.bincount(chosen.values.ravel(), minlength=grid**2).reshape(grid, grid)
+    fractions = counts / counts.sum()
+    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=most)
+    for (row, column), fraction in np.ndenumerate(fractions):
+        axes.text(
+            column,
+            row,
+            f"{100 * fraction:.0f}",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if fraction > 0.6 * most else "#222222",
+        )
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(False)
+    return image

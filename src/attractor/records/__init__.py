@@ -1,10 +1,9 @@
 """What a computation leaves behind: recorded runs, results that print, and the files of both."""
 
-from attractor.records.axis import AXES, axis_of
 from attractor.records.consistency import check_records
 from attractor.records.labeled_file import load_data, save_data
 from attractor.records.printed import PlainText, Printed, Rows, Summary
-from attractor.records.recorded_run import RecordedRun
+from attractor.records.recorded_run import AXES, RecordedRun, axis_of
 from attractor.records.run_file import StoredRun, reading_run, save_run
 
 __all__ = [

@@ -13,11 +13,13 @@ from jaxtyping import Real
 
 from attractor.checks import as_number, shown
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.records.axis import axis_of
 from attractor.records.printed import Summary
 
 if TYPE_CHECKING:
     import xarray as xr
+
+AXES = ("step", "radius", "time", "logarithmic_time", "epoch")
+"""Steps of training, radii of a regularization path, time of a flow and its logarithm, epochs."""
 
 
 class RecordedRun(Summary):
@@ -126,3 +128,21 @@ class RecordedRun(Summary):
         """An optimizer with its settings, in words."""
         settings = ", ".join(f"{k}={v}" for k, v in self.settings.get("optimizer", {}).items())
         return f"{name} ({settings})" if settings else name
+
+
+def axis_of(data: xr.Dataset | xr.DataArray, argument: str = "data") -> str:
+    """The axis that records run along.
+
+    Args:
+        data: The records.
+        argument: The name to use in the error.
+
+    Raises:
+        InvalidInputError: If they run along none, or along several.
+    """
+    found = [axis for axis in AXES if axis in data.dims]
+    if len(found) == 1:
+        return found[0]
+    known = f"{', '.join(AXES[:-1])} or {AXES[-1]}"
+    along = f"{' and '.join(found)}" if found else "nothing"
+    raise InvalidInputError(argument, f"they run along {along}", f"Give curves over a {known}")

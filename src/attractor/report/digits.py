@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,16 +12,20 @@ import numpy as np
 import xarray as xr
 
 from attractor import plots
+from attractor.analysis import Verdict
 from attractor.checks import check_items, check_kinds, check_path
-from attractor.datasets.digits import GRID
+from attractor.datasets.digits import GRID, DigitPatches
+from attractor.margin import Solution
 from attractor.provenance import Provenance
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Section, Table
-from attractor.report.size_result import CHANCE, SizeResult
+from attractor.report.summary import infeasible_count
 from attractor.report.words import GLOSSARY, near_one
 from attractor.report.write import CURVES, TRAINING, write_verdict_data
 
 _SHOWN = 8
+CHANCE = 1 / GRID**2
+"""How often a patch drawn blindly is the predicted one."""
 
 
 def write_digits_report(
@@ -249,3 +254,44 @@ def _numbers(result: SizeResult, what: str) -> np.ndarray:
     """Patch numbers of the first seed, ``(instance, sequence)``."""
     values = result.verdict.data[what].isel(query=0)
     return (values.isel(seed=0) if "seed" in values.dims else values).values
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeResult:
+    """What was found for data sets of one size.
+
+    Attributes:
+        drawn: The data sets.
+        prediction: Solutions for the selections predicted.
+        verdict: The runs, held against the selections they reached.
+    """
+
+    drawn: DigitPatches
+    prediction: Solution
+    verdict: Verdict
+
+    @property
+    def n(self) -> int:
+        """Images in a data set."""
+        return self.drawn.tokens.sequences
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of the demo for this size."""
+        data_sets = len(self.prediction)
+        agreement = self.verdict.selection_agreement
+        correlation, ratio = self.verdict.correlation, self.verdict.margin_ratio
+        return {
+            "n": self.n,
+            "data_sets": data_sets,
+            "feasible": data_sets - infeasible_count(self.prediction),
+            "kept_as_predicted": float(agreement.mean()),
+            "chance": CHANCE,
+            "whole_selection_as_predicted": int((agreement == 1).sum()),
+            "comparable": int(np.isfinite(ratio).sum()),
+            "margin_ratio_median": float(ratio.median()),
+            "margin_ratio_smallest": float(ratio.min()),
+            "correlation_median": float(correlation.median()),
+            "correlation_smallest": float(correlation.min()),
+            "locally_optimal": int(self.verdict.locally_optimal.sum()),
+            "largest_gap": float(np.nanmax(self.verdict.data["gap"])),
+        }

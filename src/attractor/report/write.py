@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.special
+import xarray as xr
+from jaxtyping import Float
 
 from attractor import plots
 from attractor.analysis import Verdict
@@ -15,7 +18,6 @@ from attractor.margin import Solution
 from attractor.precision import as_integers
 from attractor.provenance import Provenance
 from attractor.report._conflicts import conflict_section, conflicts
-from attractor.report.attention import first_trial
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.report.summary import infeasible_count, solution_summary
@@ -27,6 +29,7 @@ from attractor.report.words import (
     verdict_sentences,
 )
 from attractor.storage import save_netcdf
+from attractor.tokens import Tokens
 
 CURVES = FigureFile(
     "direction",
@@ -179,3 +182,35 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
 
 def _number(value: float) -> str:
     return near_one(value) if 0.5 < value < 1.5 else f"{value:.5g}"
+
+
+def attention_weights(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> xr.DataArray:
+    """Softmax weights ``softmax(X W z)``, a row for each query; NaN where masked.
+
+    Args:
+        tokens: One data set.
+        W: The attention matrix.
+
+    Returns:
+        Dimensions ``sequence, token``; several queries of a sequence follow one another.
+    """
+    weights = scipy.special.softmax(tokens.scores(W), axis=-1)
+    rows = np.where(tokens.mask, weights, np.nan).reshape(-1, tokens.length)
+    return xr.DataArray(rows, dims=("sequence", "token"))
+
+
+def first_trial(
+    verdict: Verdict,
+) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray | None]:
+    """Weights of the first trial at the first and the last record, and its predicted tokens."""
+    trajectory = verdict.trajectory.sel(**verdict.trajectory.variants[0])
+    tokens = trajectory.tokens if trajectory.tokens.instances is None else trajectory.tokens[0]
+    first, last = (
+        attention_weights(tokens, trajectory.W(step)[0, 0])
+        for step in (trajectory.steps[0], trajectory.steps[-1])
+    )
+    predicted = None
+    if "predicted" in verdict.data:
+        numbers = verdict.data["predicted"].isel(instance=0).values.ravel()
+        predicted = xr.DataArray(numbers, dims="sequence")
+    return first, last, predicted

@@ -1,8 +1,6 @@
 """Files and folders that appear whole or not at all, where they may appear, and when not."""
 
-from attractor.storage.atomic import atomic_directory, atomic_file, write_file
-from attractor.storage.existing import existing_file
-from attractor.storage.netcdf import save_netcdf
+from attractor.storage.atomic import atomic_directory, atomic_file, save_netcdf, write_file
 from attractor.storage.owned import owned_folder
 from attractor.storage.paths import (
     Input,
@@ -11,6 +9,7 @@ from attractor.storage.paths import (
     check_paths,
     check_replaceable,
     check_writable,
+    existing_file,
 )
 from attractor.storage.workplace import discard_unfinished
 

@@ -1,4 +1,4 @@
-"""Where a command or function may write, decided once and before any work."""
+"""Which file is there to be read, and where may be written, decided once and before any work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from attractor.checks import check_path
 from attractor.errors import InvalidInputError
 
 _FILE, _FOLDER = "Give the name of a file", "Give the name of a folder"
@@ -255,3 +256,19 @@ def _same(one: Path, other: Path) -> bool:
         return os.path.samefile(one, other)
     except FileNotFoundError:
         return os.path.normcase(one) == os.path.normcase(other)
+
+
+def existing_file(path: Any, remedy: str = "Give the name of a file") -> Path:
+    """The file at a path.
+
+    Args:
+        path: The path.
+        remedy: What to do where there is none.
+
+    Raises:
+        InvalidInputError: If it is no path, or there is no file.
+    """
+    file = check_path("path", path)
+    if not file.is_file():
+        raise InvalidInputError("file", f"there is no file {file}", remedy)
+    return file

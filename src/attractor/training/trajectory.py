@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Real
 
 from attractor.attention import Head
 from attractor.attention.heads import as_head, head_from_arrays
-from attractor.attention.heads.names import is_known
+from attractor.attention.heads.named import is_known
 from attractor.checks import check_choice, shown
 from attractor.errors import InvalidInputError
 from attractor.records import AXES, RecordedRun, Rows, StoredRun, reading_run, save_run

@@ -7,6 +7,7 @@ import attractor as at
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.papers import Case
+from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import runner_up
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.directions import (
     cosines,
@@ -18,7 +19,6 @@ from attractor.papers.measurements.directions import (
     trained,
 )
 from attractor.papers.measurements.near_misses import turned_past, without_heaviest
-from attractor.papers.measurements.selections import runner_up
 
 
 def test_cosines_of_matrices():

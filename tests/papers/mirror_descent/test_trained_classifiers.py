@@ -8,7 +8,7 @@ from attractor.errors import TrialStatus
 from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.mirror_descent.claims import trained_classifiers as claims
-from attractor.papers.mirror_descent.claims._classifier_results import trained_texts
+from attractor.papers.mirror_descent.claims.trained_classifiers import trained_texts
 
 GENERALIZATION, SELECTION = claims.TEXT_GENERALIZATION, claims.TEXT_SELECTION
 SPARSITY, VISION = claims.WEIGHT_SPARSITY, claims.VISION_ACCURACY

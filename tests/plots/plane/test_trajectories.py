@@ -10,7 +10,7 @@ from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 
 from attractor import InvalidInputError, plots
-from attractor.plots.plane.arrowheads import Arrowheads
+from attractor.plots.plane.trajectories import Arrowheads
 
 LINE = np.linspace([0, 0], [8, 4], 41)
 

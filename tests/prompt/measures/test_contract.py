@@ -1,5 +1,7 @@
 """What every measure promises, kind by kind."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,17 @@ from hypothesis import strategies as st
 
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.prompt.measures import Gaussian, Laplace, Rademacher, StudentT, Uniform
+from attractor.prompt.measures import (
+    Convolution,
+    Empirical,
+    Gaussian,
+    Laplace,
+    Mixture,
+    Pushforward,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
 
 NAMES = (
     "gaussian",
@@ -204,3 +216,65 @@ def test_scales_are_positive_numbers(scale):
     for make in (Laplace, Uniform):
         with pytest.raises(InvalidInputError):
             make(scale, 3)
+
+
+def test_sum_of_two_prompts_is_the_prompt_of_all_sums(rng):
+    first, second, directions = (rng.normal(size=(n, 3)) for n in (3, 2, 4))
+    found = Convolution(Empirical(first), Empirical(second)).tilt(directions)
+    sums = (first[:, None] + second).reshape(-1, 3)
+    for part, expected in zip(found, Empirical(sums).tilt(directions), strict=True):
+        np.testing.assert_allclose(part, expected, atol=1e-13)
+
+
+def test_tokens_with_noise_are_a_mixture_of_gaussians_around_them(rng):
+    points, directions = rng.normal(size=(2, 3)), 3 * rng.normal(size=(4, 3))
+    noisy = Empirical(points).with_noise(0.7).tilt(directions)
+    mixture = Mixture(np.ones(2), [Gaussian(point, 0.7 * np.eye(3)) for point in points])
+    for part, expected in zip(noisy, mixture.tilt(directions), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-12)
+
+
+def test_a_sum_exists_where_both_terms_do():
+    law = Convolution(Rademacher(1), Laplace(1.0, 1))
+    assert law.exists([[0.9], [1.0]]).tolist() == [True, False]
+    with pytest.raises(InvalidInputError, match="direction"):
+        law.log_normalizer([1.0])
+
+
+def test_dimensions_have_to_agree():
+    with pytest.raises(InvalidInputError, match="second: the dimension is 3"):
+        Convolution(Rademacher(2), Rademacher(3))
+
+
+def test_image_of_signs_is_the_prompt_of_the_corners(rng):
+    matrix, shift = rng.normal(size=(3, 2)), rng.normal(size=3)
+    directions = 2 * rng.normal(size=(4, 3))
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=2))) @ matrix.T + shift
+    found = Pushforward(Rademacher(2), matrix, shift).tilt(directions)
+    for part, expected in zip(found, Empirical(corners).tilt(directions), strict=True):
+        np.testing.assert_allclose(part, expected, atol=1e-13)
+
+
+def test_image_of_an_image_is_that_of_the_product(rng):
+    first, second, directions = (rng.normal(size=(n, 3)) for n in (3, 3, 4))
+    twice = Rademacher(3).pushforward(first, [1.0, 2.0, 3.0]).pushforward(second)
+    once = Rademacher(3).pushforward(second @ first, second @ [1.0, 2.0, 3.0])
+    for part, expected in zip(twice.tilt(directions), once.tilt(directions), strict=True):
+        np.testing.assert_allclose(part, expected, atol=1e-12)
+
+
+def test_image_of_a_mixture_keeps_its_gates(rng):
+    mixture = Mixture([1, 2], [Gaussian.isotropic(3), Gaussian([1.0, 2.0, 3.0], np.eye(3))])
+    matrix, directions = rng.normal(size=(3, 3)), rng.normal(size=(4, 3))
+    image = mixture.pushforward(matrix)
+    assert isinstance(image, Mixture)
+    np.testing.assert_allclose(
+        image.responsibilities(directions), mixture.responsibilities(directions @ matrix)
+    )
+
+
+def test_an_image_exists_where_its_source_does():
+    law = Laplace(1.0, 1).pushforward([[2.0]])
+    assert law.exists([[0.49], [0.5]]).tolist() == [True, False]
+    with pytest.raises(InvalidInputError, match="direction"):
+        law.tilted_mean([0.5])

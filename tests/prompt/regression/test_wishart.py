@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from attractor.precision import double_precision
-from attractor.prompt.regression.wishart import chi_squared, triangular_factors
+from attractor.prompt.regression.attended import chi_squared, triangular_factors
 
 KEY = np.array([5, 1], np.uint32)
 COUNT = 20_000

@@ -8,8 +8,7 @@ import pytest
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
 from attractor.precision import double_precision
-from attractor.training.paths.balls import ball_of
-from attractor.training.paths.powers import trace_power
+from attractor.training.paths.balls import ball_of, trace_power
 
 SHAPE = (3, 2)
 GEOMETRIES = (

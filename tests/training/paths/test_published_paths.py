@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.analysis import verify
-from attractor.analysis.bregman import directional_bregman_divergence
+from attractor.analysis.measures import directional_bregman_divergence
 from attractor.attention import KeyQuery
 from attractor.datasets._unit_tokens import unit_tokens as draw_unit_tokens
 from attractor.errors import TrialStatus

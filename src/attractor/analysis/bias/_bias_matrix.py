@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from attractor.analysis.bias.matched_start import MARGIN, matched_start
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
-from attractor.analysis.bias.ratios import margin_ratios, reached_selections, solve_reached
 from attractor.analysis.bias.result import BiasMatrix
-from attractor.analysis.bias.runs import check_methods, halfway, run_method
-from attractor.attention import Head, get_loss
+from attractor.analysis.measures import asked_margins, project_on_equalities, smallest_margin
+from attractor.analysis.reference import distinct_problems
+from attractor.attention import Head, Parameterization, get_loss
 from attractor.checks import check_flags, check_items, check_steps
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.geometry import Geometry, get_geometry
+from attractor.geometry import Frobenius, Geometry, get_geometry
+from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.methods import methods_for
 from attractor.randomness import check_seed
+from attractor.selection import attended_tokens, optimal_tokens
 from attractor.tokens import Tokens
-from attractor.training import Trajectory
+from attractor.training import Optimizer, Trajectory, train
 from attractor.training.validation import check_head, check_tokens, refuse_weights
 
 if TYPE_CHECKING:
     import xarray as xr
+
+RECORDS = 40
+MARGIN = 5.0
+"""Smallest margin of the optimal tokens at the start: their softmax weight is near one."""
 
 
 def bias_matrix(
@@ -173,3 +179,167 @@ def _measure(
 
 def _name(geometry: Geometry | None) -> str:
     return "" if geometry is None else geometry.name
+
+
+class Solutions(NamedTuple):
+    """Margin problems, one for each data set and selection, solved in every norm.
+
+    Attributes:
+        problem: The problems, with an axis of their own.
+        values: Smallest norms; NaN where a problem has no solution.
+        gaps: Their certified relative gaps.
+    """
+
+    problem: MarginProblem
+    values: Float[np.ndarray, "norm problem"]
+    gaps: Float[np.ndarray, "norm problem"]
+
+
+def reached_selections(
+    tokens: Tokens, W: Float[np.ndarray, "method instance d e"]
+) -> Bool[np.ndarray, "method instance sequence query token"]:
+    """The tokens attended to at the end of every run."""
+    return np.stack([attended_tokens(tokens, one).mask for one in np.nan_to_num(W)])
+
+
+def solve_reached(
+    tokens: Tokens,
+    reached: Bool[np.ndarray, "method instance sequence query token"],
+    norms: Sequence[Geometry],
+    *,
+    progress: bool = False,
+) -> tuple[Solutions, Int[np.ndarray, "method instance"]]:
+    """Solves once for every distinct pair of data set and selection, in every norm.
+
+    Returns:
+        The solutions, and which of them belongs to which run.
+    """
+    instances = np.broadcast_to(np.arange(reached.shape[1]), reached.shape[:2])
+    problem, _, number = distinct_problems(tokens, instances, reached)
+    values, gaps = [], []
+    for geometry in norms:
+        solution = solve(problem, geometry, progress=progress)
+        assert isinstance(solution, Solution)
+        solved = np.isfinite(solution.W).all((-1, -2))
+        values.append(np.where(solved, solution.value, np.nan))
+        gaps.append(np.where(solved, solution.gap, np.nan))
+    return Solutions(problem, np.array(values), np.array(gaps)), number
+
+
+def margin_ratios(
+    W: Float[np.ndarray, "record d e"],
+    solutions: Solutions,
+    number: int,
+    norms: Sequence[Geometry],
+) -> Float[np.ndarray, "norm record"]:
+    """``(min_j (a_j^T W b_j) / c_j) / ||W|| * ||W*||`` of the matrices of one run.
+
+    NaN for matrices that are zero or not finite, and where nothing has to be separated.
+    """
+    problem = solutions.problem[number]
+    if not asked_margins(problem).any():
+        return np.full((len(norms), len(W)), np.nan)
+    projected = project_on_equalities(W, problem)
+    smallest = smallest_margin(problem.margins(projected), problem)
+    sizes = np.stack([geometry.norm(projected) for geometry in norms])
+    finite = np.isfinite(W).all((-1, -2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = smallest / sizes * solutions.values[:, number, None]
+    return np.where(finite & (sizes > 0), ratios, np.nan)
+
+
+def recorded_steps(steps: int) -> Int[np.ndarray, "record"]:
+    """Steps to record: evenly spread over the logarithm of the step, with half the steps among."""
+    spread = np.rint(np.geomspace(1, steps, RECORDS)).astype(np.int64)
+    return np.unique(np.append(spread, [halfway(steps), steps]))
+
+
+def halfway(steps: int) -> int:
+    """Half the number of steps."""
+    return max(steps // 2, 1)
+
+
+def check_methods(methods: Sequence[Method], tokens: Tokens) -> None:
+    """Checks, before anything is trained, that all methods can be.
+
+    Raises:
+        InvalidInputError: If there is none, two share a name, or one trains something else.
+    """
+    if not methods:
+        raise InvalidInputError("methods", "there are none", "Give one or more")
+    names = [method.name for method in methods]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInputError(
+                "methods", f"{names.count(name)} are called {name!r}", "Give each its own name"
+            )
+    for method in methods:
+        if method.layer.prepare(tokens) is not tokens:
+            raise InvalidInputError(
+                "parameterization",
+                f"{method.layer.name!r} turns the tokens into others, and with them the margin "
+                "problem",
+                "Give 'W' or 'KQ'",
+            )
+
+
+def run_method(
+    method: Method,
+    tokens: Tokens,
+    head: Head,
+    *,
+    steps: int,
+    seed: int,
+    loss: str,
+    start: Float[np.ndarray, "instance d e"] | None,
+    progress: bool,
+) -> Trajectory:
+    """Trains every data set once, from random weights or from the matrices given."""
+    steps = method.steps or steps
+    layer = method.layer
+    common = {
+        "steps": steps,
+        "seed": seed,
+        "loss": loss,
+        "initial": None if start is None else initial_arrays(start, layer),
+        "parameterization": layer,
+        "record": recorded_steps(steps),
+        "progress": progress,
+    }
+    if isinstance(method.optimizer, Optimizer):
+        return train(tokens, head, method.optimizer, weights="all", **common)
+    from attractor.torch import train_with_torch
+
+    return train_with_torch(tokens, head, method.optimizer, **common)
+
+
+def matched_start(tokens: Tokens, head: Head) -> Float[np.ndarray, "instance d e"]:
+    """``W_0 = 5 W*``, with ``W*`` the Frobenius solution that selects the optimal tokens.
+
+    The optimal tokens win every row by 5 at least, and no other selection has a smaller loss.
+
+    Args:
+        tokens: Data sets, with an axis of instances.
+        head: The head.
+
+    Raises:
+        InvalidInputError: If in some data set no matrix selects the optimal tokens.
+    """
+    problem = MarginProblem.from_selection(tokens, optimal_tokens(tokens, head), ties="equal")
+    solution = solve(problem, Frobenius())
+    assert isinstance(solution, Solution)
+    impossible = ~np.isfinite(solution.W).all((-1, -2))
+    if impossible.any():
+        raise InvalidInputError(
+            "matched",
+            f"no matrix selects the optimal tokens of data set "
+            f"{tokens.instance_numbers[impossible][0]}",
+            "Start from random weights instead, or leave such data sets out",
+        )
+    return MARGIN * solution.W
+
+
+def initial_arrays(W: Float[np.ndarray, "instance d e"], layer: Parameterization) -> dict[str, Any]:
+    """The arrays of a parameterization that stand for given matrices."""
+    arrays = layer.to_arrays(layer.from_matrix(W))
+    return {name: np.asarray(array) for name, array in arrays.items()}

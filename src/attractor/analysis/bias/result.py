@@ -14,8 +14,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.bias.answer import ENOUGH, NormAnswer, answer, answer_fields
-from attractor.analysis.bias.intervals import MedianInterval, median_interval
+from attractor.analysis.bias.answer import (
+    ENOUGH,
+    MedianInterval,
+    NormAnswer,
+    answer,
+    answer_fields,
+    median_interval,
+)
 from attractor.checks import check_choice, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.rates.fit import fit_rate
-from attractor.analysis.rates.quantities import ABSCISSA_WORDS, LOGARITHMS, QUANTITIES, Quantity
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
 from attractor.checks import check_items, check_kinds, check_share
 from attractor.errors import InvalidInputError, TrialStatus
@@ -24,6 +23,29 @@ if TYPE_CHECKING:
     from attractor.analysis.verdict import Verdict
 
 _TRIAL = ("instance", "seed")
+_ERROR = {
+    "step": "power",
+    "time": "power of the logarithm",
+    "logarithmic_time": "power of the logarithm",
+    "log_time": "power of the logarithm",
+    "norm": "power",
+    "radius": "power",
+}
+_NORM = {
+    "step": "power",
+    "time": "logarithm",
+    "logarithmic_time": "logarithm",
+    "log_time": "logarithm",
+}
+_LOSS = {
+    "step": "power",
+    "time": "power",
+    "logarithmic_time": "power",
+    "log_time": "power",
+    "norm": "exponential",
+    "radius": "exponential",
+}
+_SATURATION = _LOSS | {"step": "exponential"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,3 +271,52 @@ def _sample(rate: Rate) -> str:
         return f"against {rate.abscissa} not defined: {rate.reason}"
     abscissa = f"log {rate.abscissa}" if rate.abscissa_is_log else rate.abscissa
     return f"{abscissa} from {rate.first:.5g} to {rate.last:.5g}: {rate.sample_text()}"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One curve of a verdict, and the law it follows against each abscissa.
+
+    Attributes:
+        variable: Its name in the data.
+        words: What it is called.
+        laws: Names of the laws by abscissa.
+        is_shortfall: Whether one minus the variable is meant.
+        is_log: Whether the variable is a logarithm.
+        relative_to: Against these abscissas, the variable of the trial it is divided by.
+        relative_words: What it is called then.
+    """
+
+    variable: str
+    words: str
+    laws: dict[str, str]
+    is_shortfall: bool = False
+    is_log: bool = False
+    relative_to: str | None = None
+    relative_words: str = ""
+
+
+QUANTITIES = (
+    Quantity("margin_ratio", "1 - margin ratio", _ERROR, is_shortfall=True),
+    Quantity("correlation", "1 - correlation", _ERROR, is_shortfall=True),
+    Quantity("directional_bregman_divergence", "Bregman divergence", _ERROR),
+    Quantity(
+        "norm", "norm", _NORM, relative_to="solution_norm", relative_words="norm / solution's"
+    ),
+    Quantity("loss", "loss", _LOSS),
+    Quantity("log_excess_loss", "excess loss", _SATURATION, is_log=True),
+    Quantity("log_unselected_probability", "attention elsewhere", _SATURATION, is_log=True),
+)
+"""Direction errors, norm, and what falls with the loss, in the order of a table."""
+
+ABSCISSA_WORDS = {
+    "step": "step",
+    "time": "t",
+    "logarithmic_time": "t",
+    "log_time": "k",
+    "norm": "norm",
+    "radius": "R",
+}
+"""Names in formulas: ``log_time`` is the logarithm of k, an equivalent number of raw steps."""
+LOGARITHMS = ("logarithmic_time", "log_time")
+"""The abscissas that are logarithms already."""

@@ -23,7 +23,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.margin.large.conjugate_gradients import FreeSystem
-from attractor.margin.large.farkas import contradiction
 from attractor.margin.large.instance import LargeInstance, Report
 from attractor.margin.methods import Candidates, Task
 
@@ -37,6 +36,9 @@ _STALLED = 8
 """Stages at the last delta, without a better gap, after which no more are tried."""
 _SUSPICIOUS = 1e-3
 """Norm of W, relative to its multipliers, below which a contradiction is looked for."""
+_VANISHED = 1e-13
+"""Norm of the sum, relative to the multipliers, that is rounding."""
+_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -196,3 +198,28 @@ def _line_search(
         middle = (low + high) / 2
         low, high = (low, middle) if slope(middle) > 0 else (middle, high)
     return low
+
+
+def contradiction(
+    instance: LargeInstance, x: Float[np.ndarray, "m"]
+) -> Float[np.ndarray, "m"] | None:
+    """Multipliers that combine the constraints to zero and the bounds to more, close to x.
+
+    What is left of ``sum x_j a_j b_j^T`` is taken out by the smallest change of the multipliers
+    that are not zero. One that the change makes negative is left out of the next round.
+    """
+    x = x / np.abs(x).max()
+    free = np.asarray(~instance.inequality | (x > 0))
+    system = FreeSystem(instance.constraints, free, 0.0)
+    for _ in range(_ROUNDS):
+        image = instance.constraints.gram_times(x)
+        change, _ = system.solve(image, np.zeros_like(x), reduction=1e-8)
+        x = x - change
+        negative = instance.inequality & (x < 0)
+        if negative.any():
+            x = np.where(negative, 0.0, x)
+            free = free & ~negative
+            system = FreeSystem(instance.constraints, free, 0.0)
+        elif instance.farkas_residual(x) < _VANISHED:
+            return x
+    return None

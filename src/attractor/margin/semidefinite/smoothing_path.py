@@ -2,19 +2,29 @@
 
 Instances of a batch take their steps together and keep a settings each. A step is taken unless it
 makes the residual explode: asking the residual to fall at every step would trap the iterates.
+
+Unknown are a sum ``Y = W + scale M`` and numbers ``z_j = lambda_j - weight_j s_j``. Rounded off by
+an area, the conditions on the pair (W, M), and on each pair of a multiplier and a slack, make
+these functions of Y and z. What is left is linear in the pairs: M is the combination of the
+constraints with the multipliers lambda, and the margins of W are ``c + s``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.margin.methods import Task
-from attractor.margin.semidefinite.smoothed_conditions import Pairs, SmoothedConditions
-from attractor.margin.semidefinite.smoothed_norm import Factors
+from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.semidefinite.smoothed_norm import (
+    Factors,
+    GraphPoint,
+    NuclearPoint,
+    SpectralPoint,
+)
 
 _LAST_AREA = 1e-13
 _FLATTEST, _STIFFEST = 1e-6, 0.03
@@ -35,6 +45,8 @@ _SMALL, _LARGE = 0.05, 1.0
 _SOLVED, _FINE = 1e-6, 1e-3
 _FINE_SHARE = 1e-6
 """A residual of this share of the norm may be rounding: W is large where margins cancel."""
+_RATIOS = 1e-14, 1e6
+"""Range of s / lambda, relative to the diagonal of Newton's system."""
 
 
 @dataclass(frozen=True)
@@ -205,3 +217,175 @@ class SmoothingPath:
         slow = fine & (after <= before) & (after > _SLOW * before)
         flattest = np.where(slow, flattest / _LOOSENING, flattest)
         self.flattest[places] = np.clip(flattest, _FLATTEST, _STIFFEST)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs that Y and z stand for, and what they leave of the conditions.
+
+    Attributes:
+        point: W and M as a point of the graph.
+        W: The matrix.
+        M: Its smoothed subgradient.
+        multipliers: lambda.
+        slacks: s; zero on equalities.
+        off: The combination of the constraints with the multipliers, less M.
+        short: ``c + s`` less the margins of W.
+        residual: Size of both, relative to M and to c.
+        gap: Upper bound on the relative duality gap of W and the multipliers.
+    """
+
+    point: GraphPoint
+    W: Float[np.ndarray, "k p q"]
+    M: Float[np.ndarray, "k p q"]
+    multipliers: Float[np.ndarray, "k m"]
+    slacks: Float[np.ndarray, "k m"]
+    off: Float[np.ndarray, "k p q"]
+    short: Float[np.ndarray, "k m"]
+    residual: Float[np.ndarray, "k"]
+    gap: Float[np.ndarray, "k"]
+
+
+@dataclass(frozen=True)
+class SmoothedConditions:
+    """The conditions of a batch.
+
+    Attributes:
+        graph: The graph of the norm.
+        scaled: Constraints on ``p x q`` matrices, p >= q.
+        left_gram: ``a_i^T a_j``.
+        scale: Weight of M in Y.
+        width: Unit of the area that the graph of the norm is rounded off by.
+        weight: Weight of s in z; zero on equalities.
+        slack_width: Unit of the area for slacks and multipliers.
+    """
+
+    graph: type[NuclearPoint | SpectralPoint]
+    scaled: ScaledConstraints
+    left_gram: Float[np.ndarray, "k m m"]
+    scale: Float[np.ndarray, "k"]
+    width: Float[np.ndarray, "k"]
+    weight: Float[np.ndarray, "k m"]
+    slack_width: Float[np.ndarray, "k m"]
+
+    @classmethod
+    def around(cls, task: Task, *, spectral: bool) -> tuple[SmoothedConditions, Any, Any]:
+        """The conditions, measured in units of the Frobenius solution, and its Y and z."""
+        scaled, W, x = task.scaled, task.W, task.multipliers
+        q = W.shape[-1]
+        values = np.linalg.svd(W, compute_uv=False)
+        dual = np.linalg.svd(scaled.combine(x), compute_uv=False)
+        # Singular values of subgradients add up to one, or are one each.
+        size = dual.sum(-1) if spectral else dual[:, 0] / 0.9
+        x = x / np.where(size > 0, size, 1.0)[:, None]
+        scale = q * values[:, 0] if spectral else values.mean(-1)
+        width = np.full(len(W), q**-2.0) if spectral else scale
+        present = (scaled.inequality | scaled.equality).sum(-1)
+        typical = np.maximum(np.abs(scaled.bounds * x).sum(-1), 1e-3 * values[:, 0]) / present
+        weight = np.where(scaled.inequality, 2 * typical[:, None], 0.0)
+        slacks = np.maximum(scaled.margins(W) - scaled.bounds, 0.0)
+        x = np.where(scaled.inequality, np.maximum(x, 0.0), x)
+        conditions = cls(
+            graph=SpectralPoint if spectral else NuclearPoint,
+            scaled=scaled,
+            left_gram=scaled.left @ np.swapaxes(scaled.left, -1, -2),
+            scale=scale,
+            width=width,
+            weight=weight,
+            slack_width=0.5 * typical[:, None] * weight,
+        )
+        return conditions, W + scale[:, None, None] * scaled.combine(x), x - weight * slacks
+
+    def choose(self, index: Any) -> SmoothedConditions:
+        """Chooses instances."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
+        chosen = {name: array[index] for name, array in arrays.items()}
+        return replace(self, scaled=self.scaled.choose(index), **chosen)
+
+    def at(
+        self,
+        factors: Factors,
+        z: Float[np.ndarray, "k m"],
+        area: Float[np.ndarray, "k"],
+    ) -> Pairs:
+        """What Y and z leave of the conditions.
+
+        Args:
+            factors: Singular value decomposition of Y.
+            z: Multipliers less weighted slacks.
+            area: How far to round off.
+        """
+        scaled, c = self.scaled, self.scaled.bounds
+        point = self.graph.at(factors, self.scale, area * self.width)
+        multipliers, slacks = self._multipliers_and_slacks(z, area)
+        W, M = point.W, point.M
+        off = scaled.combine(multipliers) - M
+        margins = scaled.margins(W)
+        short = np.where(scaled.inequality | scaled.equality, c + slacks - margins, 0.0)
+        off_size = np.sqrt(np.einsum("kpq,kpq->k", off, off))
+        short_size = np.sqrt(np.einsum("kj,kj->k", short, short))
+        M_size = np.sqrt(np.einsum("kj,kj->k", point.m, point.m))
+        residual = np.hypot(off_size / M_size, short_size / np.sqrt((c * c).sum(-1)))
+        residual = np.where(np.isfinite(residual), residual, np.inf)
+        # The dual norm of what is off is at most this many times its Frobenius norm.
+        constant = np.sqrt(factors[1].shape[-1])
+        dual_norm = point.dual_norm + constant * off_size
+        gap = self._gap(point.norm, margins, multipliers, dual_norm)
+        return Pairs(point, W, M, multipliers, slacks, off, short, residual, gap)
+
+    def newton_step(
+        self, pairs: Pairs, flattest: Float[np.ndarray, "k"]
+    ) -> tuple[Float[np.ndarray, "k p q"], Float[np.ndarray, "k m"]]:
+        """Newton's direction for Y and z: one system of the size of the multipliers.
+
+        Args:
+            pairs: Where the step begins.
+            flattest: Least slope to be used in tangents.
+        """
+        tangent, scaled = pairs.point.tangent(flattest), self.scaled
+        system, column = tangent.gram(scaled.left, scaled.right, self.left_gram)
+        diagonal = np.einsum("kjj->kj", system)
+        largest = diagonal.max(-1, initial=0.0)[:, None]
+        with np.errstate(all="ignore"):
+            ratio = pairs.slacks / pairs.multipliers
+        lowest, highest = _RATIOS
+        ratio = np.where(scaled.inequality, ratio, np.where(scaled.equality, 0.0, np.inf))
+        ratio = np.clip(ratio, lowest * largest, highest * largest)
+        diagonal += ratio
+        right = pairs.short - scaled.margins(tangent.move(pairs.off))
+        if column is None:
+            dx = np.linalg.solve(system, right[..., None])[..., 0]
+            raised = 0.0
+        else:
+            both = np.linalg.solve(system, np.stack([right, column], axis=-1))
+            first, second = both[..., 0], both[..., 1]
+            product = (tangent.level * pairs.point.m).sum(-1)
+            wanted = (column * (pairs.multipliers + first)).sum(-1) - product
+            dt = wanted / ((column * second).sum(-1) + tangent.level_slope)
+            dx = first - second * dt[:, None]
+            raised = tangent.raise_level(dt)
+        dM = scaled.combine(pairs.multipliers + dx) - pairs.M
+        dY = tangent.move(dM) + raised + self.scale[:, None, None] * dM
+        return dY, dx * (1 + self.weight * ratio)
+
+    def _multipliers_and_slacks(self, z: Any, area: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The pair on a hyperbola with ``lambda - weight s = z``, each without cancellation."""
+        product = area[:, None] * self.slack_width
+        root = np.sqrt(z * z + 4 * product)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            larger = 0.5 * (np.abs(z) + root)
+            smaller = np.where(larger > 0, product / larger, 0.0)
+            x = np.where(z > 0, larger, smaller)
+            s = np.where(z > 0, smaller, larger) / self.weight
+        held = self.scaled.inequality
+        return np.where(held, x, z), np.where(held, s, 0.0)
+
+    def _gap(self, norm: Any, margins: Any, multipliers: Any, dual_norm: Any) -> np.ndarray:
+        """The gap once W is scaled to meet its margins; what scaling cannot meet is left out."""
+        scaled, c = self.scaled, self.scaled.bounds
+        asked, fixed = scaled.asked, ~scaled.scalable
+        with np.errstate(all="ignore"):
+            least = np.where(asked, margins / c, np.inf).min(-1, initial=np.inf)
+            value = np.where(fixed | np.isinf(least), norm, norm / least)
+            gap = np.abs(value - (c * multipliers).sum(-1) / dual_norm) / value
+        return np.where((fixed | (least > 0)) & np.isfinite(gap), gap, np.inf)

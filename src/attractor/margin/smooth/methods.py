@@ -1,24 +1,33 @@
-"""Margin problems in the l_p norms of entries and singular values, for 1 < p < inf but p = 2."""
+"""Margin problems in the l_p norms of entries and singular values, for 1 < p < inf but p = 2.
+
+Slacks ``s_j = a_j^T W b_j - c_j`` and multipliers are moved together toward
+``s_j lambda_j = mu``, and mu toward zero: a predictor, the corrector of Mehrotra (1992) with the
+same matrix, and a step that is halved until the residuals of what is not linear are in
+proportion to mu. Exponents far from two are approached step by step.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Geometry, Lp, Schatten
+from attractor.margin.batched_systems import solutions
+from attractor.margin.correction import meet_constraints
+from attractor.margin.iterates import BestIterates
 from attractor.margin.methods import Candidates, Task
 from attractor.margin.reduction import reduce_to_spans
 from attractor.margin.scaling import ScaledConstraints
-from attractor.margin.smooth.newton_variables import MatrixAndMultipliers, MultipliersAlone
-from attractor.margin.smooth.norm_expansions import EntrywiseExpansions, SingularValueExpansions
-from attractor.margin.smooth.predictor_corrector import (
-    AGGRESSIVE,
-    CONSERVATIVE,
-    StepSettings,
-    iterate,
+from attractor.margin.smooth.newton_variables import (
+    MatrixAndMultipliers,
+    MultipliersAlone,
+    Variables,
+    View,
 )
+from attractor.margin.smooth.norm_expansions import EntrywiseExpansions, SingularValueExpansions
 
 _BLOCK_ENTRIES = 2**20
 """Entries of the constraints, written out as matrices, of the instances iterated at a time."""
@@ -30,6 +39,24 @@ _MOST_GROWTH = 1.3
 """How much larger the norm may become by it."""
 _FIRST_EXPONENTS = (4.0, 3.0)
 """Largest exponent to start from when the multipliers are varied alone, and W with them."""
+_MOST_STEPS = 100
+_MOST_HALVINGS = 12
+_PATIENCE = 15
+"""Steps in a row that may bring nothing before an instance is given up."""
+_ROUNDING = 1e-14
+"""Residuals that are rounding; what is added to the diagonal of systems, relatively."""
+_MOST_RESIDUAL = 0.3
+"""Residual, in units of the solution, above which it has to fall with every step."""
+_DECREASE = 0.01
+"""Least share of the decrease of a residual promised to first order."""
+_CALM = 0.2
+"""Residual, in units of the solution, below which exponents are raised."""
+_LEAST_SHARE, _LEAST_SHARE_RAISING, _MOST_SHARE = 1e-4, 0.3, 0.8
+"""Least and most of mu that a step leaves; the least also while exponents are raised."""
+_NEGLIGIBLE = 0.01
+"""Share of the tolerance that the slacks may make up in the end."""
+_NEAR = 1e-8
+"""Gap from which on iterates are compared."""
 
 
 def solve_by_bold_newton(task: Task) -> Candidates:
@@ -114,3 +141,247 @@ def _first_multipliers(
             break
         least = np.where(large[:, None], 0.25 * least, least)
     return raised
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """Step lengths and safeguards of the predictor-corrector method.
+
+    Attributes:
+        slack: Least slack to start from, beside the largest bound.
+        reach: Share of the way to where a slack or multiplier vanishes.
+        proportion: How large residuals may become beside mu.
+        lead: How small mu may become beside residuals.
+        growth: Factor by which an exponent is raised after a step that went well.
+        caution: Power of the predictor's length by which the correction is multiplied. Taken
+            whole, it can make steps go in circles.
+    """
+
+    slack: float
+    reach: float
+    proportion: float
+    lead: float
+    growth: float
+    caution: float
+
+
+AGGRESSIVE = StepSettings(
+    slack=0.05, reach=0.999, proportion=100.0, lead=1e-6, growth=1.5, caution=0.0
+)
+CONSERVATIVE = StepSettings(
+    slack=0.3, reach=0.99, proportion=10.0, lead=1e-3, growth=1.2, caution=1.0
+)
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where the instances still going stand."""
+
+    places: Int[np.ndarray, "k"]
+    scaled: ScaledConstraints
+    variables: Variables
+    multipliers: Float[np.ndarray, "k m"]
+    slacks: Float[np.ndarray, "k m"]
+    view: View
+
+    def choose(self, index: Any) -> _State:
+        return _State(
+            self.places[index],
+            self.scaled.choose(index),
+            self.variables.choose(index),
+            self.multipliers[index],
+            self.slacks[index],
+            self.view.choose(index),
+        )
+
+
+def iterate(
+    scaled: ScaledConstraints,
+    variables: Variables,
+    multipliers: Float[np.ndarray, "k m"],
+    W: Float[np.ndarray, "k d e"],
+    exponents: tuple[float, float],
+    geometry: Geometry,
+    tolerance: float,
+    settings: StepSettings,
+) -> BestIterates:
+    """The best iterates on the way to the solution.
+
+    Args:
+        scaled: Constraints, in units in which W and the multipliers are about one.
+        variables: What to vary.
+        multipliers: To start from; positive on inequalities.
+        W: To start from where it is varied; its margins may be any.
+        exponents: Of the smooth norm, first and last.
+        geometry: The norm.
+        tolerance: Relative duality gap at which to stop.
+        settings: Step lengths and safeguards.
+    """
+    count, m = multipliers.shape
+    best = BestIterates(count, W.shape[1:], m)
+    first, last = exponents
+    view = variables.look(multipliers, W, np.full((count, 1, 1), first))
+    size = np.abs(scaled.bounds).max(-1, keepdims=True, initial=0.0)
+    slacks = np.maximum(view.margins - scaled.bounds, settings.slack * size)
+    least_mu = _NEGLIGIBLE * tolerance / max(m, 1)
+    state = _State(np.arange(count), scaled, variables, multipliers, slacks, view)
+    least, patience = np.full(count, np.inf), np.full(count, _PATIENCE)
+    for _ in range(_MOST_STEPS):
+        places, (gap, shortfall) = state.places, _gap_and_shortfall(state)
+        there = state.view.exponent[:, 0, 0] == last
+        merit = gap + shortfall
+        better = merit < least[places]
+        least[places] = np.fmin(merit, least[places])
+        patience[places] = np.where(better, _PATIENCE, patience[places] - 1)
+        ended = (patience[places] == 0) | ~np.isfinite(merit)
+        close = gap + np.minimum(shortfall, _NEAR) <= max(10 * tolerance, 2 * _NEAR)
+        near = np.flatnonzero((there & close) | ended)
+        if near.size:
+            ended[near] |= _offer(best, state, near, geometry, tolerance) <= tolerance
+        if ended.all():
+            return best
+        state = state.choose(~ended) if ended.any() else state
+        exponent = state.view.exponent
+        state = _stepped(state, last, settings, least_mu)
+        raised = (state.view.exponent > exponent)[:, 0, 0]
+        least[state.places[raised]], patience[state.places[raised]] = np.inf, _PATIENCE
+    _offer(best, state, np.arange(len(state.places)), geometry, tolerance)
+    return best
+
+
+def _offer(
+    best: BestIterates,
+    state: _State,
+    near: Int[np.ndarray, "n"],
+    geometry: Geometry,
+    tolerance: float,
+) -> Float[np.ndarray, "n"]:
+    """Compares iterates of some instances with the best so far; returns their gaps."""
+    places, scaled = state.places[near], state.scaled.choose(near)
+    W, x, s = state.view.W[near], state.multipliers[near], state.slacks[near]
+    gap = best.offer(places, scaled, meet_constraints(scaled, W), x, geometry)
+    # Where multipliers nearly cancel, W inherits their rounding, and what it then falls short of
+    # is cheaper to make up for by a correction than by scaling W.
+    short = np.flatnonzero((gap > tolerance) & (_gap_and_shortfall(state)[0][near] <= tolerance))
+    if short.size:
+        scaled, x, s = scaled.choose(short), x[short], s[short]
+        relative_x = x / np.abs(x).max(-1, keepdims=True)
+        relative_s = s / np.abs(scaled.bounds).max(-1, keepdims=True)
+        active = scaled.inequality & (relative_x > relative_s)
+        W = meet_constraints(scaled, W[short], active)
+        gap[short] = best.offer(places[short], scaled, W, x, geometry)
+    return gap
+
+
+def _stepped(state: _State, last: float, settings: StepSettings, least_mu: float) -> _State:
+    """The state after one step; the exponent is raised where it went well."""
+    scaled, view, variables = state.scaled, state.view, state.variables
+    inequality, x, s = scaled.inequality, state.multipliers, state.slacks
+    residual = _residual(scaled, view, s)
+    raising = view.exponent[:, 0] < last
+    least_share = np.where(raising, _LEAST_SHARE_RAISING, _LEAST_SHARE)
+    dx, ds = _direction(state, residual, least_share, settings, least_mu)
+    dW = variables.step(view, residual, dx)
+
+    length = np.minimum(_longest(inequality, x, dx), _longest(inequality, s, ds))
+    length = np.minimum(settings.reach * length, 1.0)
+    rounding = _ROUNDING * (1 + view.exponent[:, 0, 0] * np.abs(x).sum(-1))
+    halvings = 0
+    while True:
+        next_x, next_s = x + length * dx, s + length * ds
+        next_view = variables.look(next_x, view.W + length[..., None] * dW, view.exponent)
+        next_residual = _residual(scaled, next_view, next_s)
+        allowed = settings.proportion * _complementarity(inequality, next_x, next_s)[:, 0]
+        lower = (1 - _DECREASE * length[:, 0]) * residual
+        allowed = np.maximum(np.minimum(allowed, _MOST_RESIDUAL), lower) + rounding
+        long = next_residual > allowed
+        if not long.any() or halvings == _MOST_HALVINGS:
+            break
+        length = np.where(long[:, None], 0.5 * length, length)
+        halvings += 1
+    if raising.any():
+        well = (length[:, 0] >= 0.5) & (next_residual <= _CALM)
+        raised = np.minimum(settings.growth * view.exponent, last)
+        exponent = np.where(well[:, None, None], raised, view.exponent)
+        next_view = variables.look(next_x, next_view.W, exponent)
+    return _State(state.places, scaled, variables, next_x, next_s, next_view)
+
+
+def _direction(
+    state: _State,
+    residual: Float[np.ndarray, "k"],
+    least_share: Float[np.ndarray, "k 1"],
+    settings: StepSettings,
+    least_mu: float,
+) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m"]]:
+    """Steps of multipliers and slacks: a predictor toward ``mu = 0``, then the corrector.
+
+    How far mu is lowered follows from how far the predictor could go.
+    """
+    scaled, inequality = state.scaled, state.scaled.inequality
+    x, s = state.multipliers, state.slacks
+    positive = np.where(inequality, x, 1.0)
+    ratio = np.where(inequality, s / positive, 0.0)
+    matrix, shift = state.variables.system(state.view, residual)
+    diagonal = np.einsum("ijj->ij", matrix)
+    diagonal += ratio + _ROUNDING * diagonal
+    diagonal += np.where(diagonal > 0, 0.0, 1.0)
+    base = -_unmet(scaled, state.view.margins, s) - np.where(inequality, s, 0.0) - shift
+
+    dx = solutions(matrix, base)
+    ds = np.where(inequality, -s - ratio * dx, 0.0)
+    mu = _complementarity(inequality, x, s)
+    reach_x, reach_s = _longest(inequality, x, dx), _longest(inequality, s, ds)
+    whole = np.where(mu > 0, mu, 1.0)
+    left = _complementarity(inequality, x + reach_x * dx, s + reach_s * ds)
+    share = (left / whole) ** 3
+    share = np.maximum(np.maximum(share, least_share), settings.lead * residual[:, None] / whole)
+    mu = np.maximum(mu * np.minimum(share, _MOST_SHARE), least_mu)
+    trust = np.minimum(reach_x, reach_s) ** settings.caution
+    center = np.where(inequality, (mu - trust * dx * ds) / positive, 0.0)
+    dx = solutions(matrix, base + center)
+    return dx, np.where(inequality, center - s - ratio * dx, 0.0)
+
+
+def _unmet(
+    scaled: ScaledConstraints, margins: Float[np.ndarray, "k m"], slacks: Float[np.ndarray, "k m"]
+) -> Float[np.ndarray, "k m"]:
+    """``a_j^T W b_j - c_j - s_j``; without slack for equalities."""
+    excess = margins - scaled.bounds
+    return np.where(scaled.inequality, excess - slacks, np.where(scaled.equality, excess, 0.0))
+
+
+def _residual(
+    scaled: ScaledConstraints, view: View, slacks: Float[np.ndarray, "k m"]
+) -> Float[np.ndarray, "k"]:
+    """The largest residual, of the constraints or of stationarity."""
+    unmet = np.abs(_unmet(scaled, view.margins, slacks)).max(-1, initial=0.0)
+    return np.maximum(unmet, np.abs(view.strain).max((-1, -2)))
+
+
+def _complementarity(
+    inequality: Bool[np.ndarray, "k m"], x: Float[np.ndarray, "k m"], s: Float[np.ndarray, "k m"]
+) -> Float[np.ndarray, "k 1"]:
+    """The mean of ``s_j lambda_j``; zero without inequalities."""
+    total = np.where(inequality, x * s, 0.0).sum(-1, keepdims=True)
+    return total / np.maximum(inequality.sum(-1, keepdims=True), 1)
+
+
+def _longest(
+    inequality: Bool[np.ndarray, "k m"], x: Float[np.ndarray, "k m"], dx: Float[np.ndarray, "k m"]
+) -> Float[np.ndarray, "k 1"]:
+    """The longest step, up to one, that keeps x from turning negative."""
+    rate = np.where(inequality, -dx / np.where(inequality, x, 1.0), 0.0)
+    return 1 / np.maximum(rate.max(-1, keepdims=True, initial=0.0), 1.0)
+
+
+def _gap_and_shortfall(state: _State) -> tuple[Float[np.ndarray, "k"], Float[np.ndarray, "k"]]:
+    """Gap that would be left if W met its constraints, and how far it is from doing so."""
+    scaled, view = state.scaled, state.view
+    c = scaled.bounds
+    square = np.square(view.expansion.norm[:, 0, 0])
+    weighed = np.where(scaled.inequality, state.multipliers * state.slacks, 0.0)
+    unmet = np.abs(_unmet(scaled, view.margins, state.slacks))
+    asked = scaled.asked
+    shortfall = np.where(asked, unmet / np.where(asked, c, 1.0), unmet)
+    return weighed.sum(-1) / square, shortfall.max(-1, initial=0.0)

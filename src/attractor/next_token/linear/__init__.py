@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from attractor.next_token.linear.measures import measure_linear
     from attractor.next_token.linear.path import linear_regularization_path
     from attractor.next_token.linear.problem import decoder_problem, finite_part, finite_problem
-    from attractor.next_token.linear.train import train_linear
-    from attractor.next_token.linear.training import LinearTraining
+    from attractor.next_token.linear.train import LinearTraining, train_linear
     from attractor.next_token.linear.trajectory import LinearTrajectory
 
 __all__ = [

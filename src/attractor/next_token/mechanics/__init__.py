@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     )
     from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
     from attractor.next_token.mechanics._graph_problem import graph_problem
-    from attractor.next_token.mechanics._local_limits import LocalLimits, local_limits
+    from attractor.next_token.mechanics._local_limits import (
+        LocalLimits,
+        local_limits,
+        local_priority_graphs,
+    )
     from attractor.next_token.mechanics.convexity import ChordTest, chord_test
     from attractor.next_token.mechanics.finite_part import FinitePart
     from attractor.next_token.mechanics.limits import AttentionLimits, attention_limits
-    from attractor.next_token.mechanics.local_graphs import local_priority_graphs
     from attractor.next_token.mechanics.measures import measure_limits
     from attractor.next_token.mechanics.tokens_of_corpora import (
         label_mass_tokens,

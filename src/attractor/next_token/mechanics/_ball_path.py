@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import log_expit, softmax
 
 from attractor.blas import single_blas_thread
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.next_token.mechanics.limits import AttentionLimits
-from attractor.next_token.mechanics.penalized import Penalized, Point
+from attractor.next_token.mechanics._cyclic_subspace import product_span
+from attractor.next_token.mechanics.finite_part import coordinate_scores, covariance
+from attractor.next_token.mechanics.limits import (
+    AttentionLimits,
+    log_bregman,
+    log_mean_of,
+    log_softplus,
+)
 from attractor.precision import as_float64
 
 _RADIUS = 1e-12
 """Relative error of a norm that is rounding."""
 _TRIALS = 100
+_STEPS = 200
+_ROUNDINGS = 64
+_SHORTEST = 1e-12
+_HALVINGS = 40
+_SETTLED = 1e-14
+"""Residual, relative to the norm, that is rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,3 +143,249 @@ def _at_radius(penalized: Penalized, point: Point, radius: float) -> Point:
             break
         point = penalized.minimize(there)
     return point
+
+
+class Point(NamedTuple):
+    """A matrix, in coordinates.
+
+    Attributes:
+        outside: Coordinates off the cyclic subspace.
+        shift: ``P_cyc W - W_fin`` in coordinates of the subspace, divided by the multiplier.
+        log_multiplier: Logarithm of the multiplier m.
+        iterations: Newton steps so far.
+    """
+
+    outside: Float[np.ndarray, "p"]
+    shift: Float[np.ndarray, "r"]
+    log_multiplier: float
+    iterations: int = 0
+
+
+class _Local(NamedTuple):
+    """The penalized loss near a point: its value, gradient and Jacobian, all divided by m."""
+
+    value: float
+    gradient: np.ndarray
+    jacobian: np.ndarray
+
+
+class Penalized:
+    """``L(W) / m + ||W||^2 / 2`` on the matrices that any score of a corpus depends on.
+
+    Scores are those of two orthogonal blocks of coordinates: the cyclic subspace, and what
+    differences across components add to it. The second moves no score within a component.
+    """
+
+    def __init__(self, limits: AttentionLimits) -> None:
+        """Finds the coordinates."""
+        contexts = limits.contexts
+        sample, place = np.nonzero(contexts.present & ~limits.kept)
+        label = contexts.keys[np.arange(len(contexts)), contexts.is_label.argmax(1)]
+        across = contexts.keys[sample, place] - label[sample]
+        cyclic = limits.subspace.basis
+        own = product_span(across, contexts.queries[sample], cyclic)
+        self._basis = np.concatenate([own, cyclic])
+        self._split = len(own)
+        self._scores = coordinate_scores(contexts, self._basis)
+        self._scores[limits.kept, : len(own)] = 0  # but for rounding
+        self._kept, self._out = limits.kept, contexts.present & ~limits.kept
+        self._weights = contexts.weights
+        self._finite = limits.subspace.coordinates(limits.finite.W)
+        self._settled = limits.finite.weights
+
+    @property
+    def diverges(self) -> bool:
+        """Whether any token lies outside the component of its label, so that W has to grow."""
+        return bool(self._out.any())
+
+    def resting(self) -> Point:
+        """The finite part."""
+        return Point(np.zeros(self._split), np.zeros_like(self._finite), -np.inf)
+
+    def first(self, radius: float) -> Point | None:
+        """About the minimizer on a small sphere; None where the loss is least at zero."""
+        zero = Point(np.zeros(self._split), -self._finite, 0.0)
+        steepness = np.linalg.norm(self._local(zero).gradient)
+        if steepness == 0:
+            return None
+        log_multiplier = float(np.log(steepness) - np.log(radius))
+        return zero._replace(
+            shift=-self._finite * np.exp(-log_multiplier), log_multiplier=log_multiplier
+        )
+
+    def minimize(self, point: Point) -> Point:
+        """The minimizer with the multiplier of a point, by Newton's method from there."""
+        split = self._split
+        local = self._local(point)
+        for _ in range(_STEPS):
+            move = -_solved(local.jacobian, local.gradient)
+            unscaled = move * self._units(point)
+            fall = -(local.gradient @ unscaled)
+            noise = _ROUNDINGS * np.finfo(float).eps * (1 + abs(local.value))
+            residual = np.linalg.norm(local.gradient)
+            share = 1.0
+            while True:
+                there = point._replace(
+                    outside=point.outside + share * move[:split],
+                    shift=point.shift + share * move[split:],
+                    iterations=point.iterations + 1,
+                )
+                further = self._local(there)
+                if further.value <= local.value - 1e-4 * share * fall + noise:
+                    break
+                share /= 2
+                if share < _SHORTEST:
+                    return point
+            # Values say nothing near the minimum: there the slope decides, and ends the search.
+            if fall <= noise and np.linalg.norm(further.gradient) >= 0.5 * residual:
+                break
+            point, local = there, further
+            if np.linalg.norm(local.gradient) <= _SETTLED * self.norm(point):
+                break
+        return point
+
+    def tangent(self, point: Point) -> tuple[Float[np.ndarray, "k"], float]:
+        """How a minimizer, and the logarithm of its norm, move with that of the multiplier."""
+        coordinates = self._coordinates(point)
+        move = -_solved(self._local(point).jacobian, coordinates)
+        slope = (coordinates @ (move * self._units(point))) / (coordinates @ coordinates)
+        return move, float(slope)
+
+    def moved(
+        self, point: Point, tangent: Float[np.ndarray, "k"], log_multiplier: float
+    ) -> Point | None:
+        """About the minimizer at another multiplier, or at one between where that is too far.
+
+        None where no step at all can be computed.
+
+        In the cyclic subspace either the matrix or its shift in units of m is taken to go straight
+        on: the one far from the finite part, the other near it.
+        """
+        change, split = log_multiplier - point.log_multiplier, self._split
+        for _ in range(_HALVINGS):
+            there = point._replace(
+                outside=point.outside + change * tangent[:split],
+                log_multiplier=point.log_multiplier + change,
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                shifts = (
+                    point.shift + change * (tangent[split:] - point.shift),
+                    (point.shift + change * tangent[split:]) * np.exp(-change),
+                )
+                found = [there._replace(shift=shift) for shift in shifts]
+                slopes = [np.linalg.norm(self._local(one).gradient) for one in found]
+            best = int(np.argmin(np.where(np.isfinite(slopes), slopes, np.inf)))
+            if np.isfinite(slopes[best]):
+                return found[best]
+            change /= 2
+        return None
+
+    def matrix(self, point: Point) -> Float[np.ndarray, "d d"]:
+        """The matrix that coordinates stand for."""
+        return np.einsum("k,kce->ce", self._coordinates(point), self._basis)
+
+    def norm(self, point: Point) -> float:
+        """Its Frobenius norm."""
+        return float(np.linalg.norm(self._coordinates(point)))
+
+    def optimality(self, point: Point) -> float:
+        """The Frank-Wolfe gap on the ball through the point, relative to its largest value."""
+        if not np.isfinite(point.log_multiplier):
+            return 0.0
+        W = self._coordinates(point)
+        slope = self._local(point).gradient - W
+        most = np.linalg.norm(W) * np.linalg.norm(slope)
+        return float(max((slope @ W + most) / most, 0.0)) if most else 0.0
+
+    def log_excess(self, point: Point) -> float:
+        """Logarithm of the loss above its floor."""
+        odds = self._odds(self._scores @ self._coordinates(point))
+        return float(log_mean_of(self._weights, log_softplus(odds), self._log_within(point)))
+
+    def log_distance(self, point: Point) -> float:
+        """Logarithm of ``||P_cyc W - W_fin||``."""
+        with np.errstate(divide="ignore"):
+            log_size = np.log(np.linalg.norm(point.shift))
+        return float(log_size + point.log_multiplier) if log_size > -np.inf else -np.inf
+
+    @np.errstate(over="ignore", invalid="ignore")  # steps that go too far are shortened
+    def _local(self, point: Point) -> _Local:
+        A, kept, split = self._scores, self._kept, self._split
+        coordinates, log_m = self._coordinates(point), point.log_multiplier
+        scores = A @ coordinates
+        odds = self._odds(scores)
+        p = softmax(np.where(kept, scores, -np.inf), axis=1)
+        out = np.where(odds[:, None] > -np.inf, self._softmax_outside(scores), 0.0)
+        mean, mean_out = (np.einsum("it,itk->ik", weight, A) for weight in (p, out))
+        pull = self._weights * np.exp(log_expit(odds) - log_m)
+        value = self._weights @ (
+            np.exp(log_softplus(odds) - log_m) + np.exp(self._log_within(point) - log_m)
+        )
+        climb = np.where(odds[:, None] > -np.inf, mean_out - mean, 0.0)
+        gradient = pull @ climb + coordinates
+        gradient[split:] += self._within_slope(point)
+
+        cov = covariance(self._weights, p, A)
+        bend = (climb * (pull * np.exp(log_expit(-odds)))[:, None]).T @ climb
+        bend += covariance(pull, out, A) - covariance(pull, p, A)
+        jacobian = (bend + np.eye(len(coordinates))) * self._units(point)
+        jacobian[split:, split:] += cov[split:, split:]
+        return _Local(float(value + coordinates @ coordinates / 2), gradient, jacobian)
+
+    def _within_slope(self, point: Point) -> Float[np.ndarray, "r"]:
+        """Gradient of the loss within components, divided by m: ``(p(W) - p(W_fin)) / m``."""
+        A, p, m = self._scores[..., self._split :], self._settled, np.exp(point.log_multiplier)
+        moves = np.where(self._kept, A @ point.shift, 0.0)
+        mean = (p * _expm1_over(m, moves)).sum(1, keepdims=True)
+        centered = moves - _log1p_over(m, mean)
+        return np.einsum("i,it,itr->r", self._weights, p * _expm1_over(m, centered), A)
+
+    def _log_within(self, point: Point) -> Float[np.ndarray, "samples"]:
+        moves = self._scores[..., self._split :] @ (point.shift * np.exp(point.log_multiplier))
+        return log_bregman(moves, self._kept, self._settled)
+
+    def _odds(self, scores: np.ndarray) -> Float[np.ndarray, "samples"]:
+        """Log-odds of mass outside the component of the label."""
+        outside, kept = (
+            np.logaddexp.reduce(np.where(chosen, scores, -np.inf), axis=1)
+            for chosen in (self._out, self._kept)
+        )
+        return outside - kept
+
+    def _softmax_outside(self, scores: np.ndarray) -> np.ndarray:
+        masked = np.where(self._out, scores, -np.inf)
+        top = masked.max(1, keepdims=True)
+        weights = np.exp(masked - np.where(np.isfinite(top), top, 0.0))
+        return weights / np.maximum(weights.sum(1, keepdims=True), 1e-300)
+
+    def _coordinates(self, point: Point) -> Float[np.ndarray, "k"]:
+        moved = self._finite + point.shift * np.exp(point.log_multiplier)
+        return np.concatenate([point.outside, moved])
+
+    def _units(self, point: Point) -> Float[np.ndarray, "k"]:
+        """What a coordinate of a point is a multiple of: one, or m in the cyclic subspace."""
+        units = np.ones(len(self._basis))
+        units[self._split :] = np.exp(point.log_multiplier)
+        return units
+
+
+def _solved(matrix: Float[np.ndarray, "k k"], right: Float[np.ndarray, "k"]) -> np.ndarray:
+    """The solution of a linear system, the shortest one where rounding leaves several."""
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(matrix, right)[0]
+
+
+def _expm1_over(m: float, x: np.ndarray) -> np.ndarray:
+    """``expm1(m x) / m``, down to ``m = 0``."""
+    product = m * x
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        return np.where(np.abs(product) < 1e-300, x, x * (np.expm1(product) / product))
+
+
+def _log1p_over(m: float, x: np.ndarray) -> np.ndarray:
+    """``log1p(m x) / m``, down to ``m = 0``."""
+    product = m * x
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(np.abs(product) < 1e-300, x, x * (np.log1p(product) / product))

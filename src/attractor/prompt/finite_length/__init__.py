@@ -5,10 +5,6 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.prompt.finite_length._covariance_moments import (
-        CovarianceMoments,
-        covariance_moments,
-    )
     from attractor.prompt.finite_length.averages import (
         averaged_error_of_output,
         averaged_output_error,
@@ -25,7 +21,9 @@ if TYPE_CHECKING:
     from attractor.prompt.finite_length.monte_carlo import MonteCarloError, monte_carlo_error
     from attractor.prompt.finite_length.sample_size import effective_sample_size, freezing_length
     from attractor.prompt.finite_length.squared_errors import (
+        CovarianceMoments,
         FiniteLengthError,
+        covariance_moments,
         error_of_output,
         finite_length_error,
     )

@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from attractor.prompt.length.affine import AffineLimit
     from attractor.prompt.length.defect import NonGaussianDefect, non_gaussian_defect
     from attractor.prompt.length.diagrams import error_quantiles, phase_diagram
-    from attractor.prompt.length.how_long import prompt_length
+    from attractor.prompt.length.how_long import prompt_length, required_length
     from attractor.prompt.length.replacement import ReplacementError, replacement_error
-    from attractor.prompt.length.required import required_length
     from attractor.prompt.length.result import PromptLength
 
 __all__ = [

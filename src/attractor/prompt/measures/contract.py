@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attractor.checks import check_count
+from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.precision import LARGEST, as_float64
-from attractor.prompt.measures.arrays import checked, numpy_in_double, traced
+from attractor.prompt.measures.arrays import checked, checked_map, numpy_in_double, traced
 from attractor.randomness import generator
 
 
@@ -121,7 +121,6 @@ class Measure(eqx.Module):
         Raises:
             InvalidInputError: If the variance is not a number >= 0.
         """
-        from attractor.prompt.measures.convolution import Convolution
         from attractor.prompt.measures.gaussian import Gaussian
 
         return Convolution(self, Gaussian.isotropic(self.dimension, variance))
@@ -134,8 +133,6 @@ class Measure(eqx.Module):
         Raises:
             InvalidInputError: If shapes do not fit, or an entry is not finite.
         """
-        from attractor.prompt.measures.pushforward import Pushforward
-
         return Pushforward(self, matrix, shift)
 
     def admissible(self, direction: Float[Any, "*batch d"] | Any) -> Any:
@@ -225,3 +222,108 @@ def _covariance_product(measure: Measure, direction: Any, vector: Any) -> Any:
 @numpy_in_double
 def _exists(measure: Measure, direction: Any) -> Any:
     return measure._exists(jnp.asarray(direction))
+
+
+class Convolution(Measure):
+    """The law of ``X + Y`` for independent ``X`` and ``Y``: normalizers add up, and so do tilts.
+
+    Attributes:
+        first: The law of ``X``.
+        second: The law of ``Y``.
+    """
+
+    first: Measure
+    second: Measure
+
+    def __init__(self, first: Measure, second: Measure) -> None:
+        """Stores the two laws.
+
+        Raises:
+            InvalidInputError: If their dimensions differ.
+        """
+        check_kinds(first=(first, Measure), second=(second, Measure))
+        if first.dimension != second.dimension:
+            raise InvalidInputError(
+                "second", f"the dimension is {second.dimension}", f"Give {first.dimension}"
+            )
+        self.first, self.second = first, second
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a token."""
+        return self.first.dimension
+
+    def _log_normalizer(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
+        return self.first._log_normalizer(direction) + self.second._log_normalizer(direction)
+
+    def _tilted_mean(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
+        return self.first._tilted_mean(direction) + self.second._tilted_mean(direction)
+
+    def _tilted_covariance(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d d"]:
+        return self.first._tilted_covariance(direction) + self.second._tilted_covariance(direction)
+
+    def _exists(self, direction: Float[Array, "*batch d"]) -> Bool[Array, "*batch"]:
+        return jnp.logical_and(self.first._exists(direction), self.second._exists(direction))
+
+    def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
+        return self.first._refusal(direction) or self.second._refusal(direction)
+
+    def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
+        return self.first._draw(count, random) + self.second._draw(count, random)
+
+
+class Pushforward(Measure):
+    """The law of ``A X + b``, with ``Lambda(a) = b^T a + Lambda_X(A^T a)``.
+
+    Tilted, it has mean ``A m + b`` and covariance ``A C A^T``, where ``m`` and ``C`` are those that
+    ``X`` has at ``A^T a``.
+
+    Attributes:
+        source: The law of ``X``.
+        matrix: ``A``, ``(k, d)``.
+        shift: ``b``, ``(k,)``.
+    """
+
+    source: Measure
+    matrix: Float[Any, "k d"]
+    shift: Float[Any, "k"]
+
+    def __init__(
+        self,
+        source: Measure,
+        matrix: Float[Any, "k d"] | Any,
+        shift: Float[Any, "k"] | Any | None = None,
+    ) -> None:
+        """Checks and stores the law and the map.
+
+        Raises:
+            InvalidInputError: If shapes do not fit, or an entry is not finite.
+        """
+        check_kinds(source=(source, Measure))
+        self.source = source
+        self.matrix, self.shift = checked_map(source.dimension, matrix, shift)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a token."""
+        return self.matrix.shape[-2]
+
+    def _log_normalizer(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
+        return direction @ self.shift + self.source._log_normalizer(direction @ self.matrix)
+
+    def _tilted_mean(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
+        return self.source._tilted_mean(direction @ self.matrix) @ self.matrix.T + self.shift
+
+    def _tilted_covariance(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d d"]:
+        inner = self.source._tilted_covariance(direction @ self.matrix)
+        return jnp.asarray(self.matrix) @ inner @ self.matrix.T
+
+    def _exists(self, direction: Float[Array, "*batch d"]) -> Bool[Array, "*batch"]:
+        return self.source._exists(direction @ self.matrix)
+
+    def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
+        return self.source._refusal(direction @ as_numpy(self.matrix))
+
+    def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
+        drawn = self.source._draw(count, random)
+        return drawn @ as_numpy(self.matrix).T + as_numpy(self.shift)

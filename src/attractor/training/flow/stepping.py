@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import diffrax
 import jax
 import jax.numpy as jnp
+import lineax
 import numpy as np
 import optimistix
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.errors import TrialStatus
-from attractor.training.flow.linear_solver import OneAtATimeLU
+from attractor.geometry.jax_decompositions import one_at_a_time
 from attractor.training.flow.motion import Motion
 
 _FIRST_STEP = 0.01
@@ -24,6 +25,10 @@ _LOCATING_ROUNDS = 8
 _STEPS_AT_LEAST, _STEPS_PER_LENGTH = 1000, 5
 
 Goal = Callable[[Float[Array, "parameter+1"]], Float[Array, ""]]
+_factorize = one_at_a_time(lambda matrix: jax.scipy.linalg.lu_factor(matrix))
+_solve = one_at_a_time(lambda *system: jax.scipy.linalg.lu_solve(system[:2], system[2]))
+
+_Factors = tuple[Float[Array, "k k"], Int[Array, "k"]]
 
 
 class Position(NamedTuple):
@@ -261,3 +266,38 @@ def _root(
     left, right, _, _ = jax.lax.fori_loop(0, _LOCATING_ROUNDS, shrink, ends)
     middle = jnp.where(jnp.abs(function(left)) < jnp.abs(function(right)), left, right)
     return jnp.clip(middle, 1e-6, 1 - 1e-3)
+
+
+class OneAtATimeLU(lineax.AbstractLinearSolver[_Factors]):
+    """Lineax's LU, with no batched call of LAPACK that another program could wait for.
+
+    Systems are square, and vectors are arrays.
+    """
+
+    def init(self, operator: lineax.AbstractLinearOperator, options: dict[str, Any]) -> _Factors:
+        """Factorizes the matrix."""
+        return _factorize(operator.as_matrix())
+
+    def compute(
+        self, state: _Factors, vector: Float[Array, "k"] | Any, options: dict[str, Any]
+    ) -> tuple[Float[Array, "k"], lineax.RESULTS, dict[str, Any]]:
+        """Solves for one right-hand side."""
+        return _solve(*state, vector), lineax.RESULTS.successful, {}
+
+    def transpose(
+        self, state: _Factors, options: dict[str, Any]
+    ) -> tuple[_Factors, dict[str, Any]]:
+        """Not needed: nothing differentiates through the flow.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("the flow is not differentiated")
+
+    def conj(self, state: _Factors, options: dict[str, Any]) -> tuple[_Factors, dict[str, Any]]:
+        """The matrices are real."""
+        return state, options
+
+    def assume_full_rank(self) -> bool:
+        """As any LU does."""
+        return True

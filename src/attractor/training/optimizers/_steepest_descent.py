@@ -29,9 +29,10 @@ from attractor.training.optimizers.leaves import (
     unit,
     with_one_scale,
 )
-from attractor.training.optimizers.newton_schulz import newton_schulz
 from attractor.training.optimizers.optimizer import Optimizer, Reads
 from attractor.training.optimizers.registry import register_optimizer
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 @register_optimizer("steepest descent", "steepest")
@@ -241,3 +242,20 @@ def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
     log_norm = jnp.where(jnp.isneginf(log_norm), 0, log_norm)
     power = 1 / (geometry.p - 1)
     return jnp.sign(leaf.mantissa) * jnp.exp(power * (sizes - log_norm))
+
+
+def newton_schulz(G: Float[Array, "d e"], iterations: int) -> Float[Array, "d e"]:
+    """What Muon takes for ``U V^T`` with ``G = U s V^T``: singular values near one.
+
+    ``X <- a X + b (X X^T) X + c (X X^T)^2 X``, from ``X = G / ||G||_F``. No constant is added to
+    that norm, so that the size of the gradient does not matter, however small.
+
+    Source: Jordan et al., *Muon: an optimizer for hidden layers in neural networks* (2024).
+    """
+    a, b, c = _COEFFICIENTS
+    wide = G.T if G.shape[0] > G.shape[1] else G
+    X = unit(wide, square_sum, 2)
+    for _ in range(iterations):
+        gram = X @ X.T
+        X = a * X + (b * gram + c * gram @ gram) @ X
+    return X.T if G.shape[0] > G.shape[1] else X

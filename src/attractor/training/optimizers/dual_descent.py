@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,21 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PyTree
 
-from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
-from attractor.geometry import Lp, Schatten
+from attractor.attention.scaled import Scaled, direction
+from attractor.errors import InvalidInputError, PrecisionWarning
+from attractor.geometry import Lp, Schatten, singular_values
+from attractor.geometry.exponent import positive_power
+from attractor.geometry.precision_limits import mirror_limits
 from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.checks import check_mirror_exponent
-from attractor.training.optimizers.dual_norm import (
-    log_dual_norm,
-    unit_in_dual_norm,
-    unit_with_eps,
-)
 from attractor.training.optimizers.hyperparameters import Number, is_zero
-from attractor.training.optimizers.leaves import as_scaled, on_matrices
-from attractor.training.optimizers.mirror_precision import warn_of_lost_precision
+from attractor.training.optimizers.leaves import as_scaled, log_size, on_matrices, square_sum, unit
 
 Exponents = float | Callable[[str], float]
 LearningRate = Number | optax.Schedule
@@ -215,3 +213,135 @@ def _weights(
     """The parameters that belong to a mirror image, in the precision of those it started from."""
     weights = on_matrices(geometry.inverse_mirror_map, Y)
     return jnp.where(moved, weights, start.astype(Y.dtype)).astype(start.dtype)
+
+
+def unit_in_dual_norm(gradient: PyTree, geometries: PyTree, per_factor: bool) -> PyTree:
+    """The gradient divided by its dual norm; zero stays zero.
+
+    Args:
+        gradient: Arrays.
+        geometries: An l_p or Schatten geometry for each.
+        per_factor: Whether each array is divided by the norm of its own; otherwise they have one
+            geometry in common, and are divided by the norm of all together.
+    """
+    if per_factor:
+        return jax.tree.map(
+            lambda geometry, leaf: unit(leaf, _power_sum(geometry), geometry.q),
+            geometries,
+            gradient,
+        )
+    if not jax.tree.leaves(gradient):
+        return gradient
+    geometry = _only(geometries)
+    return unit(gradient, _power_sum(geometry), geometry.q)
+
+
+def unit_with_eps(
+    gradient: PyTree[Scaled],
+    geometries: PyTree,
+    per_factor: bool,
+    log_eps: Number,
+) -> PyTree:
+    """``G / (||G|| + eps)`` in the dual norm, of a gradient of any magnitude.
+
+    Args:
+        gradient: Arrays with their scales.
+        geometries: An l_p or Schatten geometry for each.
+        per_factor: As for ``unit_in_dual_norm``.
+        log_eps: The logarithm of eps.
+    """
+    if per_factor:
+        return jax.tree.map(
+            lambda geometry, leaf: unit_with_eps(leaf, geometry, False, log_eps),
+            geometries,
+            gradient,
+        )
+    share = jax.nn.sigmoid(log_dual_norm(gradient, geometries) - log_eps)  # ||G|| / (||G|| + eps)
+    whole = unit_in_dual_norm(direction(gradient), geometries, False)
+    return jax.tree.map(lambda leaf: leaf * share, whole)
+
+
+def log_dual_norm(gradient: PyTree[Scaled], geometries: PyTree) -> Float[Array, ""]:
+    """The logarithm of the dual norm of all arrays together, minus infinity for zero.
+
+    Raises:
+        InvalidInputError: If their geometries differ.
+    """
+    geometry = _only(geometries)
+    return log_size(gradient, _power_sum(geometry), geometry.q)
+
+
+def _power_sum(geometry: Lp | Schatten) -> Callable[[Array], Array]:
+    """The q-th power of the dual norm."""
+
+    def apply(matrix: Array) -> Array:
+        if isinstance(geometry, Schatten) and geometry.q != 2:
+            matrix = singular_values(matrix)[None]
+        if geometry.q == 2:
+            return square_sum(matrix)
+        return positive_power(abs(matrix), geometry.q).sum((-2, -1))
+
+    return apply
+
+
+def _only(geometries: PyTree) -> Any:
+    """The one geometry of all arrays."""
+    found = set(jax.tree.leaves(geometries))
+    if len(found) > 1:
+        raise InvalidInputError(
+            "per_factor",
+            "arrays with different p have no norm in common",
+            "Set per_factor=True, or give all the same p",
+        )
+    return found.pop()
+
+
+def warn_of_lost_precision(
+    geometries: PyTree,
+    params: PyTree,
+    dual: PyTree,
+    shortest: float,
+    longest: float,
+) -> None:
+    """Gives one warning if steps of this length cannot be followed; nothing else.
+
+    Args:
+        geometries: The geometry of every array.
+        params: Arrays of parameters.
+        dual: Their mirror images. While JAX traces them, no step counts as too short.
+        shortest: What the dual norm of the first step of an array is at least, zero if unknown.
+        longest: What that of any step is at most, infinity if unknown.
+    """
+    named, _ = jax.tree_util.tree_flatten_with_path(params)
+    found = []
+    for (path, leaf), geometry, Y in zip(
+        named, jax.tree.leaves(geometries), jax.tree.leaves(dual), strict=True
+    ):
+        reason = _problem(geometry, jnp.result_type(leaf), Y, shortest, longest)
+        if reason:
+            found.append((jax.tree_util.keystr(path, simple=True, separator="."), reason))
+    if not found:
+        return
+    name, reason = found[0]
+    others = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    which = f"{name or 'the parameters'}{others}"
+    warnings.warn(f"Mirror descent of {which}: {reason}", PrecisionWarning, stacklevel=3)
+
+
+def _problem(
+    geometry: Lp | Schatten, dtype: Any, Y: Float[Array, "..."], shortest: float, longest: float
+) -> str | None:
+    if not Y.size:
+        return None
+    info = jnp.finfo(dtype)
+    limits = mirror_limits(
+        geometry.p,
+        smallest=float(info.smallest_subnormal),
+        largest=float(info.max),
+        epsilon=float(jnp.finfo(Y.dtype).eps),
+    )
+    # Of an array of dual norm one, some entry or singular value is this large.
+    share = Y.size ** (-1 / geometry.q)
+    size = 0.0 if isinstance(Y, Tracer) else float(np.abs(np.asarray(Y)).min())
+    reach = limits.largest - limits.smallest
+    return limits.problem(shortest * share, 0.0) or limits.problem(min(longest, reach), size)

@@ -1,21 +1,34 @@
-"""Smooth minimization without constraints, of few variables or of many."""
+"""Smooth minimization without constraints, of few variables or of many.
+
+SciPy's second-order methods stop where values of the function differ by rounding. A logarithm of
+the loss is then known to 1e-13 of thousands, and its minimizer only to the root of that. In
+``newton`` the last steps are judged by the gradient instead, which is as exact as the scores are.
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PyTree
-
-from attractor.training.paths.newton import Minimum, Objective, newton
+from jaxtyping import Array, Float, Int, PyTree
 
 _DENSE = 700
 """Variables up to which the spectrum of the Hessian is affordable at every step."""
 _NEWTON_STEPS = 300
 _LIMITED_MEMORY_STEPS = 20_000
 _CORRECTIONS = 30
+_ROUNDINGS = 16
+"""Roundings of a value below which a change of it says nothing."""
+_FIRST_SHIFT = 1e-2
+_LARGEST_SHIFT = 1e14
+_LONGEST_STEP = 1.0
+_MISSES = 4
+"""Last steps that may fail to flatten the slope before the search ends."""
+Objective = Callable[[Any, Any], Any]
 
 
 def minimize(objective: Objective, theta: Float[np.ndarray, "k"], data: PyTree) -> Minimum:
@@ -59,3 +72,113 @@ def minimize(objective: Objective, theta: Float[np.ndarray, "k"], data: PyTree) 
 @functools.partial(jax.jit, static_argnums=0)
 def _value_and_slope(objective: Objective, theta: Any, data: PyTree) -> Any:
     return jax.value_and_grad(objective)(theta, data)
+
+
+class Minimum(NamedTuple):
+    """Where the search ended.
+
+    Attributes:
+        theta: The point.
+        value: The function there.
+        iterations: Newton steps tried.
+    """
+
+    theta: Float[Any, "k"]
+    value: Float[Any, ""]
+    iterations: Int[Any, ""]
+
+
+class _State(NamedTuple):
+    theta: Array
+    value: Array
+    gradient: Array
+    hessian: Array
+    moved: Array  # whether the Hessian is still that of the last point
+    shift: Array  # relative to the size of the Hessian
+    misses: Array
+    iterations: Array
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def newton(
+    objective: Objective, theta: Float[Any, "k"], data: PyTree, limit: int | Int[Array, ""]
+) -> Minimum:
+    """A local minimum of ``objective(theta, data)``.
+
+    Steps solve ``(H + shift I) move = -gradient``; the shift grows until the matrix is positive
+    definite and the function falls as the model says, and shrinks where it does. Saddle points
+    repel: along directions of negative curvature steps grow.
+
+    Source: Conn, Gould and Toint, *Trust-Region Methods* (2000), chapter 7, where the shift is
+    the multiplier of the trust region.
+
+    Args:
+        objective: A twice differentiable function that JAX can trace; hashable.
+        theta: Where to start.
+        data: Its second argument.
+        limit: Largest number of steps.
+    """
+
+    def curvature(theta: Array) -> Array:
+        hessian = jax.hessian(objective)(theta, data)
+        usable = jnp.isfinite(hessian).all()
+        return jnp.where(usable, (hessian + hessian.T) / 2, jnp.eye(len(theta)))
+
+    def step(state: _State) -> _State:
+        hessian = jax.lax.cond(state.moved, curvature, lambda _: state.hessian, state.theta)
+        size = jnp.maximum(jnp.abs(jnp.diagonal(hessian)).max(), jnp.finfo(hessian.dtype).tiny)
+        least = len(theta) * jnp.finfo(hessian.dtype).eps
+        shifted = hessian + (state.shift + least) * size * jnp.eye(len(theta))
+        factor = jax.scipy.linalg.cho_factor(shifted, lower=True)
+        move = -jax.scipy.linalg.cho_solve(factor, state.gradient)
+        definite = jnp.isfinite(move).all()
+        move = jnp.where(definite, move, 0)
+        move = move * jnp.minimum(1, _LONGEST_STEP / jnp.maximum(jnp.linalg.norm(move), least))
+        there = state.theta + move
+        value, gradient = jax.value_and_grad(objective)(there, data)
+
+        usable = definite & jnp.isfinite(value) & jnp.isfinite(gradient).all()
+        noise = _ROUNDINGS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(state.value))
+        predicted = -(state.gradient @ move) - move @ hessian @ move / 2
+        # Without a step, or below rounding, values say nothing, and the slope decides.
+        polishing = definite & (predicted <= noise)
+        ratio = jnp.where(usable, (state.value - value) / predicted, -jnp.inf)
+        flatter = jnp.linalg.norm(gradient) < 0.5 * jnp.linalg.norm(state.gradient)
+        flatter &= value <= state.value + noise
+        accepted = usable & jnp.where(polishing, flatter, ratio > 1e-4)
+
+        grown = jnp.maximum(4 * state.shift, 1e-10)
+        shrunk = jnp.where(state.shift > least, state.shift / 8, 0)
+        shift = jnp.where(ratio > 0.75, shrunk, jnp.where(ratio < 0.25, grown, state.shift))
+        # Rounding of values may have raised the shift: last steps begin with hardly any.
+        shift = jnp.where(polishing, jnp.minimum(shrunk, 1e-3 * state.shift), shift)
+        missed = polishing & ~accepted
+        return _State(
+            theta=jnp.where(accepted, there, state.theta),
+            value=jnp.where(accepted, value, state.value),
+            gradient=jnp.where(accepted, gradient, state.gradient),
+            hessian=hessian,
+            moved=accepted,
+            shift=shift,
+            misses=state.misses + missed,
+            iterations=state.iterations + 1,
+        )
+
+    def going(state: _State) -> Array:
+        possible = (state.misses < _MISSES) & (state.shift < _LARGEST_SHIFT)
+        return possible & (state.iterations < limit)
+
+    value, gradient = jax.value_and_grad(objective)(theta, data)
+    usable = jnp.isfinite(value) & jnp.isfinite(gradient).all()
+    begun = _State(
+        theta=theta,
+        value=value,
+        gradient=gradient,
+        hessian=jnp.zeros((len(theta), len(theta)), value.dtype),
+        moved=jnp.array(True),
+        shift=jnp.array(_FIRST_SHIFT, value.dtype),
+        misses=jnp.where(usable, 0, _MISSES),
+        iterations=jnp.array(0),
+    )
+    end = jax.lax.while_loop(going, step, begun)
+    return Minimum(end.theta, jnp.where(usable, end.value, jnp.inf), end.iterations)

@@ -10,7 +10,6 @@ from attractor.datasets import planted_reviews
 from attractor.models import ClassificationData, Examples, TextTransformerConfig, load_model
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers import experiment as module
-from attractor.papers.mirror_descent.classifiers import trained as training
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
 from attractor.papers.mirror_descent.classifiers.looks import LOOKS
 from attractor.papers.mirror_descent.classifiers.task import Schedule
@@ -87,9 +86,9 @@ def test_the_search_never_sees_the_texts_to_test_with(task, monkeypatch):
         seen.append((data, settings["seed"]))
         raise Enough
 
-    monkeypatch.setattr(training, "train_classifier", look)
+    monkeypatch.setattr(module, "train_classifier", look)
     with pytest.raises(Enough):
-        training.trained(
+        module.trained(
             CONTENDERS["Adam"], task, seed=0, seeds=1, same_start=False, place=None,
             advance=lambda _: None,
         )  # fmt: skip
@@ -100,7 +99,7 @@ def test_the_search_never_sees_the_texts_to_test_with(task, monkeypatch):
 
 def test_learning_rates_found_before_are_taken(kept, task, monkeypatch):
     _, data = kept
-    monkeypatch.setattr(training, "_search", None)  # would raise if it were called
+    monkeypatch.setattr(module, "_search", None)  # would raise if it were called
     again = module.experiment(
         Request("quick", SETTINGS), task, ["p = 2"], kind="text", same_start=True, searched=data
     )

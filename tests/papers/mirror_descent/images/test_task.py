@@ -7,8 +7,8 @@ import pytest
 from attractor.datasets import Images, cifar
 from attractor.models import build_model
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
+from attractor.papers.mirror_descent.classifiers.experiment import trained
 from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.classifiers.trained import trained
 from attractor.papers.mirror_descent.images.task import image_task, images_of, small_digits
 
 SCHEDULE = Schedule(1, None, 3)

@@ -5,8 +5,8 @@ import pytest
 
 from attractor.datasets import Reviews, SentimentWords, train_tokenizer
 from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.text import reviews as module
-from attractor.papers.mirror_descent.text.reviews import reviews_task, telling_words
+from attractor.papers.mirror_descent.text import sizes as module
+from attractor.papers.mirror_descent.text.sizes import reviews_task, telling_words
 
 pytest.importorskip("tokenizers")
 

@@ -3,7 +3,6 @@
 ORDER = (
     "affine_identity",
     "concentration",
-    "gradients",
     "sharp_rates",
     "exponent",
     "mixtures",

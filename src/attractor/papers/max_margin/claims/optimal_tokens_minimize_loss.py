@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
+from scipy.special import softmax
 
+from attractor.analysis.excess_loss import log_excess_loss
+from attractor.attention import get_loss
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import (
@@ -19,9 +23,7 @@ from attractor.papers.max_margin.data import (
     two_scores,
 )
 from attractor.papers.measurements.gradients import along, random_matrices
-from attractor.papers.measurements.losses import log_excess, loss_of_keeping, losses
 from attractor.papers.measurements.near_misses import turned_past
-from attractor.papers.measurements.selections import runner_up
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 
@@ -110,3 +112,46 @@ LEAST_LOSS_AT_INFINITY = CLAIMS.claim(
     ),
     data=lambda seed: [three_sequences(), one_sequence(equal_scores=False), two_scores(5.0)],
 )
+
+
+def log_excess(
+    case: Case, matrices: Float[np.ndarray, "batch d e"], kept: Selection
+) -> Float[np.ndarray, "batch"]:
+    """Logarithm of the logistic loss above that of keeping certain tokens, at any magnitude.
+
+    NaN where the loss is below it.
+    """
+    head = np.asarray(case.head.weight)
+    lengths = np.linalg.norm(case.tokens.values, axis=-1) * np.linalg.norm(head)
+    scores = np.where(case.tokens.mask, case.tokens.scores(matrices), -np.inf)
+    return log_excess_loss(get_loss("logistic"), scores, case.scores, lengths, kept.mask)
+
+
+def losses(case: Case, matrices: Float[np.ndarray, "batch d e"]) -> Float[np.ndarray, "batch"]:
+    """The logistic loss ``mean_ik log(1 + exp(-sum_t softmax_t gamma_t))``, straight from that."""
+    scores = np.where(case.tokens.mask, case.tokens.scores(matrices), -np.inf)
+    gamma = np.where(case.tokens.mask, case.scores, 0.0)
+    margins = (softmax(scores, axis=-1) * gamma).sum(-1)
+    return np.logaddexp(0, -margins).mean((-1, -2))
+
+
+def loss_of_keeping(case: Case, kept: Selection) -> float:
+    """The logistic loss with all attention on the best of the kept tokens of every row."""
+    gamma = np.where(kept.mask, case.scores, -np.inf).max(-1)
+    return float(np.logaddexp(0, -gamma).mean())
+
+
+def runner_up(case: Case) -> Selection | None:
+    """The best tokens but in one row, which keeps its second best: the row where that costs least.
+
+    None where no row has a second score.
+    """
+    best = case.optimal.mask
+    others = np.where(case.tokens.mask & ~best, case.scores, -np.inf)
+    advantage = np.where(best, case.scores, -np.inf).max(-1) - others.max(-1)
+    if not np.isfinite(advantage).any():
+        return None
+    row = np.unravel_index(int(np.argmin(advantage)), advantage.shape)
+    mask = best.copy()
+    mask[row] = np.arange(best.shape[-1]) == others[row].argmax()
+    return Selection(mask, case.optimal.tied & (mask == best).all(-1))

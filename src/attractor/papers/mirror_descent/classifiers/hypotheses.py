@@ -8,8 +8,8 @@ import numpy as np
 
 from attractor.files.classifiers import ClassifierCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.mirror_descent.classifiers.comparison import Comparison
-from attractor.papers.mirror_descent.classifiers.learned import (
+from attractor.papers.mirror_descent.classifiers.comparison import (
+    Comparison,
     learned_seeds,
     least_learned,
     stuck_models,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from matplotlib.figure import Figure
+from scipy.optimize import nnls
 
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.measurements.factor_stationarity import factor_residual
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
@@ -29,6 +30,8 @@ _PANELS = {
     "entrywise_ratio": r"$1 -$ margin ratio, norm $\ell_p$",
     "residual": "distance from stationary",
 }
+_NEAR = 0.2
+"""Constraints whose margin exceeds the least by no more than this part of it may push."""
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -157,3 +160,40 @@ KEY_QUERY = Figures(MIRROR_DESCENT).figure(
         "slowly. These are measurements; no statement of the paper covers them."
     ),
 )
+
+
+def factor_residual(
+    K: Float[np.ndarray, "d m"], Q: Float[np.ndarray, "e m"], problem: MarginProblem, p: float
+) -> float:
+    """Distance of the potential's gradient from the cone of the constraints' gradients.
+
+        min over lambda >= 0 of  || grad psi(K, Q) - sum_j lambda_j grad (a_j^T K Q^T b_j) ||_F
+                                 -----------------------------------------------------------
+                                                  || grad psi(K, Q) ||_F
+
+    with ``psi = (sum |K|^p + sum |Q|^p) / p``, over the constraints near the least margin. It is
+    zero where the direction of (K, Q) is that of a stationary point of
+
+        min  sum |K|^p + sum |Q|^p   subject to   a_j^T K Q^T b_j >= 1  for every j.
+
+    Args:
+        K: Keys.
+        Q: Queries.
+        problem: The constraints on ``K Q^T``, of one data set.
+        p: The exponent, more than 1.
+
+    Returns:
+        The relative distance, from 0 to 1; NaN where the least margin is not positive.
+    """
+    margins = problem.margins(K @ Q.T)
+    if not margins.min() > 0:
+        return float("nan")
+    near = margins <= (1 + _NEAR) * margins.min()
+    left, right = problem.left[near], problem.right[near]
+    of_K = np.einsum("jd,jm->jdm", left, right @ Q)
+    of_Q = np.einsum("je,jm->jem", right, left @ K)
+    gradients = np.concatenate([of_K.reshape(len(left), -1), of_Q.reshape(len(left), -1)], axis=1)
+    size = max(np.abs(K).max(), np.abs(Q).max())
+    image = Lp(p).mirror_map(np.concatenate([K.ravel(), Q.ravel()])[:, None] / size)[:, 0]
+    _, distance = nnls(gradients.T / np.abs(gradients).max(), image)
+    return float(distance / np.linalg.norm(image))

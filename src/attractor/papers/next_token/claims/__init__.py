@@ -12,7 +12,6 @@ ORDER = (
     "closed_form",
     "generalization",
     "conflicting_labels",
-    "conflicting_descent",
     "linear_decoders",
     "linear_descent",
 )

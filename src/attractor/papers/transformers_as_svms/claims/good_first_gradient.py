@@ -6,8 +6,13 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.gradient_hypotheses import GOOD_FIRST_GRADIENT, first_step_ratio
-from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
+from attractor.papers.hypotheses import (
+    GOOD_FIRST_GRADIENT,
+    OPTIMUM_FEASIBLE,
+    UNIQUE_OPTIMUM,
+    first_step_ratio,
+    trains,
+)
 from attractor.papers.measurements.directions import (
     ARRIVED,
     ARRIVED_BECAUSE,

@@ -4,8 +4,8 @@ from scipy.optimize import minimize
 
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.papers.measurements.factor_stationarity import factor_residual
 from attractor.papers.mirror_descent.data import random_case
+from attractor.papers.mirror_descent.figures.key_query import factor_residual
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,13 @@ import attractor as at
 from attractor.attention import AttentionMatrix, get_loss, mean_loss
 from attractor.attention.rows import attention_rows
 from attractor.papers import Case
+from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import (
+    log_excess,
+    loss_of_keeping,
+    losses,
+)
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
-from attractor.papers.measurements.losses import log_excess, loss_of_keeping, losses
 from attractor.precision import double_precision
 
 

@@ -1,4 +1,4 @@
-"""Realizable corpora drawn from their orders."""
+"""Corpora drawn at random."""
 
 from __future__ import annotations
 
@@ -11,9 +11,66 @@ from jaxtyping import Int
 from attractor.checks import check_count, check_flags
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.generators.derangement import MOST_TOKENS, derangement
 from attractor.precision import as_integers
 from attractor.randomness import generator as generator_of
+
+MOST_TOKENS = 10**6
+"""The largest vocabulary, and the longest sentence, that are drawn."""
+
+
+def rolled_out_corpus(
+    vocabulary: int = 20, *, length: int = 4, outnumbered: bool = False, seed: int = 0
+) -> Drawn:
+    """A realizable corpus of one sentence for each first token, each prefix of which is a sample.
+
+    The collocation is a random permutation without fixed points. A sentence goes on with what
+    follows one of its tokens, drawn among those that contradict no relation so far: the token may
+    not be non-optimal under the query, and no other token of the sentence may be optimal. A
+    sentence that cannot go on ends early, and is counted.
+
+    Args:
+        vocabulary: Number V of tokens, and of sentences.
+        length: Number of tokens of a sentence, the last label included.
+        outnumbered: Whether an optimal token may occur less often than another of its context.
+        seed: Names what is random.
+
+    Raises:
+        InvalidInputError: If the vocabulary has fewer than two tokens, or sentences fewer.
+    """
+    check_flags(outnumbered=outnumbered)
+    vocabulary = check_count("vocabulary", vocabulary, 2, MOST_TOKENS)
+    length = check_count("length", length, 2, MOST_TOKENS)
+    generator = generator_of(seed, purpose="rolled-out corpus")
+    follows, redrawn = derangement(vocabulary, generator)
+    optimal: list[set[int]] = [set() for _ in range(vocabulary)]
+    other: list[set[int]] = [set() for _ in range(vocabulary)]
+    sentences, stuck = [], 0
+    for start in generator.permutation(vocabulary).tolist():
+        words = [start]
+        while len(words) < length:
+            query, seen = words[-1], sorted(set(words))
+            most = max(words.count(token) for token in seen)
+            allowed = [
+                token
+                for token in seen
+                if len(seen) == 1  # which states no relation
+                or (
+                    token not in other[query]
+                    and not (optimal[query] & set(seen)) - {token}
+                    and (outnumbered or words.count(token) == most)
+                )
+            ]
+            if not allowed:
+                stuck += 1
+                break
+            winner = int(generator.choice(allowed))
+            if len(seen) > 1:
+                optimal[query].add(winner)
+                other[query] |= set(seen) - {winner}
+            words.append(int(follows[winner]))
+        sentences.append(words)
+    corpus = Corpus.from_sentences(sentences, range(vocabulary))
+    return Drawn(corpus, redrawn, stuck)
 
 
 class Drawn(NamedTuple):
@@ -123,3 +180,19 @@ def _sentence(
 
 def _check_numbers(argument: str, numbers: Sequence[int]) -> Int[np.ndarray, "n"]:
     return as_integers(argument, numbers, ("n",), least=1, most=MOST_TOKENS)
+
+
+def derangement(size: int, generator: np.random.Generator) -> tuple[Int[np.ndarray, "V"], int]:
+    """A uniformly random permutation without fixed points, and how many draws had one.
+
+    Raises:
+        InvalidInputError: If there are fewer than two tokens.
+    """
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
+        raise InvalidInputError("vocabulary", f"it is {size!r}", "Give two tokens or more")
+    redrawn = 0
+    while True:
+        drawn = generator.permutation(size)
+        if (drawn != np.arange(size)).all():
+            return drawn, redrawn
+        redrawn += 1

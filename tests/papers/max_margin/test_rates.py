@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attractor.papers.max_margin.claims.rates import DECADE, Curves, curves
 from attractor.papers.max_margin.data import three_sequences, trapped_sequence
-from attractor.papers.measurements.rates import DECADE, Curves, curves
 
 
 def made_up(**arrays):

@@ -1,0 +1,438 @@
+"""Parameterizations: which numbers are trained, and the effective matrix they stand for."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from attractor.attention.heads import Head
+from attractor.attention.rows import Rows
+from attractor.checks import check_count, check_flags, check_kinds, suggest
+from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius, Geometry, Nuclear, Schatten
+from attractor.precision import as_float64, as_shaped
+from attractor.randomness import fold_in, unit_interval
+from attractor.tokens import Tokens
+
+
+class Parameters(NamedTuple):
+    """Everything that is trained, as optimizers see it.
+
+    Attributes:
+        attention: The parameters of the attention layer.
+        head: The head, where it is trained as well; None where it is fixed.
+    """
+
+    attention: PyTree
+    head: Head | None
+
+
+class Parameterization(abc.ABC):
+    """How trained parameters make up the attention matrix ``W``.
+
+    Instances are hashable, and those that are equal share compiled code.
+
+    Attributes:
+        name: What a user calls it.
+        trains_head: Whether the head is trained beside the attention layer.
+    """
+
+    name: ClassVar[str]
+    trains_head: bool = False
+
+    @abc.abstractmethod
+    def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the trained arrays, for keys in R^d and queries in R^e."""
+
+    @abc.abstractmethod
+    def from_arrays(self, arrays: Mapping[str, Any]) -> PyTree:
+        """The attention parameters made of arrays with the names of ``shapes``."""
+
+    @abc.abstractmethod
+    def to_arrays(self, parameters: PyTree) -> dict[str, Any]:
+        """The arrays that make up attention parameters, by name."""
+
+    @abc.abstractmethod
+    def scores(self, parameters: PyTree, rows: Rows) -> Float[Array, "sequence query token"]:
+        """Scores ``x_t^T W z`` of every token for every query of one data set."""
+
+    @abc.abstractmethod
+    def effective_matrix(self, parameters: PyTree) -> Float[Array, "d e"]:
+        """The attention matrix ``W`` that the parameters stand for."""
+
+    @abc.abstractmethod
+    def from_matrix(self, W: Float[Any, "*trials d e"]) -> PyTree:
+        """Parameters that stand for given matrices, or come as near as any can."""
+
+    @abc.abstractmethod
+    def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
+        """The norm of ``W`` that descending ``geometry`` in the parameters minimizes, if known."""
+
+    def initial(self, key: Any, d: int, e: int) -> PyTree:
+        """Random parameters of a trial, or of several.
+
+        Entries are independent and uniform on ``[-1/sqrt(f), 1/sqrt(f)]``, where f is the first
+        dimension of the array: the default of a linear layer. They are those of ``jax.random``.
+
+        Args:
+            key: A key, or an array of them: every leaf then has a leading axis of trials.
+            d: Dimension of keys.
+            e: Dimension of queries.
+        """
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        data = np.asarray(jax.random.key_data(key) if typed else key)
+        words = data[..., 0], data[..., 1]
+        shapes = self.shapes(d, e)
+        arrays = {}
+        for number, (name, shape) in enumerate(shapes.items()):
+            own = words if len(shapes) == 1 else fold_in(words, number)
+            arrays[name] = np.asarray(_between(unit_interval(own, shape), shape[0] ** -0.5))
+        return self.from_arrays(arrays)
+
+    def check_initial(self, arrays: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing
+        """Checks initial arrays beyond their shapes.
+
+        Raises:
+            InvalidInputError: If training could not leave them.
+        """
+
+    def prepare(self, tokens: Tokens) -> Tokens:
+        """The tokens whose rows and whose ``W`` this parameterization speaks of.
+
+        Raises:
+            InvalidInputError: If the tokens do not suit it.
+        """
+        return tokens
+
+
+@jax.jit
+def _between(unit: Float[Array, "..."], bound: float) -> Float[Array, "..."]:
+    """Numbers on [0, 1) moved to [-bound, bound], in the arithmetic of ``jax.random.uniform``."""
+    return jnp.maximum(-bound, unit * (bound + bound) - bound)
+
+
+@dataclass(frozen=True)
+class AttentionMatrix(Parameterization):
+    """The matrix ``W`` itself is trained."""
+
+    name: ClassVar[str] = "W"
+
+    def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
+        """``W`` alone."""
+        return {"W": (d, e)}
+
+    def from_arrays(self, arrays: Mapping[str, Any]) -> Float[Any, "*trials d e"]:
+        """``W``."""
+        return arrays["W"]
+
+    def to_arrays(self, parameters: Float[Any, "*trials d e"]) -> dict[str, Any]:
+        """``W``."""
+        return {"W": parameters}
+
+    def scores(
+        self, parameters: Float[Array, "d e"], rows: Rows
+    ) -> Float[Array, "sequence query token"]:
+        """Scores ``x_t^T W z``."""
+        return jnp.einsum("ntd,nkd->nkt", rows.keys, rows.queries @ parameters.T)
+
+    def effective_matrix(self, parameters: Float[Array, "d e"]) -> Float[Array, "d e"]:
+        """``W``."""
+        return parameters
+
+    def from_matrix(self, W: Float[Any, "*trials d e"]) -> Float[Any, "*trials d e"]:
+        """``W``."""
+        return W
+
+    def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
+        """The geometry itself."""
+        return geometry
+
+
+class KeyQueryFactors(NamedTuple):
+    """The factors of ``W = K Q^T``.
+
+    Attributes:
+        K: Turns tokens into keys.
+        Q: Turns queries into what keys are held against.
+    """
+
+    K: Float[Any, "*trials d width"]
+    Q: Float[Any, "*trials e width"]
+
+
+@dataclass(frozen=True)
+class KeyQuery(Parameterization):
+    """Key and query matrices are trained apart: ``W = K Q^T``.
+
+    Gradient descent in the factors leads to small nuclear norm of ``W``, as ``min (||K||_F^2 +
+    ||Q||_F^2) / 2`` over all factors of ``W`` is its nuclear norm, as long as the width is no less
+    than the rank. Source: *Transformers as Support Vector Machines* (arXiv 2308.16898).
+
+    Attributes:
+        width: Number of columns m of both factors; None for the dimension d of the keys.
+    """
+
+    name: ClassVar[str] = "KQ"
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the width.
+
+        Raises:
+            InvalidInputError: If it is not a positive integer.
+        """
+        if self.width is not None:
+            check_count("width", self.width)
+
+    def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
+        """``K`` and ``Q``."""
+        width = d if self.width is None else int(self.width)
+        return {"K": (d, width), "Q": (e, width)}
+
+    def from_arrays(self, arrays: Mapping[str, Any]) -> KeyQueryFactors:
+        """``K`` and ``Q``."""
+        return KeyQueryFactors(arrays["K"], arrays["Q"])
+
+    def to_arrays(self, parameters: KeyQueryFactors) -> dict[str, Any]:
+        """``K`` and ``Q``."""
+        return parameters._asdict()
+
+    def scores(
+        self, parameters: KeyQueryFactors, rows: Rows
+    ) -> Float[Array, "sequence query token"]:
+        """Scores ``(K^T x_t)^T (Q^T z)``."""
+        turned = (rows.queries @ parameters.Q) @ parameters.K.T
+        return jnp.einsum("ntd,nkd->nkt", rows.keys, turned)
+
+    def effective_matrix(self, parameters: KeyQueryFactors) -> Float[Array, "d e"]:
+        """``K Q^T``."""
+        return parameters.K @ parameters.Q.mT
+
+    def from_matrix(self, W: Float[Any, "*trials d e"]) -> KeyQueryFactors:
+        """Balanced factors ``U sqrt(s)`` and ``V sqrt(s)`` of ``W = U s V^T``.
+
+        With a width below the rank of ``W`` they stand for the nearest matrix of that rank.
+        """
+        xp = W.__array_namespace__()
+        width = self.shapes(*W.shape[-2:])["K"][1]
+        U, values, V = xp.linalg.svd(W, full_matrices=False)
+        kept = min(width, values.shape[-1])
+        root = xp.sqrt(values[..., None, :kept])
+        padding = [(0, 0)] * (W.ndim - 1) + [(0, width - kept)]
+        K, Q = (U[..., :kept] * root, V[..., :kept, :].mT * root)
+        return KeyQueryFactors(xp.pad(K, padding), xp.pad(Q, padding))
+
+    def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
+        """Nuclear for Frobenius; for any other none is known."""
+        return Nuclear() if geometry == Frobenius() else None
+
+    def check_initial(self, arrays: Mapping[str, Any]) -> None:
+        """Refuses ``K = Q = 0``.
+
+        Raises:
+            InvalidInputError: If both factors of a trial are zero.
+        """
+        zero = [~np.any(array, axis=(-2, -1)) for array in arrays.values()]
+        if np.logical_and(*zero).any():
+            raise InvalidInputError(
+                "initial",
+                "K = Q = 0 is a saddle point: the gradient is zero there and training never leaves",
+                "Give a nonzero K or a nonzero Q",
+            )
+
+
+@dataclass(frozen=True)
+class PromptVector(Parameterization):
+    """A prompt vector ``p`` is trained and the key weights are fixed: scores ``X weights p``.
+
+    It is one query for all sequences; the queries of the tokens are not used. The effective
+    matrix is the column ``p``, for keys ``X weights`` and the number one as query. Source:
+    *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596).
+
+    Attributes:
+        weights: The fixed weights, ``(d, d')``; None for the identity.
+    """
+
+    name: ClassVar[str] = "p"
+    # They end in the tokens, so that prompts with different weights share compiled code.
+    weights: Float[np.ndarray, "d m"] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Casts the weights.
+
+        Raises:
+            InvalidInputError: If they are no matrix of finite numbers.
+        """
+        if self.weights is not None:
+            object.__setattr__(self, "weights", as_shaped("weights", self.weights, ("d", "m")))
+
+    def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
+        """``p``."""
+        return {"p": (d,)}
+
+    def from_arrays(self, arrays: Mapping[str, Any]) -> Float[Any, "*trials d"]:
+        """``p``."""
+        return arrays["p"]
+
+    def to_arrays(self, parameters: Float[Any, "*trials d"]) -> dict[str, Any]:
+        """``p``."""
+        return {"p": parameters}
+
+    def scores(
+        self, parameters: Float[Array, "d"], rows: Rows
+    ) -> Float[Array, "sequence query token"]:
+        """Scores ``x_t^T p``, with the weights in the keys already."""
+        return (rows.keys @ parameters)[:, None, :]
+
+    def effective_matrix(self, parameters: Float[Array, "d"]) -> Float[Array, "d 1"]:
+        """The column ``p``."""
+        return parameters[:, None]
+
+    def from_matrix(self, W: Float[Any, "*trials d 1"]) -> Float[Any, "*trials d"]:
+        """The column as a vector."""
+        return W[..., 0]
+
+    def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
+        """The geometry itself; of a single column every Schatten norm is the Euclidean one."""
+        return Frobenius() if isinstance(geometry, Schatten) else geometry
+
+    def prepare(self, tokens: Tokens) -> Tokens:
+        """Tokens with keys ``X weights`` and the number one as query.
+
+        Raises:
+            InvalidInputError: If there are several queries a sequence, or the weights do not fit.
+        """
+        if tokens.queries_per_sequence != 1:
+            raise InvalidInputError(
+                "tokens",
+                f"each sequence has {tokens.queries_per_sequence} queries, but a prompt is one",
+                "Give tokens with one query and one label a sequence",
+            )
+        keys = tokens.keys
+        if self.weights is not None:
+            weights = as_float64("weights", self.weights)
+            if weights.ndim != 2 or weights.shape[0] != tokens.key_dimension:
+                raise InvalidInputError(
+                    "weights",
+                    f"the shape is {weights.shape}",
+                    f"Give ({tokens.key_dimension}, m): it multiplies tokens from the right",
+                )
+            keys = keys @ weights
+        return Tokens(
+            keys,
+            np.ones((*tokens.queries.shape[:-1], 1)),
+            tokens.labels,
+            tokens.mask,
+            tokens.values,
+            weights=tokens.weights,
+            instance_numbers=tokens.instance_numbers,
+        )
+
+
+@dataclass(frozen=True)
+class Joint(Parameterization):
+    """The head is trained beside the attention layer: ``(v, W)``, ``(v, p)``, ``(v, (K, Q))``.
+
+    The head given to ``train`` is where its training starts. Source: *Max-Margin Token Selection
+    in Attention Mechanism* (arXiv 2306.13596), joint training of the prompt and the head.
+
+    Attributes:
+        attention: How the attention layer is parameterized.
+    """
+
+    attention: Parameterization
+    trains_head: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            InvalidInputError: If one is of another kind.
+        """
+        check_kinds(attention=(self.attention, Parameterization))
+        check_flags(trains_head=self.trains_head)
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """``v`` and the name of the attention parameters."""
+        return f"v, {self.attention.name}"
+
+    def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
+        """Those of the attention layer: the head has its own."""
+        return self.attention.shapes(d, e)
+
+    def from_arrays(self, arrays: Mapping[str, Any]) -> PyTree:
+        """The attention parameters."""
+        return self.attention.from_arrays(arrays)
+
+    def to_arrays(self, parameters: PyTree) -> dict[str, Any]:
+        """The arrays of the attention layer."""
+        return self.attention.to_arrays(parameters)
+
+    def scores(self, parameters: PyTree, rows: Rows) -> Float[Array, "sequence query token"]:
+        """Scores ``x_t^T W z``."""
+        return self.attention.scores(parameters, rows)
+
+    def effective_matrix(self, parameters: PyTree) -> Float[Array, "d e"]:
+        """The attention matrix."""
+        return self.attention.effective_matrix(parameters)
+
+    def from_matrix(self, W: Float[Any, "*trials d e"]) -> PyTree:
+        """Attention parameters that stand for given matrices."""
+        return self.attention.from_matrix(W)
+
+    def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
+        """That of the attention layer."""
+        return self.attention.effective_geometry(geometry)
+
+    def check_initial(self, arrays: Mapping[str, Any]) -> None:
+        """As the attention layer checks them.
+
+        Raises:
+            InvalidInputError: If training could not leave them.
+        """
+        self.attention.check_initial(arrays)
+
+    def prepare(self, tokens: Tokens) -> Tokens:
+        """The tokens that the attention layer speaks of.
+
+        Raises:
+            InvalidInputError: If the tokens do not suit it.
+        """
+        return self.attention.prepare(tokens)
+
+
+_NAMED: tuple[Parameterization, ...] = (AttentionMatrix(), KeyQuery(), PromptVector())
+_KNOWN = {one.name: one for each in _NAMED for one in (each, Joint(each))}
+
+
+def get_parameterization(parameterization: str | Parameterization) -> Parameterization:
+    """Returns the parameterization with a name; an instance is returned as it is.
+
+    The names are those of the papers: "W", "(K, Q)", "p", and "(v, W)", "(v, p)", "(v, K, Q)"
+    with the head; parentheses, commas and spaces make no difference.
+
+    Raises:
+        InvalidInputError: If there is no such parameterization.
+    """
+    if isinstance(parameterization, Parameterization):
+        return parameterization
+    for name, known in _KNOWN.items():
+        if isinstance(parameterization, str) and _plain(parameterization) == _plain(name):
+            return known
+    raise InvalidInputError(
+        "parameterization",
+        f"there is none named {parameterization!r}",
+        f"{suggest(parameterization, _KNOWN)}Known: {', '.join(repr(name) for name in _KNOWN)}",
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name if letter not in "(), ")
