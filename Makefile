@@ -29,7 +29,7 @@ fuzz: $(VENV)/installed  ## solve random margin problems for an hour and check e
 lint: $(VENV)/installed-dev  ## formatting, style, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 benchmark: $(VENV)/installed-benchmark  ## measure both sides and write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.report

@@ -71,7 +71,7 @@ def key_data(
     return np.stack(words, axis=-1)
 
 
-Words = tuple[UInt32[np.ndarray, "..."], UInt32[np.ndarray, "..."]]
+Words = tuple[UInt32[np.ndarray, "..."] | np.uint32, UInt32[np.ndarray, "..."] | np.uint32]
 
 
 def fold_in(words: Words, number: Int[np.ndarray, "..."] | int) -> Words:
@@ -88,7 +88,7 @@ def unit_interval(words: Words, shape: tuple[int, ...]) -> Float[np.ndarray, "*t
     return numbers.reshape(*words[0].shape, *shape)
 
 
-def _halves(number: Int[np.ndarray, "..."]) -> Words:
+def _halves(number: Int[np.ndarray, "..."] | np.integer) -> Words:
     return (number >> 32).astype(np.uint32), (number & 0xFFFFFFFF).astype(np.uint32)
 
 

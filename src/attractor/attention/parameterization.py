@@ -113,7 +113,7 @@ class Parameterization(abc.ABC):
 
 
 @jax.jit
-def _between(unit: Float[Array, "..."], bound: float) -> Float[Array, "..."]:
+def _between(unit: Float[Array, "..."], bound: Float[Array, ""]) -> Float[Array, "..."]:
     """Numbers on [0, 1) moved to [-bound, bound], in the arithmetic of ``jax.random.uniform``."""
     return jnp.maximum(-bound, unit * (bound + bound) - bound)
 
