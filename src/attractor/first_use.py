@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import importlib.util
 import pkgutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -76,3 +78,18 @@ def module_of(package: str, file: str = "__init__.py") -> dict[str, str]:
         if node.module != package
         for alias in node.names
     }
+
+
+def import_meanwhile(*modules: str) -> None:
+    """Imports modules of other libraries in a thread, while compiled programs run or are compiled.
+
+    Modules of one package that import one another must not be imported by two threads at once, so
+    none of ours may be among them. One that fails does so again where it is used.
+    """
+
+    def load() -> None:
+        for module in modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
+
+    threading.Thread(target=load, daemon=True).start()

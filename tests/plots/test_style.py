@@ -25,6 +25,20 @@ def test_the_same_figure_is_saved_as_the_same_bytes(tmp_path, data):
     assert Image.open(tmp_path / "first" / "figure.png").width == 1440
 
 
+def test_a_saved_figure_is_as_matplotlib_saves_it_and_stays_as_it_was(tmp_path, data):
+    with plots.style():
+        figure = plots.direction_figure({"run": data})
+        before = figure.canvas, figure.dpi, figure.get_layout_engine()
+        plots.save_figure(figure, tmp_path, "ours")
+        assert (figure.canvas, figure.dpi, figure.get_layout_engine()) == before
+        figure.savefig(tmp_path / "theirs.png", metadata={"Software": None})
+        figure.set_layout_engine("none")  # else it is laid out again, in points
+        figure.savefig(tmp_path / "theirs.svg", metadata={"Date": None})
+    for suffix in ("png", "svg"):
+        ours, theirs = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("ours", "theirs"))
+        assert ours == theirs
+
+
 @pytest.mark.parametrize(("highest", "ticks"), [(90, 8), (499, 8), (5e5, 2)])
 def test_minor_ticks_do_not_run_together_over_many_decades(tmp_path, highest, ticks):
     with plots.style():

@@ -66,8 +66,8 @@ def check(
         )
         from attractor.cli.predicted import predict
         from attractor.cli.provenance import report_provenance
+        from attractor.first_use import import_meanwhile
         from attractor.geometry import Frobenius
-        from attractor.report import write_report
         from attractor.report.summary import infeasible_count
         from attractor.report.words import prediction_sentences, verdict_sentences
         from attractor.training import train
@@ -88,6 +88,7 @@ def check(
         if loaded.head is None:
             current.say(f"{file.name} has no head, so nothing is trained: training needs a loss.")
         else:
+            import_meanwhile("xarray", "matplotlib.figure")
             trajectory = train(
                 loaded.tokens,
                 loaded.head,
@@ -109,6 +110,8 @@ def check(
             seeds=range(seed, seed + how.seeds),
             settings={"optimizer": how.method.name, "steps": how.steps, "seeds": how.seeds},
         )
+        from attractor.report import write_report  # draws, and loads what draws
+
         summary = write_report(
             out,
             prediction=None if predicted is None else predicted.solution,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
@@ -70,17 +72,24 @@ def save_figure(
         name: File name without its ending.
         provenance: Where the figure comes from; it is put into both files.
     """
-    layout = figure.get_layout_engine()
+    layout, dpi, canvas = figure.get_layout_engine(), figure.dpi, figure.canvas
     _thin_minor_ticks(figure)
-    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+    figure.dpi = matplotlib.rcParams["savefig.dpi"]
+    figure.draw_without_rendering()  # lays it out, once for both: `savefig` would draw it four times
+    figure.set_layout_engine("none")
+    for suffix, write, metadata in (
+        (".png", FigureCanvasAgg(figure).print_png, {"Software": None}),
+        (".svg", FigureCanvasSVG(figure).print_svg, {"Date": None}),
+    ):
         drawing = io.BytesIO()
-        figure.savefig(drawing, format=suffix.removeprefix("."), metadata=metadata)
+        write(drawing, metadata=metadata)
         with atomic_file(directory / f"{name}{suffix}") as temporary:
             temporary.write_bytes(drawing.getvalue())
             if provenance is not None:
                 embed(temporary, provenance)
-        figure.set_layout_engine("none")  # it is laid out, which takes as long as drawing it
     figure.set_layout_engine(layout)
+    figure.set_canvas(canvas)
+    figure.dpi = dpi
 
 
 def _thin_minor_ticks(figure: Figure) -> None:
