@@ -12,7 +12,7 @@ from attractor.errors import InvalidInputError
 def installed_file(
     distribution: str, package: str, place: str, *, argument: str, remedy: str
 ) -> tuple[Path, str]:
-    """Finds a data file that an installed package brings along.
+    """Finds a data file of an installed package.
 
     Args:
         distribution: The name under which pip knows the package.
