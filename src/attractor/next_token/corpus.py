@@ -22,10 +22,10 @@ _SENTENCE = (list, tuple, np.ndarray, str, range)
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Corpus:
-    """Sentences of tokens. Every prefix with the token after it is a sample, unless told otherwise.
+    """Sentences of tokens. Every prefix with the token after it is a sample by default.
 
     A sample is a context ``x_1 ... x_l`` with the token that follows, its label. The last token of
-    the context is the query: it asks for the next token. Sentences lie one after another in one
+    the context is the query. Sentences lie one after another in one
     array, so that no prefix is stored. Source: *Non-asymptotic Convergence of Training Transformers
     for Next-token Prediction* (arXiv 2409.17335), the data set closed under prefixes.
 

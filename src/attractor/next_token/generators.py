@@ -117,11 +117,11 @@ def order_first_corpus(
         seed: Names what is random.
 
     Raises:
-        InvalidInputError: If the vocabulary is too small for the numbers asked for.
+        InvalidInputError: If the vocabulary is too small for the numbers requested.
     """
     check_flags(complete=complete, uniform=uniform)
-    _check_numbers("optimal", optimal)
-    _check_numbers("non_optimal", non_optimal)
+    for name, numbers in (("optimal", optimal), ("non_optimal", non_optimal)):
+        as_integers(name, numbers, ("n",), least=1, most=MOST_TOKENS)
     repetitions = check_count("repetitions", repetitions, 1, MOST_TOKENS)
     vocabulary = check_count("vocabulary", vocabulary, 1, MOST_TOKENS)
     if vocabulary < max(optimal) + max(non_optimal):
@@ -178,21 +178,14 @@ def _sentence(
     return [*np.asarray(words, dtype=int)[generator.permutation(len(words))].tolist(), query]
 
 
-def _check_numbers(argument: str, numbers: Sequence[int]) -> Int[np.ndarray, "n"]:
-    return as_integers(argument, numbers, ("n",), least=1, most=MOST_TOKENS)
-
-
 def derangement(size: int, generator: np.random.Generator) -> tuple[Int[np.ndarray, "V"], int]:
     """A uniformly random permutation without fixed points, and how many draws had one.
 
-    Raises:
-        InvalidInputError: If there are fewer than two tokens.
+    Args:
+        size: Number of tokens, at least two.
+        generator: Of the draws.
     """
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
-        raise InvalidInputError("vocabulary", f"it is {size!r}", "Give two tokens or more")
     redrawn = 0
-    while True:
-        drawn = generator.permutation(size)
-        if (drawn != np.arange(size)).all():
-            return drawn, redrawn
+    while ((drawn := generator.permutation(size)) == np.arange(size)).any():
         redrawn += 1
+    return drawn, redrawn

@@ -49,7 +49,7 @@ class Occurrences:
 
 
 def first_occurrences(corpus: Corpus) -> Bool[np.ndarray, "total"]:
-    """Whether a token stands in its sentence for the first time."""
+    """True where a token occurs in its sentence for the first time."""
     key = corpus.sentence_of * corpus.vocabulary_size + corpus.tokens
     _, places = np.unique(key, return_index=True)
     first = np.zeros(len(key), dtype=bool)
@@ -88,7 +88,7 @@ def portions(sizes: Int[np.ndarray, "n"]) -> Iterator[slice]:
 
 
 def ranges(first: Int[np.ndarray, "n"], lengths: Int[np.ndarray, "n"]) -> Int[np.ndarray, "total"]:
-    """``first, first + 1, ...``, as many as the length says, one after another."""
+    """The ranges ``first, first + 1, ...`` of some lengths, concatenated."""
     ends = np.cumsum(lengths)
     steps = np.arange(ends[-1] if len(ends) else 0)
     return steps + np.repeat(first - (ends - lengths), lengths)

@@ -1,4 +1,4 @@
-"""Sentences that a corpus has not: what the theory says of them, and what is predicted."""
+"""Sentences that a corpus lacks, and their predictions: by theory and by trained weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_DRAWN = 10**5
 
 
 class UnseenKind(enum.Enum):
-    """What an unseen sentence is made of, beside its query."""
+    """The tokens of an unseen sentence beside its query."""
 
     OPTIMAL = "an optimal token among others"
     NON_COMPARABLE = "one non-comparable token, else non-optimal ones"
@@ -64,7 +64,7 @@ def draw_unseen(
     Args:
         orders: The partial orders of the corpus.
         collocation: Its collocation.
-        kind: What the sentences are made of.
+        kind: The tokens of the sentences.
         count: How many.
         length: Number of tokens in each, 3 or more, drawn with repetition; it takes longer
             training to tell one token from many others. Default: every non-optimal token of the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -69,24 +70,9 @@ def with_frequent_tokens(
     """
     weights = np.repeat(corpus.counts, corpus.lengths)
     tokens, names, kept = frequent_tokens(corpus.tokens, corpus.vocabulary, most, weights)
-    smaller = Corpus(
-        tokens,
-        corpus.starts,
-        names,
-        context_length=corpus.context_length,
-        every_prefix=corpus.every_prefix,
-        counts=corpus.counts,
-    )
-    return smaller, kept
+    return replace(corpus, tokens=tokens, vocabulary=names), kept
 
 
 def with_context_length(corpus: Corpus, context_length: int | None) -> Corpus:
     """The corpus whose contexts are the last few tokens before each label; None for all."""
-    return Corpus(
-        corpus.tokens,
-        corpus.starts,
-        corpus.vocabulary,
-        context_length=context_length,
-        every_prefix=corpus.every_prefix,
-        counts=corpus.counts,
-    )
+    return replace(corpus, context_length=context_length)

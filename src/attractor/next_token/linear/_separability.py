@@ -1,4 +1,4 @@
-"""Separability: whether a linear decoder can tell what follows a context from what does not."""
+"""Separability: whether a linear decoder separates the supports of contexts from other tokens."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _differences(
 def _proved(
     contexts: Contexts, W: Float[np.ndarray, "V d"], multipliers: Float[np.ndarray, "m V"]
 ) -> tuple[np.ndarray, ...]:
-    """What a matrix and multipliers prove, whoever found them."""
+    """The fields of the answer that a matrix and multipliers prove, whoever found them."""
     support, embeddings, best = contexts.support, contexts.embeddings, anchors(contexts)
     # Equalities hold but for the tolerance of a solver; without their part they hold to rounding.
     W = W - support_projection(contexts, W)

@@ -1,4 +1,4 @@
-"""The contexts of one corpus, embedded, and what its token-priority graphs say of their tokens."""
+"""The contexts of one corpus, embedded, and the components of their tokens in its graphs."""
 
 from __future__ import annotations
 

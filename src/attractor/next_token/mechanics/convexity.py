@@ -22,7 +22,7 @@ from attractor.tokens import Tokens
 from attractor.training.inputs import check_inputs
 
 _ROUNDINGS = 16
-"""Roundings of the losses at the ends of a chord within which a height says nothing."""
+"""Roundings of the losses at the ends of a chord within which a height is noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +68,7 @@ def chord_test(
     seed: int = 0,
     along: CyclicSubspace | list[CyclicSubspace] | None = None,
 ) -> ChordTest:
-    """Holds a training loss, as a function of W, against random chords.
+    """Compares a training loss, as a function of W, with random chords.
 
     Both ends of a chord are Gaussian matrices, and its inner point is uniform on it. The loss of
     label mass is convex in W, and strictly so along the cyclic subspace; other heads and losses

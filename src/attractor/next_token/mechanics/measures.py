@@ -1,4 +1,4 @@
-"""How far trained attention is from the limits predicted."""
+"""The distance of trained attention from the predicted limits."""
 
 from __future__ import annotations
 
