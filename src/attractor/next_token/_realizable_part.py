@@ -26,9 +26,8 @@ class RealizablePart:
     Attributes:
         corpus: The part, over the tokens that it uses; its samples are contexts of their own.
         samples: Which samples of the whole corpus it consists of.
-        share: How much of the corpus it is, by weight.
-        removed: How much of the corpus was removed for the sake of each assumption, one after the
-            other.
+        share: Its share of the corpus, by weight.
+        removed: The share of the corpus removed for each assumption, in this order.
     """
 
     corpus: Corpus

@@ -22,11 +22,11 @@ class AssumptionCheck:
 
     Attributes:
         name: A few words.
-        statement: What is assumed, in a sentence.
+        statement: The assumption, in a sentence.
         found: The finding, in words and numbers.
         met: Whether it is met.
         offending: The samples that break it.
-        share: How much of the corpus they are, by weight.
+        share: Their share of the corpus, by weight.
         examples: Some of them in words.
     """
 

@@ -136,11 +136,16 @@ def order_first_corpus(
     labels = follows.tolist()
     left_out = 0
     for query in range(vocabulary):
-        best, others = _sides(query, vocabulary, optimal, non_optimal, generator)
-        for winner in best:
-            kept = others
+        others = [token for token in generator.permutation(vocabulary).tolist() if token != query]
+        best, worse = int(generator.choice(optimal)), int(generator.choice(non_optimal))
+        if generator.random() < 0.5:  # the query is its own optimal token
+            winners, losers = [query], others[:worse]
+        else:
+            winners, losers = others[:best], [query, *others[best : best + worse - 1]]
+        for winner in winners:
+            kept = losers
             if not complete:
-                kept = [t for t in others if t == query or generator.random() < 0.5]
+                kept = [t for t in losers if t == query or generator.random() < 0.5]
             if not kept:
                 left_out += 1
                 continue
@@ -149,21 +154,6 @@ def order_first_corpus(
     counts = None if uniform else generator.exponential(size=len(contexts))
     corpus = Corpus.from_samples(contexts, labels, range(vocabulary), counts=counts)
     return Drawn(corpus, redrawn, left_out)
-
-
-def _sides(
-    query: int,
-    size: int,
-    optimal: Sequence[int],
-    non_optimal: Sequence[int],
-    generator: np.random.Generator,
-) -> tuple[list[int], list[int]]:
-    """The optimal and the non-optimal tokens of a query."""
-    others = [token for token in generator.permutation(size).tolist() if token != query]
-    best, worse = int(generator.choice(optimal)), int(generator.choice(non_optimal))
-    if generator.random() < 0.5:
-        return [query], others[:worse]
-    return others[:best], [query, *others[best : best + worse - 1]]
 
 
 def _sentence(

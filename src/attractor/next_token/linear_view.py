@@ -28,10 +28,10 @@ class LinearView:
         entropy: The entropy of the next token given the context, in nats: what no cross-entropy
             can go below.
         certain: The share of samples whose context is always followed by the same token.
-        followers: How many different tokens follow a context, averaged over samples.
+        followers: Number of different tokens that follow a context, averaged over samples.
         dimension: Of the vectors of contexts: unit vectors where there are as many dimensions as
             contexts, else random ones of unit length.
-        taken: How many contexts, the most frequent, the two answers are about; all of them where
+        taken: Number of contexts, the most frequent, that the two answers are about; all where
             vectors are unit vectors, which separate everything.
         share: Their share of the samples.
         separable: Whether a matrix ties the tokens that follow each context and puts all others

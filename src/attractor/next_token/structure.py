@@ -34,7 +34,7 @@ class CorpusStructure(Printed):
         corpus: The corpus.
         collocation: The token that follows each one-token context.
         orders: The query-dependent partial orders.
-        assumptions: What the theory assumes, decided on the corpus.
+        assumptions: The assumptions of the theory, checked on the corpus.
     """
 
     width: ClassVar[int] = 100
@@ -87,7 +87,7 @@ class CorpusStructure(Printed):
         """The structure as plain values of JSON.
 
         Args:
-            most: How many queries to list orders of; more are counted, not listed.
+            most: Number of queries to list orders of; more are counted, not listed.
         """
         most = check_count("most", most, 0)
         names = self.corpus.vocabulary

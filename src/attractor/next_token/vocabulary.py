@@ -29,8 +29,8 @@ def frequent_tokens(
     Args:
         tokens: Token numbers.
         names: The name of every number.
-        most: How many tokens keep their names; None for all that occur.
-        weights: How often each place counts.
+        most: Number of tokens that keep their names; None for all that occur.
+        weights: The weight of each place.
 
     Returns:
         The new numbers, their names, and the old number of each token kept. Where other tokens
@@ -63,7 +63,7 @@ def with_frequent_tokens(
 
     Args:
         corpus: The corpus.
-        most: How many tokens keep their names.
+        most: Number of tokens that keep their names.
 
     Returns:
         The corpus, and the old number of each token kept.

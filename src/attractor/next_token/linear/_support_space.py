@@ -51,18 +51,14 @@ class SupportSpace:
             W: Matrices; with several instances, axes between that of instances and the last two
                 count matrices of one instance.
         """
-        coordinates = np.einsum("...fvd,...bvd->...bf", self.basis, self._flat(W))
-        found = np.einsum("...bf,...fvd->...bvd", coordinates, self.basis)
-        return found.reshape(np.shape(W))
-
-    def _flat(self, W: Float[np.ndarray, "*batch V d"]) -> Float[np.ndarray, "*instances b V d"]:
-        W = as_float64("W", W)
-        lead = self.basis.shape[:-3]
+        W, lead = as_float64("W", W), self.basis.shape[:-3]
         if W.shape[-2:] != self.basis.shape[-2:] or W.shape[: len(lead)] != lead:
             raise InvalidInputError(
                 "W", f"the shape is {W.shape}", f"Give {(*lead, '...', *self.basis.shape[-2:])}"
             )
-        return W.reshape(*lead, -1, *W.shape[-2:])
+        flat = W.reshape(*lead, -1, *W.shape[-2:])
+        coordinates = np.einsum("...fvd,...bvd->...bf", self.basis, flat)
+        return np.einsum("...bf,...fvd->...bvd", coordinates, self.basis).reshape(W.shape)
 
 
 def support_space(contexts: Contexts) -> SupportSpace:

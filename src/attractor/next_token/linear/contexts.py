@@ -84,14 +84,10 @@ class Contexts:
         frequencies = _shares(frequencies, rows)
         lead = rows[:-1]
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
-        for name, array in (
-            ("embeddings", embeddings),
-            ("probabilities", probabilities),
-            ("frequencies", frequencies),
-            ("instance_numbers", numbers),
-        ):
+        arrays = (embeddings, probabilities, frequencies, numbers)
+        for field, array in zip(fields(self), arrays, strict=True):
             array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, field.name, array)
 
     @classmethod
     def one_hot(

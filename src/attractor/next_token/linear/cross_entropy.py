@@ -39,7 +39,7 @@ class Targets(NamedTuple):
 
     Attributes:
         embeddings: The embeddings.
-        probabilities: What follows each context.
+        probabilities: Of the tokens that follow each context.
         log_probabilities: Their logarithms; zero outside the support.
         support: Where they are positive.
         log_frequencies: Logarithms of the frequencies.

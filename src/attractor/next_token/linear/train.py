@@ -297,7 +297,7 @@ class LinearTrials:
         """Prepares the data once.
 
         Args:
-            training: What is trained.
+            training: The objective.
             optimizer: The optimizer.
             contexts: The data sets.
             initial: Initial decoders; None for random ones.

@@ -53,7 +53,7 @@ class LinearTrajectory(RecordedRun):
             equivalent raw time, NaN where there is none; ``W``, with a step axis if all were
             kept; ``status`` and ``steps_taken``. Of a regularization path ``radius`` takes the
             place of step.
-        contexts: What was trained on.
+        contexts: The data trained on.
         optimizer_name: The optimizer.
         geometry: Name of the norm of steepest descent, or "not known".
         settings: Every other argument.
