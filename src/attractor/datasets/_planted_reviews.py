@@ -75,7 +75,7 @@ def planted_reviews(
         train: Sentences to train on.
         validation: Sentences to choose by.
         test: Sentences to test with.
-        vocabulary: How many numbers there are: padding, the class token, class words, noise words.
+        vocabulary: Number of words: padding, the class token, class words, noise words.
         length: Positions of a sentence, the class token included.
         shortest: Sentence lengths are uniform from this to ``length``; None for all ``length``.
         planted: Planted words in a sentence.

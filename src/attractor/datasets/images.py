@@ -37,7 +37,7 @@ class Images:
         labels: The number of each image's class.
         classes: The names of the classes.
         splits: "train" or "test" for each image, if the data come with a split.
-        settings: What the images were read from, and their number.
+        settings: The source of the images, and their number.
     """
 
     pixels: UInt8[np.ndarray, "n height width channels"] = dataclasses.field(repr=False)
@@ -126,10 +126,10 @@ def split_images(
 
     Args:
         images: All images.
-        train: How many to train on, or which fraction; None for all that are left.
-        validation: How many to choose by, or which fraction.
-        test: How many to test with, or which fraction; None for the test part that the data come
-            with, or else a fifth.
+        train: Number to train on, or a fraction; None for all that are left.
+        validation: Number to choose by, or a fraction.
+        test: Number to test with, or a fraction; None for the test part that the data come with,
+            or else a fifth.
         seed: Same seed, same parts.
 
     Raises:

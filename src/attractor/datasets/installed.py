@@ -19,7 +19,7 @@ def installed_file(
         package: The folder it installs.
         place: The file, from that folder.
         argument: The name to use in the error.
-        remedy: What to do if there is no such file.
+        remedy: The remedy in the error if there is no such file.
 
     Returns:
         The file, and the version of the package.

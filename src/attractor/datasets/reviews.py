@@ -36,7 +36,7 @@ class Reviews:
         texts: The texts.
         labels: 1 if positive, 0 if negative.
         splits: "train" or "test" for each text, if the data come with a split.
-        settings: What the texts were read from, and how: source, version, columns, counts.
+        settings: The source of the texts: name, version, columns, counts.
     """
 
     texts: tuple[str, ...] = dataclasses.field(repr=False)
@@ -135,10 +135,10 @@ def split_reviews(
 
     Args:
         reviews: All reviews.
-        train: How many to train on, or which fraction; None for all that are left.
-        validation: How many to choose by, or which fraction.
-        test: How many to test with, or which fraction; None for the test part that the data come
-            with, or else a fifth.
+        train: Number to train on, or a fraction; None for all that are left.
+        validation: Number to choose by, or a fraction.
+        test: Number to test with, or a fraction; None for the test part that the data come with,
+            or else a fifth.
         seed: Same seed, same parts.
 
     Raises:

@@ -57,7 +57,7 @@ def draw_splits(
             fraction. None is all that are left for the first; for the last, the whole given part
             or a fifth.
         seed: Names the draw.
-        purpose: What the numbers are for.
+        purpose: Of the random numbers, which names their stream.
 
     Returns:
         The fields of ``Splits``.

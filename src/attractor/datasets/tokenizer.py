@@ -40,7 +40,7 @@ class EncodedTexts:
 
     Attributes:
         ids: The pieces; those past the end of a text are padding.
-        lengths: How many pieces of each text there are, after the cut.
+        lengths: Number of pieces of each text, after the cut.
         settings: The length, how many texts were cut, and the tokenizer's settings.
     """
 
@@ -79,7 +79,7 @@ class TextTokenizer:
 
     Attributes:
         settings: Where the tokenizer is from, and how many pieces it knows.
-        vocabulary: How many pieces it knows.
+        vocabulary: Number of pieces it knows.
         padding: The number of the piece that fills up short texts.
         first: The number of the piece that every text begins with.
     """
@@ -286,8 +286,8 @@ def train_tokenizer(
 
     Args:
         texts: The texts to train on, and no others.
-        vocabulary: How many pieces there are to be; there are fewer if the texts are few.
-        minimum_count: How often a pair must be met to become a piece.
+        vocabulary: Number of pieces; there are fewer if the texts are few.
+        minimum_count: Occurrences of a pair needed to become a piece.
 
     Raises:
         InvalidInputError: If there are no words, an argument is no such number, or the library

@@ -77,7 +77,7 @@ class Block(eqx.Module):
             x: The tokens.
             allowed: Which token a query may attend to; None for all.
             key: Of dropout; None outside training.
-            queries: How many tokens are required, from the first on; None for all.
+            queries: Number of tokens required, from the first on; None for all.
         """
         of_attention, of_perceptron = split(key, 2)
         read = self.attention_norm(x) if self.normalize_first else x
@@ -103,7 +103,7 @@ def through_blocks(
         x: The tokens before the first.
         allowed: Which token a query may attend to; None for all.
         key: Of dropout; None outside training.
-        queries: How many tokens of the last block are required, from the first on; None for all.
+        queries: Number of tokens of the last block required, from the first on; None for all.
     """
     attention = []
     for block, of_block in zip(blocks, split(key, len(blocks)), strict=True):
@@ -167,7 +167,7 @@ class SelfAttention(eqx.Module):
             x: The tokens.
             allowed: Which token a query may attend to; None for all. Every query needs one.
             key: Of dropout; None outside training.
-            queries: How many tokens are queries, from the first on; None for all.
+            queries: Number of tokens that are queries, from the first on; None for all.
         """
         of_weights, of_output = split(key, 2)
         q, k, v = self._projections(x, queries)

@@ -76,7 +76,7 @@ class Examples:
         Args:
             inputs: Numbers of tokens.
             labels: The classes, from 0.
-            lengths: How many tokens of each text are real.
+            lengths: Number of real tokens of each text.
 
         Raises:
             InvalidInputError: If the arrays do not belong together.

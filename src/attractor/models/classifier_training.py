@@ -57,7 +57,7 @@ class ClassifierState(NamedTuple):
         memory: The optimizer's state.
         step: Number of batches done.
         loss: Sum of the losses of this epoch so far, each measured before the step of its batch.
-        correct: How many of its examples were classified rightly then.
+        correct: Number of its examples classified correctly then.
         best_model: The model at the end of the best epoch so far.
         best_accuracy: Its accuracy on the validation examples.
         best_epoch: Its number; 0 before the first whole epoch.

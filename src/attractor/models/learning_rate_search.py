@@ -67,7 +67,7 @@ def search_learning_rate(
         score: The score of a learning rate, such as accuracy on a validation split; NaN if
             training diverges.
         guess: The first rate tried, positive.
-        tries: How often ``score`` is called, 3 at least.
+        tries: Number of calls of ``score``, 3 at least.
         factor: The ratio of neighboring rates at first, above 1.
 
     Raises:
