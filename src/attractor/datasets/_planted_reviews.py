@@ -1,4 +1,4 @@
-"""Made-up reviews: sentences of noise words with a few words that give the class away."""
+"""Synthetic reviews: sentences of noise words with a few words that determine the class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlantedPart(NamedTuple):
         ids: The words as numbers; 1 comes first in every sentence and 0 is padding.
         mask: True at words and at the first position, False at padding.
         labels: The class of each sentence, 0 or 1.
-        planted: True where a class word stands, of either class.
+        planted: True at class words, of either class.
     """
 
     ids: Int32[np.ndarray, "n length"]
@@ -34,7 +34,7 @@ class PlantedPart(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PlantedReviews:
-    """Sentences whose class is told by planted words.
+    """Sentences whose class is determined by planted words.
 
     Attributes:
         train: To train on.
@@ -75,10 +75,9 @@ def planted_reviews(
         train: Sentences to train on.
         validation: Sentences to choose by.
         test: Sentences to test with.
-        vocabulary: How many numbers there are: padding, the class token, class words, noise words.
+        vocabulary: Number of words: padding, the class token, class words, noise words.
         length: Positions of a sentence, the class token included.
-        shortest: Sentences have from so many to ``length`` positions, evenly; None for all the
-            same length.
+        shortest: Sentence lengths are uniform from this to ``length``; None for all ``length``.
         planted: Planted words in a sentence.
         class_words: Words that belong to each class.
         misleading: The probability that one planted word is of the other class.
@@ -133,7 +132,7 @@ def _part(
     places = np.argsort(places, axis=1)[:, :planted]
     classes = np.repeat(labels[:, None], planted, axis=1)
     misled = random.random(size) < misleading
-    classes[misled, 0] = 1 - labels[misled]  # the first of the draw stands anywhere
+    classes[misled, 0] = 1 - labels[misled]  # the first of the draw is at a random place
     word = random.integers(of_class.shape[1], size=classes.shape)
     np.put_along_axis(ids, places, of_class[classes, word], axis=1)
     is_planted = np.zeros(mask.shape, bool)

@@ -31,7 +31,7 @@ def random_head(
         samples: None for Gaussian tokens with variances from 0.25 to 2 and standard normal queries;
             else how many tokens to draw from the sphere of radius ``sqrt(dimension)``, where a
             layer that normalizes leaves them.
-        queries: How many standard normal queries to draw beside sampled tokens.
+        queries: Number of standard normal queries to draw beside sampled tokens.
         seed: Same seed, same head.
 
     Returns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -38,7 +39,7 @@ def refuse_pickles(place: Path) -> None:
     """Refuses the Python version of the data, by the names or the first bytes of its files.
 
     Raises:
-        InvalidInputError: If the place is such an archive, folder or file.
+        InvalidInputError: If the path is such an archive, folder or file.
     """
     folders = (place, place / "cifar-10-batches-py")
     inside = [folder / name for folder in folders for name in _PICKLES]
@@ -50,7 +51,7 @@ def refuse_pickles(place: Path) -> None:
 
 
 def is_cifar(place: Path) -> bool:
-    """Whether a place is an archive, or a folder with CIFAR-10's batches."""
+    """Whether a path is an archive, or a folder with CIFAR-10's batches."""
     if place.is_file():
         return place.name.endswith((".tar.gz", ".tgz"))
     return any((folder / name).is_file() for folder in _folders(place) for name in BATCHES)
@@ -101,22 +102,20 @@ def _from_folder(place: Path) -> dict[str, bytes]:
 
 
 def _from_archive(file: Path) -> dict[str, bytes]:
-    """The batches in an archive, read in one pass, at no place but in memory."""
+    """The batches in an archive, read in one pass, into memory alone."""
     most = len(BATCHES) * (IMAGES * RECORD + _SMALL) + _MEMBERS * _SMALL
-    stream = Unpacked(file, most)
-    try:
+    with contextlib.closing(Unpacked(file, most)) as stream:
         unpacked: Any = stream  # all that tarfile needs of a stream is its method read
-        with tarfile.open(fileobj=unpacked, mode="r|") as archive:
-            batches = _batches(file, archive)
-        while stream.read(2**20):  # the checksum stands at the end
-            pass
+        try:
+            with tarfile.open(fileobj=unpacked, mode="r|") as archive:
+                batches = _batches(file, archive)
+            while stream.read(2**20):  # the checksum is at the end
+                pass
+        except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+            if isinstance(error, FileFormatError | InvalidInputError):
+                raise
+            raise FileFormatError(f"{file} is cut off or no tar archive ({error}).") from None
         return batches
-    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
-        if isinstance(error, FileFormatError | InvalidInputError):
-            raise
-        raise FileFormatError(f"{file} is cut off or no tar archive ({error}).") from None
-    finally:
-        stream.close()
 
 
 def _batches(file: Path, archive: tarfile.TarFile) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.attention import LinearHead
-from attractor.checks import check_count, check_items
+from attractor.checks import check_count, check_items, is_whole
 from attractor.errors import InvalidInputError
 from attractor.randomness import generator
 from attractor.tokens import Tokens
@@ -78,10 +78,8 @@ def digit_patches(
         raise InvalidInputError("digits", f"got {digits}", "Give two different digits from 0 to 9")
     of_digit = [np.flatnonzero(bundled.target == digit) for digit in digits]
     most = 2 * min(len(places) for places in of_digit)
-    if not _is_count(n) or n > most or n % 2:
+    if not is_whole(n) or not 0 < n <= most or n % 2:
         raise InvalidInputError("n", f"got {n}", f"Give an even number from 2 to {most}")
-    if not _is_count(instances):
-        raise InvalidInputError("instances", f"got {instances}", "Give 1 or more")
     brightness = bundled.images / _BRIGHTEST
     patches = patch_vectors(brightness, float(brightness.mean()))
     head, accuracy = _probe(patches, of_digit)
@@ -116,11 +114,6 @@ def _probe(
     # The layer's head is linear without a bias, so the probe is too.
     probe = LogisticRegression(fit_intercept=False).fit(means, labels)
     return LinearHead(probe.coef_[0]), float(probe.score(means, labels))
-
-
-def _is_count(value: Any) -> bool:
-    """Whether a value is a positive integer."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value > 0)
 
 
 def _draw(of_digit: list[Int[np.ndarray, "_"]], n: int, seed: int, instance: int) -> np.ndarray:

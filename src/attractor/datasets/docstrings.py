@@ -1,4 +1,4 @@
-"""Real language that every Python brings along: the docstrings of its standard library."""
+"""Real language that comes with every Python: the docstrings of its standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images made ready for a network: resized, shifted, mirrored and normalized."""
+"""Preparation of images for a network: resizing, random crops and flips, normalization."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attractor.randomness import check_key
 
 _BRIGHTEST = 255.0
 _LARGEST = 1e30
-"""What single precision holds with room to spare."""
+"""A bound far below the largest number of single precision."""
 _CHUNK = 1024
 MOST_PIXELS = 2**14
 """The longest side of an image."""
@@ -33,7 +33,7 @@ def channel_statistics(
     pixels = _pixels(pixels, 4)
     if pixels.dtype != np.uint8:
         raise InvalidInputError("pixels", f"they are {pixels.dtype}", "Give unsigned bytes")
-    # Exact: counts of the 256 levels hold all there is to know.
+    # Exact: the counts of the 256 levels determine both moments.
     levels = np.arange(256) / _BRIGHTEST
     counts = np.zeros((pixels.shape[-1], 256))
     for begin in range(0, len(pixels), _CHUNK):
@@ -50,7 +50,7 @@ def channel_statistics(
 
 
 def _pixels(pixels: Any, axes: int) -> Any:
-    """Images with at least so many axes; those of JAX may be known only when a program runs."""
+    """Images with at least ``axes`` axes; arrays of JAX may be traced."""
     if not isinstance(pixels, jax.Array):
         if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8:
             pixels = as_float64("pixels", pixels, largest=_LARGEST)

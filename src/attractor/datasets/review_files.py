@@ -11,7 +11,7 @@ from typing import NamedTuple
 from attractor.errors import FileFormatError, InvalidInputError
 
 LONGEST = 2**17
-"""Bytes that one review may have, with its quotes and label; also what a reader ever holds."""
+"""Bytes that one review may have, with its quotes and label; a reader never holds more."""
 TEXT_NAMES = ("text", "review", "sentence", "content")
 LABEL_NAMES = ("label", "sentiment", "class", "polarity")
 SOURCE_NAME = "source"
@@ -26,7 +26,7 @@ _REMEDY_COLUMNS = (
 
 
 class Review(NamedTuple):
-    """A text and what is known of it.
+    """A text with its label and origin.
 
     Attributes:
         text: The text.
@@ -43,7 +43,7 @@ class Review(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Where a table keeps what, counted from 0, and how that was found out."""
+    """The columns of texts, labels and collections, counted from 0, and how they were found."""
 
     text: int
     label: int
@@ -155,11 +155,9 @@ def folder_reviews(folder: Path) -> Iterator[Review]:
 
 
 def _label(entry: str) -> tuple[int, tuple[str, str]] | None:
-    """What a label means, and which two words it is one of."""
-    for convention in _CONVENTIONS:
-        if entry in convention:
-            return convention.index(entry), convention
-    return None
+    """A label as 0 or 1, and the pair of words it is one of; None for other entries."""
+    known = (pair for pair in _CONVENTIONS if entry in pair)
+    return next(((pair.index(entry), pair) for pair in known), None)
 
 
 def _chosen(chosen: Sequence[int], width: int, file: Path) -> tuple[int, int]:
@@ -198,8 +196,7 @@ class _Lines(Iterator[str]):
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lines = self._read()
-        self.number = 0
-        self.held = 0
+        self.number = self.held = 0
 
     def __next__(self) -> str:
         return next(self._lines)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -20,7 +19,7 @@ from attractor.datasets.review_files import (
     folder_reviews,
     table_reviews,
 )
-from attractor.datasets.splits import row_numbers, split_rows
+from attractor.datasets.splits import Splits, content_groups, draw_splits, row_numbers
 from attractor.errors import InvalidInputError
 from attractor.precision import as_integers
 
@@ -37,7 +36,7 @@ class Reviews:
         texts: The texts.
         labels: 1 if positive, 0 if negative.
         splits: "train" or "test" for each text, if the data come with a split.
-        settings: What the texts were read from, and how: source, version, columns, counts.
+        settings: The source of the texts: name, version, columns, counts.
     """
 
     texts: tuple[str, ...] = dataclasses.field(repr=False)
@@ -58,7 +57,7 @@ class Reviews:
         return Reviews(texts, self.labels[rows], splits, self.settings | dict(settings))
 
 
-class ReviewSplits(NamedTuple):
+class ReviewSplits(Splits[Reviews]):
     """Reviews to train on, to choose by, and to test with; no text is in two of them.
 
     Attributes:
@@ -67,11 +66,6 @@ class ReviewSplits(NamedTuple):
         test: To report.
         settings: Sizes, seed, and how many copies were met and left out.
     """
-
-    train: Reviews
-    validation: Reviews
-    test: Reviews
-    settings: dict[str, Any]
 
 
 def iterate_reviews(
@@ -117,19 +111,11 @@ def load_reviews(
             131,072 bytes; the message names file and line.
     """
     reviews, settings = _source(path, collection, columns)
-    texts, labels, splits = [], [], []
-    for review in reviews:
-        texts.append(review.text)
-        labels.append(review.label)
-        splits.append(review.split)
-    counts = np.unique(text_groups(texts), return_counts=True)[1]
-    settings |= {
-        "reviews": len(texts),
-        "positive": sum(labels),
-        "copies": int((counts - 1).sum()),
-    }
-    given = None if splits[0] is None else tuple(splits)
-    return Reviews(tuple(texts), np.array(labels, np.int32), given, settings)
+    texts, labels, splits, _ = zip(*reviews, strict=True)
+    copies = len(texts) - len(np.unique(text_groups(texts)))
+    settings |= {"reviews": len(texts), "positive": sum(labels), "copies": copies}
+    given = None if splits[0] is None else splits
+    return Reviews(texts, np.array(labels, np.int32), given, settings)
 
 
 def split_reviews(
@@ -149,51 +135,29 @@ def split_reviews(
 
     Args:
         reviews: All reviews.
-        train: How many to train on, or which fraction; None for all that are left.
-        validation: How many to choose by, or which fraction.
-        test: How many to test with, or which fraction; None for the test part that the data come
-            with, or else a fifth.
+        train: Number to train on, or a fraction; None for all that are left.
+        validation: Number to choose by, or a fraction.
+        test: Number to test with, or a fraction; None for the test part that the data come with,
+            or else a fifth.
         seed: Same seed, same parts.
 
     Raises:
         InvalidInputError: If there are too few reviews, or a number is no such number.
     """
     check_kinds(reviews=(reviews, Reviews))
-    groups = text_groups(reviews.texts)
-    rows = split_rows(
-        reviews.labels,
-        groups,
-        reviews.splits,
-        sizes=(train, validation, test),
-        seed=seed,
-        purpose="split of reviews",
-    )
-    parts = [
-        reviews.take(chosen, {"split": name} | rows.settings)
-        for name, chosen in (
-            ("train", rows.train),
-            ("validation", rows.validation),
-            ("test", rows.test),
-        )
-    ]
-    return ReviewSplits(*parts, settings=reviews.settings | rows.settings)
+    groups, sizes = text_groups(reviews.texts), (train, validation, test)
+    return ReviewSplits(*draw_splits(reviews, groups, sizes, seed=seed, purpose="split of reviews"))
 
 
 def text_groups(texts: Sequence[str]) -> Int[np.ndarray, "n"]:
-    """A number for each text that copies share, whatever their case and white space."""
-    numbers: dict[bytes, int] = {}
-    groups = np.empty(len(texts), np.int64)
-    for row, text in enumerate(texts):
-        plain = " ".join(text.lower().split()).encode()
-        digest = hashlib.blake2b(plain, digest_size=16).digest()
-        groups[row] = numbers.setdefault(digest, len(numbers))
-    return groups
+    """A number for each text, shared by its copies, whatever their case and white space."""
+    return content_groups(" ".join(text.lower().split()).encode() for text in texts)
 
 
 def _source(
     path: str | os.PathLike[str] | None, collection: str | None, columns: Sequence[int] | None
 ) -> tuple[Iterator[Review], dict[str, Any]]:
-    """The reviews, and where they are from."""
+    """The reviews of a file, folder or package, and its settings."""
     path = None if path is None else check_path("path", path)
     check_kinds(collection=(collection, str | None))
     if columns is not None:
@@ -237,7 +201,7 @@ def _with_both_labels(reviews: Iterator[Review], name: str) -> Iterator[Review]:
         met.add(review.label)
         yield review
     if len(met) < 2:
-        held = f"only label {met.pop()}" if met else "no reviews"
+        labels = f"only label {met.pop()}" if met else "no reviews"
         raise InvalidInputError(
-            "path", f"{name} has {held}", "Give reviews of both labels, and a collection it has"
+            "path", f"{name} has {labels}", "Give reviews of both labels, and a collection it has"
         )

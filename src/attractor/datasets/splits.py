@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -14,27 +15,34 @@ from attractor.randomness import generator
 
 NAMES = ("train", "validation", "test")
 Size = int | float | None
+_Part = TypeVar("_Part")
 _DEFAULT_TEST = 0.2
 
 
-class Rows(NamedTuple):
-    """Numbers of rows, and what was done to choose them."""
+class Splits(NamedTuple, Generic[_Part]):
+    """Data to train on, to choose by, and to test with; nothing is in two of them.
 
-    train: Int[np.ndarray, "_"]
-    validation: Int[np.ndarray, "_"]
-    test: Int[np.ndarray, "_"]
+    Attributes:
+        train: To train on.
+        validation: To choose settings and the best epoch by.
+        test: To report.
+        settings: Sizes, seed, and how many copies were met and left out.
+    """
+
+    train: _Part
+    validation: _Part
+    test: _Part
     settings: dict[str, Any]
 
 
-def split_rows(
-    labels: Int[np.ndarray, "n"],
+def draw_splits(
+    whole: Any,
     groups: Int[np.ndarray, "n"],
-    given: Sequence[str] | None,
-    *,
     sizes: tuple[Size, Size, Size],
+    *,
     seed: int,
     purpose: str,
-) -> Rows:
+) -> tuple[Any, ...]:
     """Draws three disjoint parts with the labels in the proportion of the whole.
 
     Rows of one group are copies of each other and never fall into two parts; a group with two
@@ -42,19 +50,22 @@ def split_rows(
     long as there are enough.
 
     Args:
-        labels: The label of each row.
+        whole: ``Images`` or ``Reviews``. Where they come with a split, tests are drawn from its
+            test part alone, and groups met there are taken out of the other.
         groups: The group of each row.
-        given: "train" or "test" for each row, if the data say so: tests are then drawn from the
-            latter, and groups met there are taken out of the former.
         sizes: Of the parts to train on, to choose by and to test with: a number of rows or a
             fraction. None is all that are left for the first; for the last, the whole given part
             or a fifth.
         seed: Names the draw.
-        purpose: What the numbers are for.
+        purpose: Of the random numbers, which names their stream.
+
+    Returns:
+        The fields of ``Splits``.
 
     Raises:
         InvalidInputError: If there are too few rows, or a size is no such number.
     """
+    labels, given = whole.labels, whole.splits
     agreeing = _agreeing(labels, groups)
     settings: dict[str, Any] = {"seed": seed, "left_out_for_two_labels": int((~agreeing).sum())}
     random = generator(seed, purpose=purpose)
@@ -69,21 +80,32 @@ def split_rows(
         settings["left_out_for_copies_in_test"] = int((met & ~official & agreeing).sum())
         pool = np.flatnonzero(agreeing & ~met)
         parts = _draw(labels, groups, pool, _counts((train, validation, 0), len(pool)), random)
-        held = np.flatnonzero(official)
+        tests = np.flatnonzero(official)
         if test is not None:
-            held = np.flatnonzero(official & agreeing)
-            counts = _counts((0, 0, test), len(held))
-            held = _draw(labels, groups, held, counts, random)[2]
-        parts = (parts[0], parts[1], held)
+            tests = np.flatnonzero(official & agreeing)
+            counts = _counts((0, 0, test), len(tests))
+            tests = _draw(labels, groups, tests, counts, random)[2]
+        parts = (parts[0], parts[1], tests)
     settings |= {
         name: {"rows": len(part), "copies": len(part) - len(np.unique(groups[part]))}
         for name, part in zip(NAMES, parts, strict=True)
     }
-    return Rows(*parts, settings)
+    taken = (
+        whole.take(rows, {"split": name} | settings)
+        for name, rows in zip(NAMES, parts, strict=True)
+    )
+    return *taken, whole.settings | settings
+
+
+def content_groups(contents: Iterable[bytes]) -> Int[np.ndarray, "n"]:
+    """A number for each content, shared by its copies."""
+    numbers: dict[bytes, int] = {}
+    digests = (hashlib.blake2b(content, digest_size=16).digest() for content in contents)
+    return np.array([numbers.setdefault(digest, len(numbers)) for digest in digests], np.int64)
 
 
 def _agreeing(labels: Int[np.ndarray, "n"], groups: Int[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
-    """Whether all rows of a row's group have its label."""
+    """True for rows whose whole group has their label."""
     most = np.full(groups.max(initial=-1) + 1, np.iinfo(labels.dtype).min)
     least = np.full(len(most), np.iinfo(labels.dtype).max)
     np.maximum.at(most, groups, labels)

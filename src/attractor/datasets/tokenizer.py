@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ class EncodedTexts:
 
     Attributes:
         ids: The pieces; those past the end of a text are padding.
-        lengths: How many pieces of each text there are, after the cut.
+        lengths: Number of pieces of each text, after the cut.
         settings: The length, how many texts were cut, and the tokenizer's settings.
     """
 
@@ -54,7 +55,7 @@ class EncodedTexts:
 
 
 class TextWords(NamedTuple):
-    """Which word every position of an encoded text belongs to.
+    """The words of an encoded text, and the word of every position.
 
     Attributes:
         words: The words and punctuation marks of the text, as written there.
@@ -67,7 +68,7 @@ class TextWords(NamedTuple):
     pieces: tuple[str, ...]
 
     def sums(self, values: Float[np.ndarray, "*batch length"]) -> Float[np.ndarray, "*batch words"]:
-        """Sums what each position has, such as attention, over the pieces of each word."""
+        """Sums values of positions, such as attention weights, over the pieces of each word."""
         values = as_shaped("values", values, ("...", len(self.word_of_position)))
         belongs = self.word_of_position[:, None] == np.arange(len(self.words))
         return values @ belongs.astype(float)
@@ -78,8 +79,8 @@ class TextTokenizer:
 
     Attributes:
         settings: Where the tokenizer is from, and how many pieces it knows.
-        vocabulary: How many pieces it knows.
-        padding: The number of the piece that stands past the end of a text.
+        vocabulary: Number of pieces it knows.
+        padding: The number of the piece that fills up short texts.
         first: The number of the piece that every text begins with.
     """
 
@@ -137,18 +138,17 @@ class TextTokenizer:
         ids = np.full((len(texts), length), self.padding, np.int32)
         lengths = np.zeros(len(texts), np.int32)
         cut = 0
-        for begin in range(0, len(texts), CHUNK):
-            chunk = list(texts[begin : begin + CHUNK])
-            for row, encoding in enumerate(self._pieces(chunk), begin):
-                pieces = encoding.ids
-                lengths[row] = min(len(pieces), length)
-                ids[row, : lengths[row]] = pieces[:length]
-                cut += len(pieces) > length
+        encodings = itertools.chain.from_iterable(map(self._pieces, _in_chunks(texts)))
+        for row, encoding in enumerate(encodings):
+            pieces = encoding.ids
+            lengths[row] = min(len(pieces), length)
+            ids[row, : lengths[row]] = pieces[:length]
+            cut += len(pieces) > length
         settings = {"length": int(length), "texts_cut": cut, "tokenizer": dict(self.settings)}
         return EncodedTexts(ids, lengths, settings)
 
     def words(self, text: str, length: int | None = None) -> TextWords:
-        """Says which word each position of a text belongs to, as ``encode`` cuts it.
+        """Returns the word of each position of a text, as ``encode`` cuts it.
 
         Args:
             text: The text.
@@ -286,8 +286,8 @@ def train_tokenizer(
 
     Args:
         texts: The texts to train on, and no others.
-        vocabulary: How many pieces there are to be; there are fewer if the texts are few.
-        minimum_count: How often a pair must be met to become a piece.
+        vocabulary: Number of pieces; there are fewer if the texts are few.
+        minimum_count: Occurrences of a pair needed to become a piece.
 
     Raises:
         InvalidInputError: If there are no words, an argument is no such number, or the library

@@ -1,4 +1,4 @@
-"""The models room: small transformers for texts and images, and their training."""
+"""Small transformers for texts and images, and their training."""
 
 from attractor.models._head_matrices import head_matrices
 from attractor.models._train_classifier import train_classifier

@@ -13,7 +13,7 @@ def head_matrices(model: Model) -> dict[str, Float[np.ndarray, "block head ..."]
     """The matrices of every head, as arrays over blocks and heads.
 
     Args:
-        model: A transformer of this room.
+        model: A transformer of this package.
 
     Returns:
         ``queries``, ``keys`` and ``values``: the rows ``(head size, width)`` of ``W_Q``, ``W_K``

@@ -19,10 +19,12 @@ from attractor.checks import (
     check_count,
     check_flags,
     check_function,
+    check_kind,
+    check_kinds,
 )
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory, require_memory_for
-from attractor.models.building import Config, build_model, check_config, model_shapes
+from attractor.models.building import Config, build_model, model_shapes
 from attractor.models.classification_data import ClassificationData
 from attractor.models.classifier_training import (
     BEST,
@@ -75,7 +77,7 @@ def train_classifier(
     checkpoint_every: float = 30.0,
     progress: bool | Callable[[float], None] = False,
 ) -> ClassifierTrajectory:
-    """Trains a transformer to tell classes apart, from several seeds side by side.
+    """Trains a transformer as a classifier, from several seeds side by side.
 
     Descends the cross-entropy of batches with all weights, embeddings and norms among them. Each
     epoch goes once through all examples, in an order that the seed and the epoch determine; if
@@ -83,17 +85,17 @@ def train_classifier(
     is chosen by the validation examples, never by the test examples.
 
     Args:
-        config: What to build the models from.
+        config: The configuration of the models.
         data: The examples.
         optimizer: Any optax transformation, such as ``mirror_descent(1e-3, p=1.1,
             normalize=False)`` or ``optax.adam(1e-3)``; or, with ``learning_rate``, a function that
             makes one from it, such as ``optax.adam``.
         learning_rate: The rate to make the optimizer from. Calls that differ in it alone share
-            one compiled program, which a search over rates is glad of.
+            one compiled program, so that a search over rates compiles once.
         epochs: Most epochs.
         batch: Examples of a step.
         seeds: Number of runs: seeds ``seed`` to ``seed + seeds - 1``.
-        seed: The first seed. Names the initial model, the order of examples and what is dropped.
+        seed: The first seed. Determines the initial model, the order of examples and dropout.
         reduction: ``"mean"`` or ``"sum"`` of the losses of a batch. A sum makes the gradient, and
             with it the step of gradient and mirror descent, as many times longer as the batch has
             examples; the published sentiment runs use it.
@@ -106,15 +108,15 @@ def train_classifier(
             of a training batch; it takes the place of ``prepare`` there.
         prepare: ``prepare(inputs)``, traced by JAX, gives what the model reads of inputs.
         dtype: ``"float32"`` or ``"float64"``.
-        checkpoint: A folder to write to every now and then. The same call goes on from there
+        checkpoint: A folder to write to every now and then. The same call resumes from there
             after a crash, and gives the very numbers of a run that was never interrupted.
         checkpoint_every: Seconds between two writes to it.
         progress: Whether to show a progress bar over batches; or a callback that is called with the
-            number of batches just done, or found done.
+            number of batches just done, or restored from the checkpoint.
 
     Returns:
-        Curves, accuracies and models of every seed. A seed that diverged says so and keeps what
-        it had.
+        Curves, accuracies and models of every seed. A diverged seed has the status ``DIVERGED``
+        and keeps its last finite model.
 
     Raises:
         InvalidInputError: If an argument cannot be used, or the checkpoint is of another run;
@@ -126,13 +128,9 @@ def train_classifier(
         (arXiv 2410.14581), sentiment of film reviews and images of ten classes.
     """
     check_flags(same_initial_model=same_initial_model)
-    check_config(config)
-    if not isinstance(data, ClassificationData):
-        raise InvalidInputError(
-            "data",
-            f"{type(data).__name__} is not ClassificationData",
-            "Give ClassificationData(train=Examples(...), ...)",
-        )
+    check_kinds(config=(config, Config))
+    wanted = "Give ClassificationData(train=Examples(...), ...)"
+    check_kind("data", data, ClassificationData, wanted)
     _check_optimizer(optimizer, learning_rate)
     for argument, function in (("augment", augment), ("prepare", prepare)):
         if function is not None:
@@ -270,7 +268,7 @@ def _early_stop(patience: Any, target: Any, data: ClassificationData) -> EarlySt
 
 
 def _check_data(config: Config, data: ClassificationData, training: ClassifierTraining) -> None:
-    """Checks that the model can read the data, and knows its classes."""
+    """Checks that the data have the shapes and classes of the model."""
     for name, examples in (("train", data.train), *data.held_out):
         if (highest := int(examples.labels.max())) >= config.classes:
             raise InvalidInputError(
@@ -303,7 +301,7 @@ def _check_ids(name: str, ids: np.ndarray, vocabulary: int) -> None:
 
 
 class ClassifierTrials:
-    """Trials of all seeds: gives the initial state and the data of any of them."""
+    """Trials of all seeds: returns the initial state and the data of any of them."""
 
     def __init__(
         self,
@@ -316,7 +314,7 @@ class ClassifierTrials:
         same_initial_model: bool,
         dtype: str,
     ) -> None:
-        """Keeps what trials have in common; see ``train_classifier``."""
+        """Stores what trials have in common; see ``train_classifier``."""
         self.training, self.config = training, config
         self.learning_rate = None if learning_rate is None else np.asarray(learning_rate, dtype)
         self.seed, self.same_initial_model, self.dtype = seed, same_initial_model, dtype
@@ -352,7 +350,7 @@ def _started(
     of_weights: jax.Array,
     learning_rate: np.ndarray | None,
 ) -> ClassifierState:
-    """The states that the keys of initial weights start."""
+    """The initial states, one for each key of initial weights."""
 
     def started(key: jax.Array) -> ClassifierState:
         return training.start(build_model(config, key=key, dtype=dtype), learning_rate)

@@ -1,4 +1,4 @@
-"""A block of a transformer: attention, then a perceptron, each added to what it reads."""
+"""A block of a transformer: attention, then a perceptron, each with a residual connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Block(eqx.Module):
         perceptron: ``P``.
         attention_norm: The first ``N``.
         perceptron_norm: The second.
-        normalize_first: Whether the parts read what is normalized.
+        normalize_first: Whether norms precede the parts (pre-norm) or follow the sums (post-norm).
     """
 
     attention: SelfAttention
@@ -77,7 +77,7 @@ class Block(eqx.Module):
             x: The tokens.
             allowed: Which token a query may attend to; None for all.
             key: Of dropout; None outside training.
-            queries: How many tokens are wanted, from the first on; None for all.
+            queries: Number of tokens required, from the first on; None for all.
         """
         of_attention, of_perceptron = split(key, 2)
         read = self.attention_norm(x) if self.normalize_first else x
@@ -103,13 +103,11 @@ def through_blocks(
         x: The tokens before the first.
         allowed: Which token a query may attend to; None for all.
         key: Of dropout; None outside training.
-        queries: How many tokens are wanted of the last block, from the first on; None for all.
+        queries: Number of tokens of the last block required, from the first on; None for all.
     """
     attention = []
-    for number, (block, of_block) in enumerate(
-        zip(blocks, split(key, len(blocks)), strict=True), 1
-    ):
-        x, weights = block(x, allowed, of_block, queries if number == len(blocks) else None)
+    for block, of_block in zip(blocks, split(key, len(blocks)), strict=True):
+        x, weights = block(x, allowed, of_block, queries if block is blocks[-1] else None)
         attention.append(weights)
     return x, attention
 
@@ -169,7 +167,7 @@ class SelfAttention(eqx.Module):
             x: The tokens.
             allowed: Which token a query may attend to; None for all. Every query needs one.
             key: Of dropout; None outside training.
-            queries: How many tokens ask, from the first on; None for all.
+            queries: Number of tokens that are queries, from the first on; None for all.
         """
         of_weights, of_output = split(key, 2)
         q, k, v = self._projections(x, queries)
@@ -189,8 +187,8 @@ class SelfAttention(eqx.Module):
         if queries is None:
             found = jnp.split(x @ jnp.concatenate([self.queries, self.keys, self.values]).T, 3, -1)
         else:
-            asking = x[..., :queries, :] @ self.queries.T
-            asked = x @ jnp.concatenate([self.keys, self.values]).T
-            found = asking, *jnp.split(asked, 2, axis=-1)
+            own = x[..., :queries, :] @ self.queries.T
+            attended = x @ jnp.concatenate([self.keys, self.values]).T
+            found = own, *jnp.split(attended, 2, axis=-1)
         by_head = (self.heads, x.shape[-1] // self.heads)
         return tuple(part.reshape(*part.shape[:-1], *by_head) for part in found)

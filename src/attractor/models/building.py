@@ -1,4 +1,4 @@
-"""From a config to its model."""
+"""Building the model of a config."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import DTypeLike
 
-from attractor.errors import InvalidInputError
+from attractor.checks import check_kinds
 from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
 from attractor.models.dtypes import check_dtype
 from attractor.models.text import TextTransformer
@@ -37,7 +37,7 @@ def build_model(
     Raises:
         InvalidInputError: If ``config`` is neither.
     """
-    check_config(config)
+    check_kinds(config=(config, Config))
     dtype = check_dtype("dtype", dtype)
     drawn = jax.random.key(0) if key is None else check_key("key", key)
     if isinstance(config, TextTransformerConfig):
@@ -46,7 +46,7 @@ def build_model(
 
 
 def parameter_count(config: Config) -> int:
-    """Number of trained numbers of a model, found without building it.
+    """Number of parameters of a model, found without building it.
 
     Raises:
         InvalidInputError: If ``config`` is no config.
@@ -56,19 +56,4 @@ def parameter_count(config: Config) -> int:
 
 def model_shapes(config: Config, dtype: DTypeLike = jnp.float32) -> Any:
     """The model with shapes in place of arrays."""
-    check_config(config)
     return jax.eval_shape(lambda key: build_model(config, key=key, dtype=dtype), jax.random.key(0))
-
-
-def check_config(config: Any) -> None:
-    """Checks that something is a config.
-
-    Raises:
-        InvalidInputError: If it is not.
-    """
-    if not isinstance(config, TextTransformerConfig | VisionTransformerConfig):
-        raise InvalidInputError(
-            "config",
-            f"{type(config).__name__} is no config of a model",
-            "Give TextTransformerConfig() or VisionTransformerConfig()",
-        )

@@ -1,4 +1,4 @@
-"""Labeled examples to train a classifier on, and to judge it by."""
+"""Labeled examples to train and evaluate a classifier on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from attractor.checks import check_kinds
+from attractor.checks import check_kind, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory
 from attractor.precision import as_plain
@@ -76,7 +76,7 @@ class Examples:
         Args:
             inputs: Numbers of tokens.
             labels: The classes, from 0.
-            lengths: How many tokens of each text are real.
+            lengths: Number of real tokens of each text.
 
         Raises:
             InvalidInputError: If the arrays do not belong together.
@@ -109,13 +109,13 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class ClassificationData:
-    """What to train on, what to choose an epoch by, and what to judge it by.
+    """Training, validation and test examples.
 
     Attributes:
         train: The examples trained on.
         validation: Those by which the best epoch is chosen, and training ended early.
         test: Those that nothing is chosen by.
-        settings: Where the data come from, for the record.
+        settings: The origin of the data, for the record.
 
     Raises:
         InvalidInputError: If the splits are of different kinds.
@@ -130,10 +130,7 @@ class ClassificationData:
         """Checks that the splits belong together."""
         check_kinds(settings=(self.settings, Mapping))
         for name, examples in (("train", self.train), *self.held_out):
-            if not isinstance(examples, Examples):
-                raise InvalidInputError(
-                    name, f"{type(examples).__name__} is not Examples", "Give Examples(...)"
-                )
+            check_kind(name, examples, Examples, "Give Examples(...)")
             same_shape = examples.inputs.shape[1:] == self.train.inputs.shape[1:]
             if not same_shape or (examples.mask is None) != (self.train.mask is None):
                 raise InvalidInputError(

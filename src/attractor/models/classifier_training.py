@@ -19,7 +19,7 @@ from attractor.training.loop import Objective
 from attractor.training.optimizers import Optimizer
 
 BEST, LAST = "best ", "last "
-"""What the names of weights in the records begin with."""
+"""Prefixes of the names of weights in the records."""
 
 Transformation = Optimizer | optax.GradientTransformation
 Augment = Callable[[jax.Array, Array], Array]
@@ -45,22 +45,22 @@ class Labeled(NamedTuple):
         return cls(examples.inputs, examples.labels, examples.mask)
 
     def at(self, places: Int[Array, "batch"]) -> Labeled:
-        """Some of them."""
+        """The examples at some places."""
         return jax.tree.map(lambda leaf: leaf[places], self)
 
 
 class ClassifierState(NamedTuple):
-    """What changes in training.
+    """The state of a trial.
 
     Attributes:
         model: The model.
-        memory: The optimizer's memory.
+        memory: The optimizer's state.
         step: Number of batches done.
         loss: Sum of the losses of this epoch so far, each measured before the step of its batch.
-        correct: How many of its examples were classified rightly then.
+        correct: Number of its examples classified correctly then.
         best_model: The model at the end of the best epoch so far.
         best_accuracy: Its accuracy on the validation examples.
-        best_epoch: Its number; 0 if no epoch is whole.
+        best_epoch: Its number; 0 before the first whole epoch.
     """
 
     model: Any
@@ -74,14 +74,14 @@ class ClassifierState(NamedTuple):
 
 
 class ClassifierData(NamedTuple):
-    """What stays.
+    """The constants of a trial.
 
     Attributes:
         train: The examples trained on.
         held_out: Validation and test examples, by name.
         learning_rate: Where the optimizer is made from one, so that all rates share a program.
-        order: Raw data of the key that the order of each epoch comes from.
-        dropout: The same for what each step drops and how it changes its inputs.
+        order: Raw data of the key of the orders of epochs.
+        dropout: Raw data of the key of dropout and augmentation.
     """
 
     train: Labeled
@@ -93,7 +93,7 @@ class ClassifierData(NamedTuple):
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """When a trial has trained enough.
+    """A stopping criterion.
 
     Attributes:
         patience: Epochs without a new best accuracy on the validation examples; None for ever.
@@ -104,7 +104,7 @@ class EarlyStop:
     target: float | None
 
     def __call__(self, record: dict[str, Array]) -> Array:
-        """Whether it has."""
+        """Whether the criterion is met."""
         enough = jnp.array(False)
         if self.patience is not None:
             enough = enough | (record["epoch"] - record["best_epoch"] >= self.patience)
@@ -122,9 +122,9 @@ class ClassifierTraining(Objective):
         examples: Number of examples trained on.
         batch: Examples of a step; the last of an epoch may have fewer.
         reduction: ``"sum"`` or ``"mean"`` of the losses of a batch.
-        evaluation_batch: Examples that are judged together.
+        evaluation_batch: Examples that are evaluated together.
         augment: Changes the inputs of a step, given a key; in place of ``prepare``.
-        prepare: Turns inputs into what the model reads.
+        prepare: Transforms inputs before the model.
     """
 
     defining: ClassVar[tuple[str, ...]] = ("train_loss",)
@@ -160,7 +160,7 @@ class ClassifierTraining(Objective):
         )
 
     def step(self, state: ClassifierState, data: ClassifierData) -> tuple[ClassifierState, Array]:
-        """Takes one step on the next batch, and says whether it came to a finite place."""
+        """Takes one step on the next batch; the status is ``DIVERGED`` if it is not finite."""
         places, counted = self.places(state.step, data.order)
         key = jax.random.fold_in(jax.random.wrap_key_data(data.dropout), state.step)
         batch = data.train.at(places)
@@ -208,7 +208,7 @@ class ClassifierTraining(Objective):
 
     def recorded(self, state: ClassifierState, measured: dict[str, Array]) -> ClassifierState:
         """Keeps the model if it is the best at the end of an epoch so far."""
-        # Without validation examples there is nothing to choose by, and the last is kept.
+        # Without validation examples the last epoch counts as the best.
         accuracy = measured.get("validation_accuracy", measured["epoch"].astype(jnp.float64))
         whole = (state.step > 0) & (state.step % self.steps_per_epoch == 0)
         better = whole & (accuracy > state.best_accuracy)
@@ -223,7 +223,7 @@ class ClassifierTraining(Objective):
         )
 
     def logits(self, model: Any, examples: Labeled, key: jax.Array | None = None) -> Array:
-        """What a model says of examples; with a key, in training."""
+        """The logits of examples; with a key, in training."""
         if key is None or self.augment is None:
             inputs = examples.inputs if self.prepare is None else self.prepare(examples.inputs)
         else:
@@ -234,7 +234,7 @@ class ClassifierTraining(Objective):
     def places(
         self, step: Int[Array, ""], order: UInt32[Array, "2"]
     ) -> tuple[Int[Array, "batch"], Bool[Array, "batch"]]:
-        """The examples of a step, and which of them count: the last batch is filled up."""
+        """The examples of a step, and a mask: the last batch of an epoch is padded."""
         epoch, number = step // self.steps_per_epoch, step % self.steps_per_epoch
         key = jax.random.fold_in(jax.random.wrap_key_data(order), epoch)
         # One pass of sorting: two equal words out of 2^32 are left in the order they had.
@@ -246,7 +246,7 @@ class ClassifierTraining(Objective):
         return places, begin + jnp.arange(self.batch) < self.examples
 
     def _made(self, learning_rate: Any) -> Transformation:
-        """The optimizer, of this learning rate where it is made from one."""
+        """The optimizer, made from the learning rate where it needs one."""
         if isinstance(self.optimizer, optax.GradientTransformation):
             return self.optimizer
         return self.optimizer(learning_rate)
@@ -254,7 +254,7 @@ class ClassifierTraining(Objective):
     def _update(
         self, gradient: Any, state: ClassifierState, optimizer: Transformation
     ) -> tuple[Any, PyTree]:
-        """Model and memory after a step, in the precision they had."""
+        """Model and optimizer state after a step, in their precision."""
         parameters: Any = state.model
         updates, memory = optimizer.update(gradient, state.memory, parameters)
         retract = getattr(optimizer, "retract", None)
@@ -272,7 +272,7 @@ class ClassifierTraining(Objective):
         size = min(self.evaluation_batch, count)
 
         def of_batch(begin: Array) -> tuple[Array, Array]:
-            start = jnp.minimum(begin, count - size)  # the last batch goes back over some
+            start = jnp.minimum(begin, count - size)  # the last batch overlaps the one before
             counted = start + jnp.arange(size) >= begin
             batch = examples.at(start + jnp.arange(size))
             logits = self.logits(model, batch)

@@ -1,4 +1,4 @@
-"""What training a classifier did, in labeled arrays."""
+"""The record of training a classifier, in labeled arrays."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassifierTrajectory(RecordedRun):
-    """What training a classifier did, seed by seed.
+    """The record of training a classifier, seed by seed.
 
     Attributes:
         data: Labeled arrays over seed and epoch: ``train_loss`` and ``train_accuracy`` as training
@@ -65,7 +65,7 @@ class ClassifierTrajectory(RecordedRun):
             ``best_epoch`` by validation (the last where there are no such examples),
             ``test_accuracy_at_best_epoch``, ``last_test_accuracy``,
             ``best_test_accuracy_over_epochs`` as published, ``epochs_taken``, ``status``.
-        config: What the models were built from.
+        config: The configuration of the models.
         optimizer_name: The optimizer.
         settings: Every other argument.
     """
@@ -170,7 +170,7 @@ class ClassifierTrajectory(RecordedRun):
 def classifier_data(
     records: Records, seeds: Int[np.ndarray, "seed"], epochs: int, steps_per_epoch: int
 ) -> tuple[xr.Dataset, dict[str, np.ndarray]]:
-    """Labels what was measured, and takes the weights apart.
+    """Labels the measurements, and separates the weights from them.
 
     Args:
         records: Measurements over (seed, record, ...).

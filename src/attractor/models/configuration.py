@@ -1,14 +1,13 @@
-"""What a transformer is built from: small frozen records, checked, and kept as JSON."""
+"""Configurations of transformers: frozen dataclasses, checked, stored as JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_count, check_number
 from attractor.errors import InvalidInputError
 
 _MOST_BLOCKS = 1024
@@ -17,7 +16,7 @@ _MOST = 2**24
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """What every transformer of this room has.
+    """Settings of every transformer of this package.
 
     Attributes:
         width: Numbers of a token between blocks.
@@ -72,11 +71,11 @@ class TransformerConfig:
         return cls(**values)
 
     def _check(self, *counts: str) -> None:
-        """Checks what all have, and counts of one's own; puts plain integers in place."""
+        """Checks the shared settings and counts of a subclass; stores plain numbers."""
         for name in ("width", "heads", "hidden", *counts):
-            self._put(name, _check_at_most(name, getattr(self, name), _MOST))
-        self._put("blocks", _check_at_most("blocks", self.blocks, _MOST_BLOCKS))
-        self._put("dropout", check_probability("dropout", self.dropout))
+            self._put(name, check_count(name, getattr(self, name), 1, _MOST))
+        self._put("blocks", check_count("blocks", self.blocks, 1, _MOST_BLOCKS))
+        self._put("dropout", _check_dropout("dropout", self.dropout))
         if self.width % self.heads:
             raise InvalidInputError(
                 "heads",
@@ -90,7 +89,7 @@ class TransformerConfig:
 
 @dataclass(frozen=True)
 class TextTransformerConfig(TransformerConfig):
-    """What a ``TextTransformer`` is built from; the defaults are the published sizes.
+    """Configuration of a ``TextTransformer``; the defaults are the published sizes.
 
     Attributes:
         vocabulary: Number of different tokens.
@@ -126,7 +125,7 @@ class TextTransformerConfig(TransformerConfig):
     def __post_init__(self) -> None:
         """Checks every value."""
         self._check("vocabulary", "length")
-        self._put("classes", _check_at_most("classes", self.classes, _MOST, least=2))
+        self._put("classes", check_count("classes", self.classes, 2, _MOST))
         check_choice("normalization", self.normalization, ("post", "pre"))
         check_choice("read_out", self.read_out, ("first", "masked_mean", "mean"))
 
@@ -138,7 +137,7 @@ class TextTransformerConfig(TransformerConfig):
 
 @dataclass(frozen=True)
 class VisionTransformerConfig(TransformerConfig):
-    """What a ``VisionTransformer`` is built from; the defaults are the published sizes.
+    """Configuration of a ``VisionTransformer``; the defaults are the published sizes.
 
     Attributes:
         image: Rows and columns of pixels.
@@ -172,14 +171,14 @@ class VisionTransformerConfig(TransformerConfig):
     def __post_init__(self) -> None:
         """Checks every value."""
         self._check("channels", "patch")
-        self._put("classes", _check_at_most("classes", self.classes, _MOST, least=2))
-        dropout = check_probability("embedding_dropout", self.embedding_dropout)
+        self._put("classes", check_count("classes", self.classes, 2, _MOST))
+        dropout = _check_dropout("embedding_dropout", self.embedding_dropout)
         self._put("embedding_dropout", dropout)
         if not isinstance(self.image, tuple | list) or len(self.image) != 2:
             raise InvalidInputError(
                 "image", f"{self.image!r} is no pair", "Give rows and columns, such as (28, 28)"
             )
-        self._put("image", tuple(_check_at_most("image", side, _MOST) for side in self.image))
+        self._put("image", tuple(check_count("image", side, 1, _MOST) for side in self.image))
         if any(side % self.patch for side in self.image):
             raise InvalidInputError(
                 "patch",
@@ -198,20 +197,5 @@ class VisionTransformerConfig(TransformerConfig):
         return (self.image[0] // self.patch) * (self.image[1] // self.patch)
 
 
-def check_probability(argument: str, value: Any) -> float:
-    """Checks that a number is a probability below one, and returns it.
-
-    Raises:
-        InvalidInputError: If it is not.
-    """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value < 1 or math.isnan(value):
-        raise InvalidInputError(argument, f"{value!r} is no probability", "Give 0 <= p < 1")
-    return float(value)
-
-
-def _check_at_most(argument: str, value: Any, most: int, least: int = 1) -> int:
-    count = check_count(argument, value, least)
-    if count > most:
-        raise InvalidInputError(argument, f"{count} is too many", f"Give at most {most}")
-    return count
+def _check_dropout(argument: str, value: Any) -> float:
+    return check_number(argument, value, least=0.0, below=1.0, example=0.1)

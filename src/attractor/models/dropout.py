@@ -20,7 +20,7 @@ _MULTIPLIERS = (0x21F0AAAD, 0xD35A2D97)
 def drop(
     x: Float[Array, "*shape"], probability: float, key: jax.Array | None
 ) -> Float[Array, "*shape"]:
-    """Every number becomes zero with a probability, and the others make up for it.
+    """Sets every number to zero with a probability, and scales the others so that means stay.
 
     Args:
         x: The numbers.

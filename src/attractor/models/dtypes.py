@@ -1,4 +1,4 @@
-"""In which precision a model is computed."""
+"""The precisions of models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attractor.errors import InvalidInputError
 
 
 def check_dtype(argument: str, dtype: Any) -> Any:
-    """Checks that a model can be computed in a precision.
+    """Checks that a data type is a precision of a model.
 
     Raises:
         InvalidInputError: If it cannot.

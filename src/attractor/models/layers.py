@@ -1,4 +1,4 @@
-"""The parts of a block that know no attention. All work on the last axis, whatever the others."""
+"""Layers of a block other than attention. All act on the last axis, whatever the others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LAYER_NORM_EPS = 1e-5
 def uniform_matrix(
     key: jax.Array, outputs: int, inputs: int, dtype: DTypeLike
 ) -> Float[Array, "outputs inputs"]:
-    """A weight as PyTorch starts one: uniform within ``1/sqrt(inputs)`` of zero."""
+    """A weight as PyTorch initializes it: uniform within ``1/sqrt(inputs)`` of zero."""
     bound = inputs**-0.5
     return jax.random.uniform(key, (outputs, inputs), dtype, -bound, bound)
 
 
 class Linear(eqx.Module):
-    """``y = W x + b``, with the weight and the start of ``torch.nn.Linear``.
+    """``y = W x + b``, with the weight and the initialization of ``torch.nn.Linear``.
 
     Attributes:
         weight: ``W``.
@@ -44,8 +44,7 @@ class Linear(eqx.Module):
         of_weight, of_bias = jax.random.split(key)
         self.weight = uniform_matrix(of_weight, outputs, inputs, dtype)
         bound = inputs**-0.5
-        drawn = jax.random.uniform(of_bias, (outputs,), dtype, -bound, bound) if bias else None
-        self.bias = drawn
+        self.bias = jax.random.uniform(of_bias, (outputs,), dtype, -bound, bound) if bias else None
 
     def __call__(self, x: Float[Array, "... inputs"]) -> Float[Array, "... outputs"]:
         """The outputs."""
@@ -54,10 +53,10 @@ class Linear(eqx.Module):
 
 
 class LayerNorm(eqx.Module):
-    """``(x - mean) / sqrt(variance + 1e-5) * weight + bias``, from weight one and bias zero.
+    """``(x - mean) / sqrt(variance + 1e-5) * weight + bias``, initially weight one, bias zero.
 
     Attributes:
-        weight: One number for each place.
+        weight: One number for each coordinate.
         bias: The same, or None.
     """
 
@@ -65,12 +64,12 @@ class LayerNorm(eqx.Module):
     bias: Float[Array, "width"] | None
 
     def __init__(self, width: int, *, bias: bool, dtype: DTypeLike = jnp.float32) -> None:
-        """Starts at one and zero."""
+        """Initializes at one and zero."""
         self.weight = jnp.ones(width, dtype)
         self.bias = jnp.zeros(width, dtype) if bias else None
 
     def __call__(self, x: Float[Array, "... width"]) -> Float[Array, "... width"]:
-        """What is normalized."""
+        """The normalized vectors."""
         centered = x - x.mean(-1, keepdims=True)
         variance = (centered**2).mean(-1, keepdims=True)
         y = centered * jax.lax.rsqrt(variance + _LAYER_NORM_EPS) * self.weight

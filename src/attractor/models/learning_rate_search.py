@@ -17,11 +17,11 @@ _FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class LearningRateSearch:
-    """Learning rates that were tried, and how each did.
+    """Learning rates that were tried, and their scores.
 
     Attributes:
         rates: The rates, increasing.
-        scores: What each reached, larger is better; NaN where training diverged.
+        scores: The score of each, larger is better; NaN where training diverged.
     """
 
     rates: Float[np.ndarray, "tries"]
@@ -29,7 +29,7 @@ class LearningRateSearch:
 
     @property
     def best(self) -> float:
-        """The rate that reached most; of equal ones the smallest.
+        """The rate of the highest score; of equal ones the smallest.
 
         Raises:
             InvalidInputError: If training diverged at every rate.
@@ -64,10 +64,10 @@ def search_learning_rate(
     the two gaps beside the best rate.
 
     Args:
-        score: What a learning rate reaches, such as accuracy on a validation split; NaN if
+        score: The score of a learning rate, such as accuracy on a validation split; NaN if
             training diverges.
-        guess: Where to begin, positive.
-        tries: How often ``score`` is called, 3 at least.
+        guess: The first rate tried, positive.
+        tries: Number of calls of ``score``, 3 at least.
         factor: The ratio of neighboring rates at first, above 1.
 
     Raises:
@@ -76,11 +76,7 @@ def search_learning_rate(
     check_function("score", score, "Give a function from a learning rate to a score")
     guess = check_number("guess", guess, above=0.0, example=0.01)
     factor = check_number("factor", factor, above=1.0, example=3.0)
-    if not 0 < guess < math.inf:
-        raise InvalidInputError("guess", f"it is {guess!r}", "Give a positive finite rate")
     tries = check_count("tries", tries, _FEWEST)
-    if not 1 < factor < math.inf:
-        raise InvalidInputError("factor", f"it is {factor!r}", "Give a number above 1")
     found = {rate: float(score(rate)) for rate in (guess, guess * factor, guess / factor)}
     while len(found) < tries:
         rate = _next(found, factor)

@@ -10,12 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import save
 
-from attractor.checks import check_path
+from attractor.checks import check_kinds, check_path
 from attractor.containers import StoredTensors, parse_json, parsing
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError
+from attractor.errors import AttractorError, FileFormatError
 from attractor.models.building import CONFIGS, Config, Model, model_shapes
-from attractor.models.text import TextTransformer
-from attractor.models.vision import VisionTransformer
 from attractor.precision import double_precision
 from attractor.storage import write_file
 
@@ -31,15 +29,10 @@ def save_model(path: str | os.PathLike[str], model: Model) -> None:
         model: The model. A weight is named by its place, such as ``blocks.0.attention.queries``.
 
     Raises:
-        InvalidInputError: If ``model`` is no model of this room, or the path is a folder.
+        InvalidInputError: If ``model`` is no model of this package, or the path is a folder.
     """
     path = check_path("path", path)
-    if not isinstance(model, TextTransformer | VisionTransformer):
-        raise InvalidInputError(
-            "model",
-            f"{type(model).__name__} is no model that can be saved",
-            "Give a TextTransformer or a VisionTransformer",
-        )
+    check_kinds(model=(model, Model))
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in named_weights(model).items()}
     content = save(arrays, metadata={"format": _FORMAT, "config": model.config.to_json()})
     write_file(path, content)

@@ -1,4 +1,4 @@
-"""A transformer that reads a text and says of which class it is."""
+"""A transformer that classifies texts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TextTransformer(eqx.Module):
         tokens: Embeddings of tokens, drawn from a standard normal law.
         positions: Embeddings of positions, drawn likewise.
         blocks: The blocks.
-        norm: What normalizes the read-out, where blocks normalize what they read.
+        norm: The norm before the read-out, where blocks are pre-norm.
         head: The read-out.
-        config: What the model was built from.
+        config: The configuration.
 
     Source:
         Julistiono, Tarzanagh, Azizan, "Optimizing Attention with Mirror Descent"
@@ -91,7 +91,7 @@ class TextTransformer(eqx.Module):
         Args:
             ids: Numbers of tokens, at most ``config.length`` of a text.
             mask: Where they are real tokens, not padding; None for all.
-            key: With a key numbers are dropped, as in training.
+            key: Of dropout, in training; None outside.
             return_attention: Whether to return attention weights, too.
 
         Returns:
@@ -111,7 +111,7 @@ class TextTransformer(eqx.Module):
                 "mask", f"its shape {mask.shape} is not {ids.shape}", "Give one entry for each id"
             )
         x = self.tokens[ids] + self.positions[:length]
-        # What other positions become in the last block is read by nobody.
+        # The read-out uses no other position of the last block.
         first_only = self.config.read_out == "first" and not return_attention
         queries = 1 if first_only else None
         x, attention = through_blocks(self.blocks, x, _allowed(mask), key, queries)

@@ -1,4 +1,4 @@
-"""A transformer that looks at an image and says of which class it is."""
+"""A transformer that classifies images."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from attractor.randomness import check_key
 
 
 class VisionTransformer(eqx.Module):
-    """Patches and a class token, blocks that normalize what they read, and a linear read-out.
+    """Patches and a class token, pre-norm blocks, and a linear read-out.
 
     Attributes:
         patches: Turns a patch, its rows one after another, into a token.
         class_token: The token at position 0, which is read out; drawn from a standard normal law.
         positions: Embeddings of positions, drawn likewise.
         blocks: The blocks.
-        norm: What normalizes the read-out.
+        norm: The norm before the read-out.
         head: The read-out.
-        config: What the model was built from.
+        config: The configuration.
 
     Source:
         Julistiono, Tarzanagh, Azizan, "Optimizing Attention with Mirror Descent"
@@ -92,7 +92,7 @@ class VisionTransformer(eqx.Module):
         Args:
             images: The pixels.
             mask: There is none; images are whole.
-            key: With a key numbers are dropped, as in training.
+            key: Of dropout, in training; None outside.
             return_attention: Whether to return attention weights, too.
 
         Returns:
@@ -116,7 +116,7 @@ class VisionTransformer(eqx.Module):
         first = jnp.broadcast_to(self.class_token, (*tokens.shape[:-2], 1, self.config.width))
         x = jnp.concatenate([first, tokens], -2) + self.positions
         x = drop(x, self.config.embedding_dropout, of_embedding)
-        # What other tokens become in the last block is read by nobody.
+        # The read-out uses no other token of the last block.
         queries = None if return_attention else 1
         x, attention = through_blocks(self.blocks, x, None, of_blocks, queries)
         logits = self.head(self.norm(x[..., 0, :]))

@@ -1,4 +1,4 @@
-"""The collocation: which token follows each token that stands alone."""
+"""The collocation: the token that follows each one-token context."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Collocation:
     """The map ``n`` from a token to the one that follows it where it is the whole context.
 
     Source: *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
-    2409.17335), where it is injective: a label then says which token explains it.
+    2409.17335), where it is injective: a label then determines the token that explains it.
 
     Attributes:
         next_token: ``n(x)`` for every token; -1 where no context consists of it alone, or where
             such contexts have different labels.
-        conflicts: Tokens that stand alone with different labels.
+        conflicts: Tokens whose one-token contexts have different labels.
         vocabulary: The name of every token number.
     """
 
@@ -33,7 +33,7 @@ class Collocation:
 
     @property
     def missing(self) -> Int[np.ndarray, "n"]:
-        """Tokens that never stand alone."""
+        """Tokens that are no context by themselves."""
         return np.setdiff1d(np.flatnonzero(self.next_token < 0), self.conflicts)
 
     @cached_property

@@ -10,8 +10,11 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.next_token._collocation import Collocation
+from attractor.next_token.assumptions import with_unknown
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.occurrences import contexts_in_portions, ranges
+from attractor.next_token.frequent_samples import samples_alone
+from attractor.next_token.occurrences import contexts_in_portions
+from attractor.next_token.vocabulary import with_frequent_tokens
 
 _LARGEST_MATCHING = 4 * 10**7
 
@@ -23,9 +26,8 @@ class RealizablePart:
     Attributes:
         corpus: The part, over the tokens that it uses; its samples are contexts of their own.
         samples: Which samples of the whole corpus it consists of.
-        share: How much of the corpus it is, by weight.
-        removed: How much of the corpus was removed for the sake of each assumption, one after the
-            other.
+        share: Its share of the corpus, by weight.
+        removed: The share of the corpus removed for each assumption, in this order.
     """
 
     corpus: Corpus
@@ -37,14 +39,14 @@ class RealizablePart:
 def realizable_part(corpus: Corpus) -> RealizablePart:
     """Removes samples until the rest is realizable, as few as a good heuristic can.
 
-    The collocation is the injective one, among the followers that tokens have where they stand
-    alone, whose pairs explain most samples: an assignment problem, solved exactly. Samples that it
-    does not explain go, or that hold tokens without a collocation. Then optimal tokens are chosen
-    query by query, greedily, each if it keeps more weight than it costs, and the samples that
-    contradict the choice go. What is left is realizable; that it is largest is not claimed.
+    The collocation is the injective one, among the followers of one-token contexts, whose pairs
+    explain most samples: an assignment problem, solved exactly. Samples that it does not explain,
+    or with tokens without a collocation, are removed. Then optimal tokens are chosen query by
+    query, greedily, each if it keeps more weight than it costs, and the samples that contradict the
+    choice are removed. The rest is realizable, but not always the largest realizable part.
 
     Raises:
-        InvalidInputError: If no token stands alone, or there are too many tokens to assign.
+        InvalidInputError: If no context has a single token, or there are too many tokens to assign.
     """
     check_kinds(corpus=(corpus, Corpus))
     found = _best_collocation(corpus)
@@ -55,19 +57,17 @@ def realizable_part(corpus: Corpus) -> RealizablePart:
         removed[name] = float(weights[kept & ~good].sum() / total)
         return kept & good
 
-    unknown = np.cumsum([0, *(found.next_token[corpus.tokens] < 0)])
-    known = unknown[corpus.positions + 1] == unknown[corpus.first]
     alone = corpus.first == corpus.positions
     follows = found.next_token[corpus.queries] == corpus.labels
-    kept = drop(np.ones(len(weights), dtype=bool), "collocation", known & (~alone | follows))
+    known = ~with_unknown(corpus, found) & (~alone | follows)
+    kept = drop(np.ones(len(weights), dtype=bool), "collocation", known)
     explaining = found.explaining(corpus)
     kept = drop(kept, "labels explained", explaining >= 0)
-    kept = drop(
-        kept, "orders without confused tokens", _without_conflicts(corpus, kept, explaining)
-    )
+    agreeing = _without_conflicts(corpus, kept, explaining)
+    kept = drop(kept, "orders without confused tokens", agreeing)
     samples = np.flatnonzero(kept)
-    share = float(weights[samples].sum() / total)
-    return RealizablePart(_restricted(corpus, samples), samples, share, removed)
+    part, _ = with_frequent_tokens(samples_alone(corpus, samples, weights[samples]), None)
+    return RealizablePart(part, samples, float(weights[samples].sum() / total), removed)
 
 
 def _best_collocation(corpus: Corpus) -> Collocation:
@@ -156,17 +156,3 @@ def _optimal_tokens(
         if gain > 0:
             optimal.add(token)
     return optimal
-
-
-def _restricted(corpus: Corpus, samples: Int[np.ndarray, "n"]) -> Corpus:
-    """Some samples as a corpus of their own, over the tokens that they use."""
-    first, lengths = corpus.first[samples], corpus.positions[samples] + 2 - corpus.first[samples]
-    tokens = corpus.tokens[ranges(first, lengths)]
-    used, tokens = np.unique(tokens, return_inverse=True)
-    return Corpus(
-        tokens,
-        np.cumsum([0, *lengths]),
-        [corpus.vocabulary[token] for token in used.tolist()],
-        every_prefix=False,
-        counts=corpus.weights[samples],
-    )

@@ -1,4 +1,4 @@
-"""What next-token theory assumes of a corpus, decided sample by sample."""
+"""The assumptions of next-token theory on a corpus, checked sample by sample."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _NAMED = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssumptionCheck:
-    """Whether a corpus meets an assumption, and which samples are in its way.
+    """Whether a corpus meets an assumption, and which samples break it.
 
     Attributes:
         name: A few words.
-        statement: What is assumed, in a sentence.
-        found: What was found, in words and numbers.
+        statement: The assumption, in a sentence.
+        found: The finding, in words and numbers.
         met: Whether it is met.
         offending: The samples that break it.
-        share: How much of the corpus they are, by weight.
+        share: Their share of the corpus, by weight.
         examples: Some of them in words.
     """
 
@@ -53,16 +53,22 @@ def check_assumptions(
     explaining = collocation.explaining(corpus)
 
     def check(
-        name: str, statement: str, breaks: Bool[np.ndarray, "samples"], met: bool, found: str
+        name: str,
+        statement: str,
+        breaks: Bool[np.ndarray, "samples"],
+        met: bool,
+        if_met: str,
+        if_not: str,
     ) -> AssumptionCheck:
+        found = if_met if met else if_not
         offending = np.flatnonzero(breaks)
         share = float(corpus.weights[offending].sum() / corpus.weights.sum())
         examples = tuple(corpus.words(sample) for sample in offending[:_NAMED].tolist())
         return AssumptionCheck(name, statement, found, met, offending, share, examples)
 
     names = corpus.vocabulary
-    lost = (explaining < 0) & (collocation.inverse[corpus.labels] >= 0)
     unexplained = collocation.inverse[corpus.labels] < 0
+    lost = (explaining < 0) & ~unexplained
     cyclic = _with_relation(corpus, orders, explaining, orders.cyclic)
     confused = _with_confused(corpus, orders, explaining)
     repeated = _other_more_frequent(corpus, explaining)
@@ -72,15 +78,15 @@ def check_assumptions(
         check(
             COLLOCATION,
             "Every token of a context stands alone in some context, always with the same label.",
-            _with_unknown(corpus, collocation),
+            with_unknown(corpus, collocation),
             not len(missing) and not len(collocation.conflicts),
+            "every token of a context has a collocation",
             "; ".join(
                 [
                     *_counted(missing, names, "never stand alone"),
                     *_counted(collocation.conflicts, names, "stand alone with several labels"),
                 ]
-            )
-            or "every token of a context has a collocation",
+            ),
         ),
         check(
             INJECTIVE,
@@ -88,18 +94,16 @@ def check_assumptions(
             "explained by.",
             np.isin(corpus.labels, collocation.shared),
             collocation.injective,
-            "no label is shared"
-            if collocation.injective
-            else _counted(collocation.shared, names, "follow more than one token")[0],
+            "no label is shared",
+            "; ".join(_counted(collocation.shared, names, "follow more than one token")),
         ),
         check(
             EXPLAINED,
             "Every context holds the token that explains its label.",
             lost | unexplained,
             not (lost | unexplained).any(),
-            "every label is explained"
-            if not (lost | unexplained).any()
-            else f"of {int((lost | unexplained).sum()):,} contexts {int(lost.sum()):,} lack the "
+            "every label is explained",
+            f"of {int((lost | unexplained).sum()):,} contexts {int(lost.sum()):,} lack the "
             f"token that explains their label, and {int(unexplained.sum()):,} have a label that "
             "no token explains",
         ),
@@ -108,9 +112,8 @@ def check_assumptions(
             "The order under every query is free of cycles.",
             cyclic,
             orders.acyclic,
-            "no cycles"
-            if orders.acyclic
-            else f"{int(orders.cyclic.sum()):,} relations lie on cycles, under "
+            "no cycles",
+            f"{int(orders.cyclic.sum()):,} relations lie on cycles, under "
             f"{len(np.unique(orders.edges[orders.cyclic, 0])):,} queries",
         ),
         check(
@@ -118,9 +121,8 @@ def check_assumptions(
             "No token comes before one and after another under the same query.",
             confused,
             not len(orders.confused),
-            "no token is confused"
-            if not len(orders.confused)
-            else f"{len(orders.confused):,} tokens are confused, under "
+            "no token is confused",
+            f"{len(orders.confused):,} tokens are confused, under "
             f"{len(np.unique(orders.confused[:, 0])):,} queries",
         ),
         check(
@@ -128,18 +130,16 @@ def check_assumptions(
             "In every context the optimal token occurs at least as often as any other.",
             repeated,
             not repeated.any(),
-            "the optimal token is nowhere outnumbered"
-            if not repeated.any()
-            else f"it is outnumbered in {int(repeated.sum()):,} contexts",
+            "the optimal token is nowhere outnumbered",
+            f"it is outnumbered in {int(repeated.sum()):,} contexts",
         ),
         check(
             CLOSED,
             "Every prefix of a context is the context of a sample.",
             unclosed,
             not unclosed.any(),
-            "closed under taking prefixes"
-            if not unclosed.any()
-            else f"{int(unclosed.sum()):,} contexts have prefixes that are no samples",
+            "closed under taking prefixes",
+            f"{int(unclosed.sum()):,} contexts have prefixes that are no samples",
         ),
     )
 
@@ -156,7 +156,7 @@ REALIZABILITY = (COLLOCATION, INJECTIVE, EXPLAINED, ORDERED, UNCONFUSED)
 
 
 def _counted(tokens: np.ndarray, names: tuple[str, ...], what: str) -> list[str]:
-    """How many tokens are concerned, and some of them; nothing if none is."""
+    """The number of tokens concerned, and some of them; an empty list if there are none."""
     if not len(tokens):
         return []
     some = ", ".join(repr(names[token]) for token in tokens[:_NAMED])
@@ -174,7 +174,7 @@ def _in_contexts(corpus: Corpus) -> Int[np.ndarray, "n"]:
     return np.unique(corpus.tokens[np.cumsum(edges[:-1]) > 0])
 
 
-def _with_unknown(corpus: Corpus, collocation: Collocation) -> Bool[np.ndarray, "samples"]:
+def with_unknown(corpus: Corpus, collocation: Collocation) -> Bool[np.ndarray, "samples"]:
     """Contexts with a token that has no collocation."""
     unknown = np.cumsum([0, *(collocation.next_token[corpus.tokens] < 0)])
     return unknown[corpus.positions + 1] > unknown[corpus.first]
@@ -215,7 +215,7 @@ def _any_token(
     suspects: Int[np.ndarray, "n"],
     found: Callable[[np.ndarray, np.ndarray], Bool[np.ndarray, "entries"]],
 ) -> Bool[np.ndarray, "samples"]:
-    """Contexts in which some token is found to be in the way."""
+    """Contexts in which some token breaks an assumption."""
     breaks = np.zeros(len(corpus.positions), dtype=bool)
     for sample, place in contexts_in_portions(corpus, suspects):
         breaks[sample[found(sample, corpus.tokens[place])]] = True

@@ -1,4 +1,4 @@
-"""The part of a corpus that the theory of conflicting labels speaks of."""
+"""The part of a corpus that the theory of conflicting labels applies to."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class ConflictingPart:
 
     @property
     def share(self) -> float:
-        """How much of the corpus they are, by weight."""
+        """Their share of the corpus, by weight."""
         weights = self.corpus.weights
         return float(weights[self.samples].sum() / weights.sum())
 
     @property
     def cyclic_share(self) -> float:
-        """How many of the relations lie on cycles."""
+        """The share of relations that lie on cycles."""
         return float(self.graphs.cyclic.mean()) if len(self.graphs.edges) else 0.0
 
     @cached_property
@@ -71,7 +71,7 @@ class ConflictingPart:
         """The distinct samples with their preferred token as label; the most frequent ones.
 
         Args:
-            work: What a step of training may take, as ``frequent_samples`` counts it.
+            work: The most work of a step of training, as ``frequent_samples`` counts it.
 
         Returns:
             The samples, and their share of all that prefer a token of their context.

@@ -22,10 +22,10 @@ _SENTENCE = (list, tuple, np.ndarray, str, range)
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Corpus:
-    """Sentences of tokens. Every prefix with the token after it is a sample, unless told otherwise.
+    """Sentences of tokens. Every prefix with the token after it is a sample by default.
 
     A sample is a context ``x_1 ... x_l`` with the token that follows, its label. The last token of
-    the context is the query: it asks for the next token. Sentences lie one after another in one
+    the context is the query. Sentences lie one after another in one
     array, so that no prefix is stored. Source: *Non-asymptotic Convergence of Training Transformers
     for Next-token Prediction* (arXiv 2409.17335), the data set closed under prefixes.
 
@@ -33,10 +33,10 @@ class Corpus:
         vocabulary: The name of every token number.
         tokens: Token numbers of all sentences, one sentence after another.
         starts: Where each sentence starts, and in the end where the last one stops.
-        context_length: How many tokens before the label are the context; None for all of them.
+        context_length: Number of tokens before the label that are the context; None for all.
         every_prefix: Whether every prefix of two tokens or more makes a sample of its last token,
             or only the whole sentence does.
-        counts: How often each sentence counts; a positive number, one unless given.
+        counts: The weight of each sentence; a positive number, one unless given.
     """
 
     vocabulary: tuple[str, ...]
@@ -198,7 +198,7 @@ class Corpus:
 
     @cached_property
     def positions(self) -> Int[np.ndarray, "samples"]:
-        """Where in ``tokens`` the query of each sample lies; its label is the token after it."""
+        """The place of each sample's query in ``tokens``; its label is the token after it."""
         last = self.starts[1:] - 1
         if not self.every_prefix:
             return last[self.lengths > 1] - 1
@@ -208,7 +208,7 @@ class Corpus:
 
     @cached_property
     def first(self) -> Int[np.ndarray, "samples"]:
-        """Where in ``tokens`` the context of each sample begins."""
+        """The place in ``tokens`` where the context of each sample begins."""
         begin = self.starts[self.sentence_of[self.positions]]
         if self.context_length is None:
             return begin
@@ -226,7 +226,7 @@ class Corpus:
 
     @cached_property
     def weights(self) -> Float[np.ndarray, "samples"]:
-        """How often each sample counts."""
+        """The weight of each sample."""
         return self.counts[self.sentence_of[self.positions]]
 
     @property
@@ -320,7 +320,7 @@ def names_of(given: Sequence[Any] | int | None, needed: int) -> tuple[str, ...]:
 
 
 def weights_of(counts: Any, sentences: int) -> Float[np.ndarray, "sentences"]:
-    """How often each sentence counts."""
+    """The weight of each sentence."""
     if counts is None:
         return np.ones(sentences)
     array = as_float64("counts", counts)

@@ -1,4 +1,4 @@
-"""Training on whatever corpus is given, on as much of it as takes a minute."""
+"""Training on any corpus, on as much of it as takes a minute."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST_WORK = 40_000
-"""What a step may take, as ``frequent_samples`` counts it: about 10 ms on one core."""
+"""The work of a step, at most, as ``frequent_samples`` counts it: about 10 ms on one core."""
 MOST_TOKENS = 101
 """The largest vocabulary trained on: a hundred tokens, and the one that all others become."""
 MOST_DIMENSIONS = 300
-"""The largest cyclic subspace in which a finite part is looked for."""
+"""The largest cyclic subspace in which a finite part is searched for."""
 STEP = 0.05
-"""Length of the steps that train on conflicting labels; half of it the finite part stays off."""
+"""Length of steps on conflicting labels; the finite part is found to half of it."""
 
 TWO_STAGES = "two stages"
 CONFLICTING = "conflicting labels"
 
 
 class TrainedCorpus(NamedTuple):
-    """What training did.
+    """The result of training.
 
     Attributes:
         kind: ``TWO_STAGES`` or ``CONFLICTING``.
-        corpus: What was trained on: contexts of their own, each different.
+        corpus: The samples trained on: contexts of their own, each different.
         data: Measures along the steps.
         summary: The last of them, as plain values of JSON.
     """

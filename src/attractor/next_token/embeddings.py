@@ -67,7 +67,7 @@ def check_embeddings(
 
 
 def orthonormality_error(embeddings: Float[np.ndarray, "*instances V d"]) -> float:
-    """How far embeddings are from orthonormal: the largest entry of ``|E E^T - I|``.
+    """The distance of embeddings from orthonormal: the largest entry of ``|E E^T - I|``.
 
     The theory of next-token prediction assumes that it is zero, which needs as many dimensions as
     there are tokens (*Non-asymptotic Convergence of Training Transformers for Next-token

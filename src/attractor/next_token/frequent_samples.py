@@ -18,7 +18,7 @@ def frequent_samples(corpus: Corpus, work: int) -> tuple[Corpus, float]:
 
     Args:
         corpus: The corpus.
-        work: What a step of training may take: for each context the square of the longest one's
+        work: The most work of a step of training: for each context the square of the longest one's
             length, for pairs of its tokens, and the size of the vocabulary, for its logits.
 
     Returns:
@@ -47,7 +47,7 @@ def samples_alone(
     Args:
         corpus: The corpus.
         samples: Which samples.
-        counts: How often each counts.
+        counts: The weight of each.
         labels: Labels in place of their own.
     """
     first = corpus.first[samples]

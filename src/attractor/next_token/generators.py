@@ -117,11 +117,11 @@ def order_first_corpus(
         seed: Names what is random.
 
     Raises:
-        InvalidInputError: If the vocabulary is too small for the numbers asked for.
+        InvalidInputError: If the vocabulary is too small for the numbers requested.
     """
     check_flags(complete=complete, uniform=uniform)
-    _check_numbers("optimal", optimal)
-    _check_numbers("non_optimal", non_optimal)
+    for name, numbers in (("optimal", optimal), ("non_optimal", non_optimal)):
+        as_integers(name, numbers, ("n",), least=1, most=MOST_TOKENS)
     repetitions = check_count("repetitions", repetitions, 1, MOST_TOKENS)
     vocabulary = check_count("vocabulary", vocabulary, 1, MOST_TOKENS)
     if vocabulary < max(optimal) + max(non_optimal):
@@ -136,11 +136,16 @@ def order_first_corpus(
     labels = follows.tolist()
     left_out = 0
     for query in range(vocabulary):
-        best, others = _sides(query, vocabulary, optimal, non_optimal, generator)
-        for winner in best:
-            kept = others
+        others = [token for token in generator.permutation(vocabulary).tolist() if token != query]
+        best, worse = int(generator.choice(optimal)), int(generator.choice(non_optimal))
+        if generator.random() < 0.5:  # the query is its own optimal token
+            winners, losers = [query], others[:worse]
+        else:
+            winners, losers = others[:best], [query, *others[best : best + worse - 1]]
+        for winner in winners:
+            kept = losers
             if not complete:
-                kept = [t for t in others if t == query or generator.random() < 0.5]
+                kept = [t for t in losers if t == query or generator.random() < 0.5]
             if not kept:
                 left_out += 1
                 continue
@@ -149,21 +154,6 @@ def order_first_corpus(
     counts = None if uniform else generator.exponential(size=len(contexts))
     corpus = Corpus.from_samples(contexts, labels, range(vocabulary), counts=counts)
     return Drawn(corpus, redrawn, left_out)
-
-
-def _sides(
-    query: int,
-    size: int,
-    optimal: Sequence[int],
-    non_optimal: Sequence[int],
-    generator: np.random.Generator,
-) -> tuple[list[int], list[int]]:
-    """The optimal and the non-optimal tokens of a query."""
-    others = [token for token in generator.permutation(size).tolist() if token != query]
-    best, worse = int(generator.choice(optimal)), int(generator.choice(non_optimal))
-    if generator.random() < 0.5:
-        return [query], others[:worse]
-    return others[:best], [query, *others[best : best + worse - 1]]
 
 
 def _sentence(
@@ -178,21 +168,14 @@ def _sentence(
     return [*np.asarray(words, dtype=int)[generator.permutation(len(words))].tolist(), query]
 
 
-def _check_numbers(argument: str, numbers: Sequence[int]) -> Int[np.ndarray, "n"]:
-    return as_integers(argument, numbers, ("n",), least=1, most=MOST_TOKENS)
-
-
 def derangement(size: int, generator: np.random.Generator) -> tuple[Int[np.ndarray, "V"], int]:
     """A uniformly random permutation without fixed points, and how many draws had one.
 
-    Raises:
-        InvalidInputError: If there are fewer than two tokens.
+    Args:
+        size: Number of tokens, at least two.
+        generator: Of the draws.
     """
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
-        raise InvalidInputError("vocabulary", f"it is {size!r}", "Give two tokens or more")
     redrawn = 0
-    while True:
-        drawn = generator.permutation(size)
-        if (drawn != np.arange(size)).all():
-            return drawn, redrawn
+    while ((drawn := generator.permutation(size)) == np.arange(size)).any():
         redrawn += 1
+    return drawn, redrawn

@@ -1,4 +1,4 @@
-"""A corpus as a linear decoder on fixed vectors of its contexts sees it."""
+"""A corpus as data of a linear decoder on fixed vectors of its contexts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class LinearView:
         entropy: The entropy of the next token given the context, in nats: what no cross-entropy
             can go below.
         certain: The share of samples whose context is always followed by the same token.
-        followers: How many different tokens follow a context, averaged over samples.
+        followers: Number of different tokens that follow a context, averaged over samples.
         dimension: Of the vectors of contexts: unit vectors where there are as many dimensions as
             contexts, else random ones of unit length.
-        taken: How many contexts, the most frequent, the two answers are about; all of them where
+        taken: Number of contexts, the most frequent, that the two answers are about; all where
             vectors are unit vectors, which separate everything.
         share: Their share of the samples.
         separable: Whether a matrix ties the tokens that follow each context and puts all others
-            below them; None where it was not settled.
+            below them; None where it was not decided.
         compatible: Whether a matrix has the log-odds of the tokens that follow each context.
     """
 
@@ -55,7 +55,7 @@ class LinearView:
 
 
 def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
-    """Looks at the distinct contexts of a corpus, each with a vector of its own.
+    """Examines the distinct contexts of a corpus, each with a vector of its own.
 
     Args:
         corpus: The corpus.
@@ -83,8 +83,8 @@ def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
         vectors = gaussian(len(rows), dimension, seed)[taken]
         chosen = Contexts(vectors, probabilities, frequencies[taken])
         answer = separability(chosen)
-        settled = bool(answer.separable) or bool(answer.inseparable)
-        separable = bool(answer.separable) if settled else None
+        decided = bool(answer.separable) or bool(answer.inseparable)
+        separable = bool(answer.separable) if decided else None
         compatible = bool(compatibility(chosen).compatible)
     return LinearView(
         contexts=len(rows),

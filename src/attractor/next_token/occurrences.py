@@ -1,4 +1,4 @@
-"""How often tokens occur in the contexts of a corpus, without writing any context out."""
+"""Counts of tokens in the contexts of a corpus, without writing any context out."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Occurrences:
     def count(
         self, token: Int[np.ndarray, "n"], first: Int[np.ndarray, "n"], last: Int[np.ndarray, "n"]
     ) -> Int[np.ndarray, "n"]:
-        """How often each token occurs from one place to another, both included; -1 never does."""
+        """Counts of each token from one place to another, both included; 0 for the token -1."""
         base = np.where(token < 0, 0, token) * self._total
         upper = np.searchsorted(self._keys, base + last, side="right")
         lower = np.searchsorted(self._keys, base + first, side="left")
         return np.where(token < 0, 0, upper - lower)
 
     def most_frequent(self) -> Int[np.ndarray, "samples"]:
-        """How often the most frequent token of each context occurs in it."""
+        """The count of the most frequent token of each context."""
         corpus = self.corpus
         if corpus.context_length is not None:
             most = np.zeros(len(corpus.positions), dtype=np.int64)
@@ -49,7 +49,7 @@ class Occurrences:
 
 
 def first_occurrences(corpus: Corpus) -> Bool[np.ndarray, "total"]:
-    """Whether a token stands in its sentence for the first time."""
+    """True where a token occurs in its sentence for the first time."""
     key = corpus.sentence_of * corpus.vocabulary_size + corpus.tokens
     _, places = np.unique(key, return_index=True)
     first = np.zeros(len(key), dtype=bool)
@@ -88,7 +88,7 @@ def portions(sizes: Int[np.ndarray, "n"]) -> Iterator[slice]:
 
 
 def ranges(first: Int[np.ndarray, "n"], lengths: Int[np.ndarray, "n"]) -> Int[np.ndarray, "total"]:
-    """``first, first + 1, ...``, as many as the length says, one after another."""
+    """The ranges ``first, first + 1, ...`` of some lengths, concatenated."""
     ends = np.cumsum(lengths)
     steps = np.arange(ends[-1] if len(ends) else 0)
     return steps + np.repeat(first - (ends - lengths), lengths)

@@ -17,7 +17,7 @@ from attractor.next_token.relations import relations
 
 
 class TokenClass(enum.Enum):
-    """What a token is under a query. Every token is exactly one of these."""
+    """The class of a token under a query. Every token has exactly one."""
 
     OPTIMAL = "optimal"
     CONFUSED = "confused"

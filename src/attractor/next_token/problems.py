@@ -1,4 +1,4 @@
-"""The margin problems whose solutions the two layers of a next-token predictor turn to."""
+"""The margin problems to whose solutions the two layers of a next-token predictor converge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def feed_forward_problem(collocation: Collocation, embeddings: Any = None) -> Ma
 
         (e_n(x) - e_v)^T W x >= 1    for every token x and every v other than n(x)
 
-    Tokens without a collocation ask for nothing. Source: *Non-asymptotic Convergence of Training
+    Tokens without a collocation add no constraint. Source: *Non-asymptotic Convergence of Training
     Transformers for Next-token Prediction* (arXiv 2409.17335), max-margin problem of the
     feed-forward layer.
 

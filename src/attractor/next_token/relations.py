@@ -1,4 +1,4 @@
-"""What the samples of a corpus say about pairs of tokens, query by query."""
+"""The relations between tokens that the samples of a corpus state, query by query."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def relations(
 def _of_prefixes(corpus: Corpus, preferred: Int[np.ndarray, "samples"]) -> Int[np.ndarray, "n"]:
     """Keys of the relations, where contexts are whole prefixes.
 
-    Prefixes of one sentence with the same query and preferred token grow, so that the longest says
-    all; and its distinct tokens are the first few of those of the sentence.
+    Prefixes of one sentence with the same query and preferred token grow, so that the longest
+    suffices; and its distinct tokens are the first few of those of the sentence.
     """
     size = corpus.vocabulary_size
     samples = np.flatnonzero(preferred >= 0)

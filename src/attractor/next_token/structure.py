@@ -1,4 +1,4 @@
-"""``corpus_structure``: everything that next-token theory says of a corpus before training."""
+"""``corpus_structure``: what next-token theory predicts of a corpus before training."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from attractor.records import Printed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CorpusStructure(Printed):
-    """The structure of a corpus: what follows what, and what comes before what.
+    """The structure of a corpus: its collocation and its partial orders.
 
     Attributes:
         corpus: The corpus.
-        collocation: Which token follows each token that stands alone.
+        collocation: The token that follows each one-token context.
         orders: The query-dependent partial orders.
-        assumptions: What the theory assumes, decided on the corpus.
+        assumptions: The assumptions of the theory, checked on the corpus.
     """
 
     width: ClassVar[int] = 100
@@ -49,7 +49,7 @@ class CorpusStructure(Printed):
         return all(check.met for check in self.assumptions if check.name in REALIZABILITY)
 
     def assumption(self, name: str) -> AssumptionCheck:
-        """What was found of one assumption."""
+        """The check of one assumption."""
         check_choice("name", name, [check.name for check in self.assumptions])
         return next(check for check in self.assumptions if check.name == name)
 
@@ -87,7 +87,7 @@ class CorpusStructure(Printed):
         """The structure as plain values of JSON.
 
         Args:
-            most: How many queries to list orders of; more are counted, not listed.
+            most: Number of queries to list orders of; more are counted, not listed.
         """
         most = check_count("most", most, 0)
         names = self.corpus.vocabulary

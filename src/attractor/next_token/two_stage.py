@@ -1,4 +1,4 @@
-"""``train_two_stages``: first the feed-forward layer, then attention, as the theory has it."""
+"""``train_two_stages``: first the feed-forward layer, then attention, as in the theory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def train_two_stages(
         seed: Names the initial entries, together with the number of the corpus.
         record: Steps of each stage to record, those beyond its end left out; default: about 60.
         weights: ``"all"``, ``"last"`` or ``"auto"``, as ``train`` takes it.
-        checkpoint: A folder for checkpoints, so that a run that was killed goes on.
+        checkpoint: A folder for checkpoints, from which a run that was killed resumes.
         progress: Whether to show progress bars.
 
     Raises:
@@ -165,7 +165,7 @@ def train_jointly(
 
 
 def _pair(argument: str, value: Any, what: str) -> tuple[Any, Any]:
-    """What two stages take, one each."""
+    """A pair of values, one for each stage."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidInputError(argument, f"{shown(value)} is no pair", f"Give two {what}")
     return value[0], value[1]
@@ -216,5 +216,5 @@ def _gaussian(
 def _within(record: Any, steps: int) -> Any:
     if record is None:
         return None
-    asked = np.atleast_1d(as_plain(record))
-    return asked[asked <= steps] if asked.dtype.kind in "iu" else record
+    requested = np.atleast_1d(as_plain(record))
+    return requested[requested <= steps] if requested.dtype.kind in "iu" else record

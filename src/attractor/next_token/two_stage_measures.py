@@ -1,4 +1,4 @@
-"""What two-stage training did, held against the margin problems of both layers."""
+"""Two-stage training compared with the margin problems of both layers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def measure_two_stages(
 
     Args:
         run: A run that kept all its weights.
-        feed_forward: The solutions that the first stage is held against; default: its own.
+        feed_forward: The solutions that the first stage is compared with; default: its own.
         attention: Those of the second stage.
 
     Returns:
@@ -161,7 +161,7 @@ def _of_samples(
     W_ov: Float[np.ndarray, "V d"],
     W: Float[np.ndarray, "step d d"],
 ) -> dict[str, np.ndarray]:
-    """Losses and attention of every sample, brought together for each step.
+    """Losses and attention of every sample, combined for each step.
 
     With all attention on tokens that explain the label a sample has logits ``f``; what attention
     the others keep moves them by ``delta``, and the loss by ``log1p(sum_v exp(f_v - f_y)

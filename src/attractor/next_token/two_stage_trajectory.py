@@ -1,4 +1,4 @@
-"""What two-stage training did: both stages, and the corpora they were trained on."""
+"""The record of two-stage training: both stages, and the corpora they were trained on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KIND = "two-stage trajectory"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoStageTrajectory(Printed):
-    """What two-stage training did, corpus by corpus.
+    """The record of two-stage training, corpus by corpus.
 
     Attributes:
         corpora: The corpora; the axis ``instance`` of both trajectories counts them.
@@ -108,7 +108,7 @@ def shared_vocabulary_size(corpora: tuple[Corpus, ...]) -> int:
 
 
 def _corpora_arrays(corpora: Sequence[Corpus]) -> dict[str, np.ndarray]:
-    """The tokens, lengths and counts of all sentences, and what each corpus has of its own."""
+    """The tokens, lengths and counts of all sentences, and the settings of each corpus."""
     return {
         "tokens": np.concatenate([corpus.tokens for corpus in corpora]),
         "lengths": np.concatenate([corpus.lengths for corpus in corpora]),

@@ -1,4 +1,4 @@
-"""Sentences that a corpus has not: what the theory says of them, and what is predicted."""
+"""Sentences that a corpus lacks, and their predictions: by theory and by trained weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_DRAWN = 10**5
 
 
 class UnseenKind(enum.Enum):
-    """What an unseen sentence is made of, beside its query."""
+    """The tokens of an unseen sentence beside its query."""
 
     OPTIMAL = "an optimal token among others"
     NON_COMPARABLE = "one non-comparable token, else non-optimal ones"
@@ -64,8 +64,8 @@ def draw_unseen(
     Args:
         orders: The partial orders of the corpus.
         collocation: Its collocation.
-        kind: What the sentences are made of.
-        count: How many.
+        kind: The tokens of the sentences.
+        count: Number of sentences.
         length: Number of tokens in each, 3 or more, drawn with repetition; it takes longer
             training to tell one token from many others. Default: every non-optimal token of the
             query once, as in the samples.
@@ -88,16 +88,15 @@ def draw_unseen(
     random = generator(seed, length or 0, purpose=f"unseen sentences: {kind.value}")
     known = np.flatnonzero(collocation.next_token >= 0)
     sides = {query: _sides(orders, query, known) for query in known.tolist()}
-    queries = [query for query, side in sides.items() if _allows(kind, query, *side)]
+    queries = [query for query, side in sides.items() if _allows(kind, query, side)]
     contexts, chosen = [], []
     for _ in range(count if queries else 0):
         query = int(random.choice(queries))
-        best, worse, free = sides[query]
-        token, words = _words(kind, best, free, random)
+        token, words = _words(kind, sides[query], random)
         if length is None:
-            words += worse[worse != query].tolist()
+            words += [word for word in sides[query][1].tolist() if word != query]
         else:
-            words += _filling(kind, token, worse, free, length - 1 - len(words), random)
+            words += _filling(kind, token, sides[query], length - 1 - len(words), random)
         contexts.append([*random.permutation(words).tolist(), query])
         chosen.append(token)
     attended = np.array(chosen, dtype=np.int64)
@@ -155,25 +154,16 @@ def _sides(orders: PartialOrders, query: int, known: Int[np.ndarray, "n"]) -> Si
     )
 
 
-def _allows(
-    kind: UnseenKind,
-    query: int,
-    best: Int[np.ndarray, "k"],
-    worse: Int[np.ndarray, "m"],
-    free: Int[np.ndarray, "rest"],
-) -> bool:
+def _allows(kind: UnseenKind, query: int, sides: Sides) -> bool:
+    best, worse, free = sides
     if kind is UnseenKind.FREE_QUERY:
         return not len(best) and not len(worse) and len(free) > 0
     return query in worse and len(free) >= (2 if kind is UnseenKind.TIE else 1)
 
 
-def _words(
-    kind: UnseenKind,
-    best: Int[np.ndarray, "k"],
-    free: Int[np.ndarray, "rest"],
-    random: np.random.Generator,
-) -> tuple[int, list[int]]:
+def _words(kind: UnseenKind, sides: Sides, random: np.random.Generator) -> tuple[int, list[int]]:
     """The token that attention turns to, and the tokens that make the sentence of its kind."""
+    best, _, free = sides
     some = int(random.choice(free))
     if kind is UnseenKind.OPTIMAL:
         token = int(random.choice(best))
@@ -184,14 +174,10 @@ def _words(
 
 
 def _filling(
-    kind: UnseenKind,
-    token: int,
-    worse: Int[np.ndarray, "m"],
-    free: Int[np.ndarray, "rest"],
-    count: int,
-    random: np.random.Generator,
+    kind: UnseenKind, token: int, sides: Sides, count: int, random: np.random.Generator
 ) -> list[int]:
     """More tokens that leave the sentence of its kind."""
+    _, worse, free = sides
     more = {
         UnseenKind.OPTIMAL: [*worse, *free],
         UnseenKind.NON_COMPARABLE: [*worse, token],

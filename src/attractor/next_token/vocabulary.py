@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,8 +29,8 @@ def frequent_tokens(
     Args:
         tokens: Token numbers.
         names: The name of every number.
-        most: How many tokens keep their names; None for all that occur.
-        weights: How often each place counts.
+        most: Number of tokens that keep their names; None for all that occur.
+        weights: The weight of each place.
 
     Returns:
         The new numbers, their names, and the old number of each token kept. Where other tokens
@@ -62,31 +63,16 @@ def with_frequent_tokens(
 
     Args:
         corpus: The corpus.
-        most: How many tokens keep their names.
+        most: Number of tokens that keep their names.
 
     Returns:
         The corpus, and the old number of each token kept.
     """
     weights = np.repeat(corpus.counts, corpus.lengths)
     tokens, names, kept = frequent_tokens(corpus.tokens, corpus.vocabulary, most, weights)
-    smaller = Corpus(
-        tokens,
-        corpus.starts,
-        names,
-        context_length=corpus.context_length,
-        every_prefix=corpus.every_prefix,
-        counts=corpus.counts,
-    )
-    return smaller, kept
+    return replace(corpus, tokens=tokens, vocabulary=names), kept
 
 
 def with_context_length(corpus: Corpus, context_length: int | None) -> Corpus:
     """The corpus whose contexts are the last few tokens before each label; None for all."""
-    return Corpus(
-        corpus.tokens,
-        corpus.starts,
-        corpus.vocabulary,
-        context_length=context_length,
-        every_prefix=corpus.every_prefix,
-        counts=corpus.counts,
-    )
+    return replace(corpus, context_length=context_length)

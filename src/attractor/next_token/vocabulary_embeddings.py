@@ -1,4 +1,4 @@
-"""The vectors that stand for the tokens of a vocabulary, and whether they are as theory wants."""
+"""The embeddings of a vocabulary, and whether they are orthonormal, as the theory assumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VocabularyEmbeddings:
     """Embeddings by the names of tokens, so that parts of a corpus find their own.
 
     Attributes:
-        name: What they are: ``"one-hot"``, ``"gaussian:D"`` or ``"given"``.
+        name: Their kind: ``"one-hot"``, ``"gaussian:D"`` or ``"given"``.
         vocabulary: The tokens.
         table: A vector for each; None for unit vectors, which are not written out.
     """
@@ -62,7 +62,7 @@ class VocabularyEmbeddings:
         return orthonormality_error(self.table)
 
     def sentence(self) -> str:
-        """Says whether they are orthonormal, as theory assumes."""
+        """A sentence on whether they are orthonormal, as theory assumes."""
         size, dimension = len(self.vocabulary), self.dimension
         if self.table is None:
             return f"Embeddings: one-hot, {dimension:,} dimensions; orthonormal, as assumed."
@@ -89,9 +89,7 @@ class VocabularyEmbeddings:
         return {
             "name": self.name,
             "dimension": self.dimension,
-            "orthonormal": len(self.vocabulary) <= self.dimension
-            and error is not None
-            and error < _ROUNDING,
+            "orthonormal": error is not None and error < _ROUNDING,
         }
 
 

@@ -1,4 +1,4 @@
-"""What an attention head computes with: scores ``x^T U z`` and values ``V x``."""
+"""An attention head: scores ``x^T U z`` and values ``V x``."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Head(eqx.Module):
 def checked_factors(
     keys: Any, queries: Any, divide_by_sqrt_head_dimension: bool
 ) -> tuple[Any, Any, float]:
-    """Key and query matrices, and what scores are multiplied by.
+    """Key and query matrices, and the factor of scores.
 
     Raises:
         InvalidInputError: If shapes do not fit, an entry is not finite, or the last argument is

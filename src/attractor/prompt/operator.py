@@ -66,7 +66,6 @@ def output(
             infinite, so that there is no attention over infinitely many tokens. Under ``jit`` the
             latter gives NaN.
     """
-    check_kinds(measure=(measure, Measure), head=(head, Head))
     return _output(measure, head, _admissible(measure, head, query))
 
 
@@ -74,7 +73,6 @@ def output_jacobian(
     measure: Measure, head: Head, query: Float[Any, "*batch e"] | Any
 ) -> Float[Any, "*rows v e"]:
     """Derivative of the output in the query, ``V C_a U``; arguments and errors as ``output``."""
-    check_kinds(measure=(measure, Measure), head=(head, Head))
     return _output_jacobian(measure, head, _admissible(measure, head, query))
 
 
@@ -88,7 +86,6 @@ def value_derivative(
 
     Other arguments and errors as ``output``.
     """
-    check_kinds(measure=(measure, Measure), head=(head, Head))
     query = _admissible(measure, head, query)
     return _value_derivative(measure, head, query, _change(change, head.value_matrix.shape))
 
@@ -104,7 +101,6 @@ def score_derivative(
     A change ``H`` of the key matrix changes the score matrix by ``H^T Q``, one of the query matrix
     by ``K^T H``. Other arguments and errors as ``output``.
     """
-    check_kinds(measure=(measure, Measure), head=(head, Head))
     query = _admissible(measure, head, query)
     return _score_derivative(measure, head, query, _change(change, head.score_matrix.shape))
 
@@ -129,7 +125,6 @@ def head_gradients(
     Raises:
         InvalidInputError: As ``output``.
     """
-    check_kinds(measure=(measure, Measure), head=(head, Head))
     query = _admissible(measure, head, query)
     cotangent = checked("cotangent", cotangent, ("v",), batched=True)
     if cotangent.shape[-1] != head.value_matrix.shape[0]:
@@ -194,6 +189,8 @@ def push_gaussian(tokens: Gaussian, head: Head, queries: Gaussian) -> Gaussian:
 
 
 def _admissible(measure: Measure, head: Head, query: Any) -> Any:
+    """The query, checked as ``output`` says."""
+    check_kinds(measure=(measure, Measure), head=(head, Head))
     _check_tokens(measure, head)
     query = checked("query", query, ("e",), batched=True)
     if query.shape[-1] != head.query_dimension:

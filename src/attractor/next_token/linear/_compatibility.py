@@ -17,7 +17,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Compatibility:
-    """Whether some matrix has every log-odds within supports, and what is in the way.
+    """Whether some matrix has every log-odds within supports, and which contexts prevent it.
 
     Attributes:
         compatible: Whether ``residual`` is at most 1e-9, ``(*instances)``.
@@ -37,7 +37,7 @@ class Compatibility:
 
     @property
     def reason(self) -> Any:
-        """What is in the way, in words, empty where nothing is; for instances, a list."""
+        """Why data are not compatible, in words, empty where they are; for instances, a list."""
         if np.ndim(self.context):
             pairs = zip(self.context, self.residuals, strict=True)
             return [_reason(int(context), lacking) for context, lacking in pairs]
@@ -47,8 +47,8 @@ class Compatibility:
         if np.ndim(self.context):
             met = int(self.compatible.sum())
             return f"Compatibility({met} of {self.compatible.size} instances compatible)"
-        said = "compatible" if self.compatible else f"not compatible: {self.reason}"
-        return f"Compatibility({said}; relative residual {self.residual:.2g})"
+        answer = "compatible" if self.compatible else f"not compatible: {self.reason}"
+        return f"Compatibility({answer}; relative residual {self.residual:.2g})"
 
 
 def compatibility(contexts: Contexts) -> Compatibility:

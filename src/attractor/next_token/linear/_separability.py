@@ -1,4 +1,4 @@
-"""Separability: whether a linear decoder can tell what follows a context from what does not."""
+"""Separability: whether a linear decoder separates the supports of contexts from other tokens."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def _of_one(contexts: Contexts) -> tuple[np.ndarray, ...]:
     """Fields of the answer for a single instance."""
     V, m, best = contexts.classes, contexts.count, anchors(contexts)
     lengths = np.linalg.norm(contexts.embeddings, axis=-1)
-    units = contexts.embeddings / np.where(lengths > 0, lengths, 1)[:, None]
-    coordinates, turn = reduced_embeddings(units)
+    scale = np.where(lengths > 0, lengths, 1)
+    coordinates, turn = reduced_embeddings(contexts.embeddings / scale[:, None])
     rank = len(turn)
     nonzeros = 2 * rank * m * (V - 1)
     if nonzeros > LARGEST_PROGRAM:
@@ -124,13 +124,9 @@ def _of_one(contexts: Contexts) -> tuple[np.ndarray, ...]:
         bounds=[(None, None)] * (V * rank) + [(None, 1)],
         method="highs",
     )
-    if found.x is None:
-        W = np.zeros((V, contexts.dimension))
-        multipliers = nothing
-    else:
+    W, multipliers = np.zeros((V, contexts.dimension)), nothing
+    if found.x is not None:
         W = found.x[:-1].reshape(V, rank) @ turn
-        multipliers = nothing.copy()
-        scale = np.where(lengths > 0, lengths, 1)
         multipliers[outer] = np.maximum(-found.ineqlin.marginals, 0) / scale[outer[0]]
         if len(inner[0]):
             multipliers[inner] = found.eqlin.marginals / scale[inner[0]]
@@ -160,7 +156,7 @@ def _differences(
 def _proved(
     contexts: Contexts, W: Float[np.ndarray, "V d"], multipliers: Float[np.ndarray, "m V"]
 ) -> tuple[np.ndarray, ...]:
-    """What a matrix and multipliers prove, whoever found them."""
+    """The fields of the answer that a matrix and multipliers prove, whoever found them."""
     support, embeddings, best = contexts.support, contexts.embeddings, anchors(contexts)
     # Equalities hold but for the tolerance of a solver; without their part they hold to rounding.
     W = W - support_projection(contexts, W)

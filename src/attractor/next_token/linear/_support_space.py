@@ -1,4 +1,4 @@
-"""The subspace that log-odds within supports determine, and projection on it."""
+"""The subspace determined by log-odds within supports, and projection on it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ROUNDINGS = 16
 class SupportSpace:
     """``F = span{ (e_z - e_z') h_j^T : z, z' in S_j }``, with the unique solution it holds.
 
-    Every matrix of F is settled by the odds of tokens that follow the same context. Decoders W
-    that give all of them their probabilities agree on F.
+    The odds of tokens that follow the same context determine every matrix of F. Decoders W
+    with the probabilities of all of them agree on F.
 
     Attributes:
         basis: Orthonormal matrices that span it, ``(*instances, f, V, d)``, filled up with zeros
@@ -32,7 +32,7 @@ class SupportSpace:
         solution: ``W*``, the matrix of F whose log-odds ``(e_z - e_z')^T W h_j`` are nearest to
             ``log(p_jz / p_jz')`` for every anchor z' and other z of a support, each equation
             divided by the length of its ``h_j``; the only solution where there is one.
-        residuals: What the equations of each context lack at ``W*``, the largest of
+        residuals: The residual of the equations of each context at ``W*``, the largest
             ``|(e_z - e_z')^T W* h_j - log(p_jz / p_jz')|``, ``(*instances, m)``.
 
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
@@ -51,18 +51,14 @@ class SupportSpace:
             W: Matrices; with several instances, axes between that of instances and the last two
                 count matrices of one instance.
         """
-        coordinates = np.einsum("...fvd,...bvd->...bf", self.basis, self._flat(W))
-        found = np.einsum("...bf,...fvd->...bvd", coordinates, self.basis)
-        return found.reshape(np.shape(W))
-
-    def _flat(self, W: Float[np.ndarray, "*batch V d"]) -> Float[np.ndarray, "*instances b V d"]:
-        W = as_float64("W", W)
-        lead = self.basis.shape[:-3]
+        W, lead = as_float64("W", W), self.basis.shape[:-3]
         if W.shape[-2:] != self.basis.shape[-2:] or W.shape[: len(lead)] != lead:
             raise InvalidInputError(
                 "W", f"the shape is {W.shape}", f"Give {(*lead, '...', *self.basis.shape[-2:])}"
             )
-        return W.reshape(*lead, -1, *W.shape[-2:])
+        flat = W.reshape(*lead, -1, *W.shape[-2:])
+        coordinates = np.einsum("...fvd,...bvd->...bf", self.basis, flat)
+        return np.einsum("...bf,...fvd->...bvd", coordinates, self.basis).reshape(W.shape)
 
 
 def support_space(contexts: Contexts) -> SupportSpace:
@@ -121,7 +117,7 @@ def reduced_embeddings(
     lengths = np.linalg.norm(embeddings, axis=-1, keepdims=True)
     units = embeddings / np.where(lengths > 0, lengths, 1)
     _, values, turn = np.linalg.svd(units, full_matrices=False)
-    basis = turn[: max(1, _standing_out(values, len(units)).sum())]
+    basis = turn[: max(1, _above_rounding(values, len(units)).sum())]
     return embeddings @ basis.T, basis
 
 
@@ -141,6 +137,7 @@ def _of_one(
             f"their supports make {len(context):,} equations in {V * r:,} unknowns",
             f"The product may be {LARGEST_SYSTEM:,} at most: give fewer contexts or tokens",
         )
+    # One equation for each token of a support but the anchor, divided by the length of its context.
     units = coordinates[context] / lengths[context, None]
     equations = np.zeros((len(context), V, r))
     number = np.arange(len(context))
@@ -150,10 +147,10 @@ def _of_one(
     odds = np.where(contexts.support, logs - logs[np.arange(len(best)), best, None], 0)
 
     left, values, right = np.linalg.svd(equations.reshape(len(context), V * r), full_matrices=False)
-    kept = _standing_out(values, max(equations.shape[0], V * r))
+    kept = _above_rounding(values, max(equations.shape[0], V * r))
     left, values, right = left[:, kept], values[kept], right[kept]
-    asked = odds[context, token] / lengths[context]
-    reduced = (right.T @ (left.T @ asked / values)).reshape(V, r)
+    wanted = odds[context, token] / lengths[context]
+    reduced = (right.T @ (left.T @ wanted / values)).reshape(V, r)
     solution, basis = reduced @ turn, right.reshape(len(right), V, r) @ turn
 
     logits = coordinates @ reduced.T
@@ -162,7 +159,7 @@ def _of_one(
     return basis, solution, lacking
 
 
-def _standing_out(values: Float[np.ndarray, "k"], count: int) -> np.ndarray:
+def _above_rounding(values: Float[np.ndarray, "k"], count: int) -> np.ndarray:
     """Singular values that are not rounding of the largest."""
     least = _ROUNDINGS * count * np.finfo(float).eps * values.max(initial=0)
     return (values > least) & (values > 0)

@@ -16,14 +16,14 @@ from attractor.precision import LARGEST, as_float64, as_integers
 from attractor.tokens.validation import check_instance_numbers
 
 _SUM_TOLERANCE = 1e-6
-"""How far the probabilities of a context may be from one in sum: float32 data pass."""
+"""Tolerance of the sum of the probabilities of a context: float32 data pass."""
 _ROUNDING = 1e-12
-"""How far they may be once divided by their sum."""
+"""The same once they are divided by their sum."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Contexts:
-    """Distinct contexts ``h_j`` in R^d, how often each occurs, and what follows it.
+    """Distinct contexts ``h_j`` in R^d, their frequencies, and the tokens that follow them.
 
     A linear decoder ``W`` of shape ``(V, d)`` predicts the next token of context j by
     ``softmax(W h_j)``, and is trained by the cross-entropy
@@ -84,14 +84,10 @@ class Contexts:
         frequencies = _shares(frequencies, rows)
         lead = rows[:-1]
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
-        for name, array in (
-            ("embeddings", embeddings),
-            ("probabilities", probabilities),
-            ("frequencies", frequencies),
-            ("instance_numbers", numbers),
-        ):
+        arrays = (embeddings, probabilities, frequencies, numbers)
+        for field, array in zip(fields(self), arrays, strict=True):
             array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, field.name, array)
 
     @classmethod
     def one_hot(
@@ -123,7 +119,7 @@ class Contexts:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Contexts:
-        """Contexts of the arrays that others have, bit for bit: nothing is divided again.
+        """Contexts of stored arrays, bit for bit: nothing is divided again.
 
         Raises:
             InvalidInputError: If an array is none of contexts.

@@ -35,11 +35,11 @@ _EXACT = -36.0
 
 
 class Targets(NamedTuple):
-    """Contexts as the loss reads them.
+    """Contexts as arrays of the loss.
 
     Attributes:
         embeddings: The embeddings.
-        probabilities: What follows each context.
+        probabilities: Of the tokens that follow each context.
         log_probabilities: Their logarithms; zero outside the support.
         support: Where they are positive.
         log_frequencies: Logarithms of the frequencies.
@@ -53,7 +53,7 @@ class Targets(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What each context contributes.
+    """The contribution of each context to loss and gradient.
 
     Attributes:
         within: ``s - p``, zero outside the support.
@@ -72,7 +72,7 @@ class Rows(NamedTuple):
 
 
 def targets_of(contexts: Contexts) -> Targets:
-    """Contexts as the loss reads them, with their axis of instances if they have one."""
+    """Contexts as arrays of the loss, with their axis of instances if they have one."""
     support = contexts.support
     return Targets(
         contexts.embeddings,
@@ -84,7 +84,7 @@ def targets_of(contexts: Contexts) -> Targets:
 
 
 def rows_of(W: Float[Array, "V d"], targets: Targets) -> Rows:
-    """What each context contributes to the loss and to its gradient."""
+    """The contribution of each context to the loss and to its gradient."""
     inside, p = targets.support, targets.probabilities
     logits = targets.embeddings @ W.T
     ratio, deviation = _ratios(W, logits, targets)
@@ -93,7 +93,7 @@ def rows_of(W: Float[Array, "V d"], targets: Targets) -> Rows:
     shift = (p * change).sum(-1, keepdims=True)
     near = total > 0.5
     s = weights / total
-    # Where tokens have almost their probabilities, these must not be subtracted from the softmax.
+    # Near p the difference softmax - p would cancel: it is formed from the changes instead.
     within = jnp.where(near, p * (change - shift) / jnp.where(near, total, 1), s - p)
     log_total = jnp.where(near, jnp.log1p(shift), jnp.log(total))
     delta = jnp.where(inside, deviation - log_total, 0)  # log s - log p
@@ -131,7 +131,7 @@ def scaled_gradient_of(rows: Rows, targets: Targets) -> Scaled:
     """
     log_within = jnp.log(jnp.abs(rows.within).max(-1))
     log_rows = jnp.maximum(log_within, rows.log_beyond)
-    # Where more than that is asked for, there is nothing within.
+    # Beyond that bound ``within`` is zero.
     mantissa = rows.within * jnp.exp(jnp.minimum(-_finite(log_rows), _LARGEST))[..., None]
     mantissa += rows.beyond * relative(rows.log_beyond, _finite(log_rows))[..., None]
     log_rows += targets.log_frequencies

@@ -27,7 +27,7 @@ class PlanarContexts(NamedTuple):
 
     Attributes:
         contexts: The contexts, which are separable.
-        rejected: How many draws before it were not.
+        rejected: Number of draws before it that were not.
     """
 
     contexts: Contexts
@@ -56,7 +56,7 @@ def random_contexts(
         contexts: Number m of contexts of each.
         dimension: Dimension d of the embeddings.
         classes: Number V of tokens.
-        support: How many of them follow each context.
+        support: Number of them that follow each context.
         seed: Names the draw; instance i is the same whatever ``instances`` is.
 
     Raises:

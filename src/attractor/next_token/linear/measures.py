@@ -1,4 +1,4 @@
-"""How far decoders are from where theory says they go."""
+"""The distance of decoders from the limits of the theory."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _DESCRIPTIONS = {
 def measure_linear(
     trajectory: LinearTrajectory, solution: Solution | Any, finite: Any = None
 ) -> xr.Dataset:
-    """Holds decoders against the limits of training: a direction, and a finite part.
+    """Compares decoders with the limits of training: a direction, and a finite part.
 
     Trained decoders grow without bound in the direction of ``W_mm``, which is orthogonal to the
     subspace F of the supports, and their projection on F tends to ``W*``.
 
     Args:
-        trajectory: What training, or a regularization path, did.
+        trajectory: The record of training, or of a regularization path.
         solution: The solution of the ``decoder_problem`` of its contexts, or its matrix, with the
             axis of instances where these have one.
         finite: ``W*``, likewise; default: ``finite_part`` of the contexts.

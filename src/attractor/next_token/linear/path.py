@@ -1,7 +1,7 @@
 """The regularization path of a linear decoder: where the loss is least over growing balls.
 
 A minimizer over a ball lies in the span of the embeddings and has columns of sum zero. What is
-left splits into the subspace F of the supports, which settles the odds within them, and its
+left splits into the subspace F of the supports, which determines the odds within them, and its
 complement, in which all tokens of a support move together and only those outside move against
 them. The loss outside is e^-B in the radius B: measured in the multiplier of the ball, which is as
 small, every number of these coordinates is of ordinary size at any radius.
@@ -32,15 +32,15 @@ from attractor.training.measurements import Records
 from attractor.training.paths.checks import check_radii, check_tolerance
 
 _FACTOR = 2.0
-"""Largest ratio of a radius to the one before, on the way to those asked for."""
+"""Largest ratio of a radius to the one before, on the way to those requested."""
 _SMALL = 0.1
 """Range of logits below which the loss is all but linear."""
 _STEPS = 400
 _HALVINGS = 6
 _NEAR = 1e-2
 """Range of logits of a Newton step below which the next one is far shorter, but for rounding."""
-_ARRIVED = 1e-5
-"""Relative length of a Newton step that is left below which the next radius can be tried."""
+_CONVERGED = 1e-5
+"""Relative length of the remaining Newton step below which the next radius can be tried."""
 _DESCRIPTIONS = {
     "log_multiplier": "logarithm of the multiplier of the ball: minus the gradient over W",
     "optimality": "relative length of the Newton step that is left",
@@ -76,7 +76,7 @@ def linear_regularization_path(
     projection on the subspace F of the supports to ``finite_part``; where data are not compatible,
     to the matrix of F with the least loss within the supports.
 
-    Found by Newton's method with the exact Hessian, in coordinates that tell F from its
+    Found by Newton's method with the exact Hessian, in coordinates that separate F from its
     complement and measure the latter in units of lambda: radii at which the loss is e^-5000 above
     its infimum are as exact as others. Steps are shortened by the range of logits that they span,
     as suits generalized self-concordant functions (Sun and Tran-Dinh 2019).
@@ -93,7 +93,7 @@ def linear_regularization_path(
         ``norm``, ``W``; ``log_multiplier``, the logarithm of lambda; ``kkt_residual``,
         ``||grad CE + lambda W|| / (lambda B)`` in the complement of F, a bound on the distance
         over B from the minimizer given the part in F; and ``optimality``, the larger of the length
-        over B of the Newton step that is left, which tells of F, too, and the relative change of
+        over B of the remaining Newton step, which includes F, and the relative change of
         log lambda that goes with it. In F the gradient is a difference of probabilities of
         ordinary size, whose rounding exceeds small lambda. ``steps_taken`` counts Newton steps.
         Where embeddings differ in length by orders of magnitude, Newton's method may lose the
@@ -117,10 +117,10 @@ def linear_regularization_path(
             found.append(list(_follow(each, radii)))
             advance(1)
     series = _series(whole, coordinates, found)
-    settled = (series["optimality"] <= tolerance).all(-1)
+    converged = (series["optimality"] <= tolerance).all(-1)
     records = Records(
         series,
-        np.where(settled, TrialStatus.TRAINED, TrialStatus.UNCONVERGED).astype(np.int32),
+        np.where(converged, TrialStatus.TRAINED, TrialStatus.UNCONVERGED).astype(np.int32),
         np.array([sum(point.steps for point in points) for points in found]),
     )
     data = linear_data(records, whole.instance_numbers, np.arange(1), radii, "radius")
@@ -161,12 +161,12 @@ def _follow(coordinates: PathCoordinates, radii: Float[np.ndarray, "radius"]) ->
     before, last = zero, _correct(coordinates, start, radius)
     for target in radii:
         steps = 0
-        while last.radius < target and last.optimality <= _ARRIVED:
+        while last.radius < target and last.optimality <= _CONVERGED:
             radius = min(_FACTOR * last.radius, float(target))
             point = _reach(coordinates, before, last, radius, _HALVINGS)
             steps += point.steps
             before, last = last, point
-        if last.optimality > _ARRIVED:  # lost, and with it all that lies beyond
+        if last.optimality > _CONVERGED:  # the path is lost, and so are all larger radii
             last = last._replace(a=np.nan * a, b=np.nan * b, optimality=np.inf)
         yield last._replace(steps=steps)
 
@@ -176,11 +176,11 @@ def _reach(
 ) -> _Point:
     """The minimizer at a radius, by way of one between where Newton's method fails."""
     point = _correct(coordinates, _predict(before, last, radius), radius)
-    if point.optimality <= _ARRIVED or not halvings:
+    if point.optimality <= _CONVERGED or not halvings:
         return point
     middle = _reach(coordinates, before, last, np.sqrt(last.radius * radius), halvings - 1)
     steps = point.steps + middle.steps
-    if middle.optimality > _ARRIVED:
+    if middle.optimality > _CONVERGED:
         return middle._replace(steps=steps)
     found = _reach(coordinates, last, middle, radius, halvings - 1)
     return found._replace(steps=steps + found.steps)
@@ -195,7 +195,7 @@ def _predict(before: _Point, last: _Point, radius: float) -> _Point:
     return _Point(radius, a, b, last.log_multiplier + share * rise, np.inf, np.inf, 0)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of points too far off, which are given up
+@np.errstate(over="ignore", invalid="ignore")  # of points too far off, which are abandoned
 def _correct(coordinates: PathCoordinates, start: _Point, radius: float) -> _Point:
     """Newton's method for a point and the multiplier that puts it on the sphere."""
     a, b, log_multiplier = start.a, start.b, start.log_multiplier
@@ -219,7 +219,7 @@ def _correct(coordinates: PathCoordinates, start: _Point, radius: float) -> _Poi
             return best._replace(steps=step)
         reach = max(coordinates.logit_range(to_a, to_b), abs(change))
         if reach < _NEAR and left > best.optimality / 2:
-            return best._replace(steps=step)  # rounding is all that still moves it
+            return best._replace(steps=step)  # converged to rounding
         best = _Point(radius, a, b, log_multiplier, left, found.residual / radius, step)
         share = np.log1p(reach) / reach if reach > 0 else 1.0
         a, b, log_multiplier = a + share * to_a, b + share * to_b, log_multiplier + share * change
@@ -229,7 +229,7 @@ def _correct(coordinates: PathCoordinates, start: _Point, radius: float) -> _Poi
 def _series(
     contexts: Contexts, coordinates: list[PathCoordinates], found: list[list[_Point]]
 ) -> dict[str, np.ndarray]:
-    """Everything recorded, over (instance, radius, ...)."""
+    """All records, over (instance, radius, ...)."""
     W = np.array(
         [
             [each.matrix(point.a, point.b) for point in points]
@@ -239,18 +239,15 @@ def _series(
     with double_precision():
         log_excess = np.asarray(_log_excess(W, targets_of(contexts)))
     excess = np.exp(log_excess)
-
-    def column(name: str) -> np.ndarray:
-        return np.array([[getattr(point, name) for point in points] for points in found])
-
     return {
         "loss": contexts.entropy[:, None] + excess,
         "excess_loss": excess,
         "log_excess_loss": log_excess,
         "norm": np.linalg.norm(W, axis=(-1, -2)),
-        "log_multiplier": column("log_multiplier"),
-        "optimality": column("optimality"),
-        "kkt_residual": column("kkt_residual"),
+        **{
+            name: np.array([[getattr(point, name) for point in points] for points in found])
+            for name in _DESCRIPTIONS
+        },
         "W": W,
     }
 
@@ -339,7 +336,7 @@ class PathCoordinates:
     ) -> Float[np.ndarray, "V d"]:
         """The difference of two decoders whose coordinates differ by so much."""
         beyond = np.tensordot(b, self.outside, 1)
-        # The basis is orthogonal to F but for rounding, which counts where b is large.
+        # The basis is orthogonal to F up to rounding, which matters where b is large.
         a = a - np.tensordot(self.inside, beyond, 2)
         return np.tensordot(a, self.inside, 1) + beyond
 
@@ -376,6 +373,7 @@ class PathCoordinates:
         within, s, kept, log_outside = self._softmax(a, b)
         omega = np.exp(np.log(frequencies)[context] + log_outside - log_multiplier)
         share = np.exp(log_outside)
+        # The softmax, and the softmax less p, each from parts that do not cancel.
         full, pull = s * kept[:, None], within - s * (1 - kept)[:, None]
         full[context, token] = pull[context, token] = share
 
@@ -390,6 +388,7 @@ class PathCoordinates:
         sums *= np.sqrt(kept * multiplier / frequencies)[:, None]
         outer = (rise * omega[:, None]).T @ rise + sums.T @ sums
 
+        # Block elimination: F first, then its Schur complement, in units of the multiplier.
         inner[np.diag_indices_from(inner)] += multiplier
         outer[np.diag_indices_from(outer)] += 1
         factor = scipy.linalg.cho_factor(inner) if len(a) else None
@@ -405,14 +404,14 @@ class PathCoordinates:
             second = scipy.linalg.cho_solve(complement, outside - cross.T @ first)
             return first - bent @ second, second
 
-        gradient, held = self._rise.T @ omega + b, multiplier * (self.finite + a)
-        newton, moved = solve(-(slope + held), -gradient), solve(-held, -b)
+        gradient, penalty = self._rise.T @ omega + b, multiplier * (self.finite + a)
+        newton, moved = solve(-(slope + penalty), -gradient), solve(-penalty, -b)
         return Step(*newton, *moved, float(np.linalg.norm(gradient)))
 
     def _softmax(
         self, a: Float[np.ndarray, "f"], b: Float[np.ndarray, "g"]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The softmax s in each support, less p and whole; its share; log of what is outside."""
+        """``s - p``, the softmax s in each support, its mass, and the log probabilities outside."""
         p, support = self.contexts.probabilities, self.contexts.support
         ratio = np.where(support, self._inside_logits @ a + self._lacking, -np.inf)
         top = ratio.max(-1, keepdims=True)
@@ -433,13 +432,13 @@ class PathCoordinates:
         return within, s, np.exp(-log_whole), odds - log_whole[self.context]
 
     def _odds_lacking(self) -> Float[np.ndarray, "m V"]:
-        """Log-odds against the anchor at the finite part, less those asked for."""
+        """Log-odds against the anchor at the finite part, less the target log-odds."""
         contexts, own = self.contexts, (np.arange(self.contexts.count), self.best)
         logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
         logits = self._inside_logits @ self.finite
-        asked, found = (each - each[own][:, None] for each in (logs, logits))
-        lacking = np.where(contexts.support, found - asked, 0)
-        size = 1 + np.abs(np.where(contexts.support, asked, 0)).max()
+        wanted, found = (each - each[own][:, None] for each in (logs, logits))
+        lacking = np.where(contexts.support, found - wanted, 0)
+        size = 1 + np.abs(np.where(contexts.support, wanted, 0)).max()
         return lacking if np.abs(lacking).max() > _COMPATIBLE * size else np.zeros_like(lacking)
 
     def _per_context(self, rows: Float[np.ndarray, "pairs g"]) -> Float[np.ndarray, "m g"]:

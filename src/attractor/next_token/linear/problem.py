@@ -1,4 +1,4 @@
-"""Where training of a linear decoder goes: a direction to infinity, and a finite part."""
+"""The limits of training a linear decoder: a direction to infinity, and a finite part."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def decoder_problem(contexts: Contexts) -> MarginProblem:
         min ||W||  subject to  (e_z - e_z')^T W h_j = 0   for z, z' in S_j,
                                (e_z - e_v)^T W h_j >= 1   for z in S_j, v not in S_j.
 
-    The likeliest token of a context stands for its support: given the equalities one inequality
-    for each token outside says it all. With supports of one token it is the multiclass support
-    vector machine. Constraints are numbered by ``sequence``, the context, and ``token``, the token
-    held against the likeliest.
+    The likeliest token of a context represents its support: given the equalities one inequality
+    for each token outside implies all others. With supports of one token it is the multiclass
+    support vector machine. Constraints are numbered by ``sequence``, the context, and ``token``,
+    the token compared with the likeliest.
 
     Args:
         contexts: The data sets.
@@ -34,7 +34,7 @@ def decoder_problem(contexts: Contexts) -> MarginProblem:
 
 
 def finite_problem(contexts: Contexts) -> MarginProblem:
-    """The equalities that the odds of tokens that follow the same context ask for.
+    """The equalities that fix the odds of tokens that follow the same context.
 
         min ||W||  subject to  (e_z - e_z')^T W h_j = log(p_jz / p_jz')   for z, z' in S_j.
 
@@ -76,7 +76,7 @@ def finite_part(contexts: Contexts) -> Float[np.ndarray, "*instances V d"]:
 def _problem(
     contexts: Contexts, bounds: Float[np.ndarray, "..."], present: Bool[np.ndarray, "..."]
 ) -> MarginProblem:
-    """Every token but the anchor of a context against it; equalities where it is in the support."""
+    """The anchor of a context less every other token; equalities for those in the support."""
     m, V = contexts.count, contexts.classes
     best, token = anchors(contexts)[..., None], _others(contexts, _numbers(contexts))
     unit = np.eye(V)

@@ -11,14 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from attractor.attention.scaled import Scaled, log_norm
-from attractor.checks import check_choice, check_count, check_number, check_steps
+from attractor.attention.scaled import log_norm
+from attractor.checks import check_choice, check_count, check_kind, check_number, check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius
 from attractor.memory import require_memory_for
 from attractor.next_token.linear.contexts import Contexts
 from attractor.next_token.linear.cross_entropy import (
-    Rows,
     Targets,
     entrywise_gradient_of,
     log_excess_of,
@@ -26,7 +25,7 @@ from attractor.next_token.linear.cross_entropy import (
     scaled_gradient_of,
     targets_of,
 )
-from attractor.next_token.linear.trajectory import LinearTrajectory, linear_data
+from attractor.next_token.linear.trajectory import CONTEXT_ARRAYS, LinearTrajectory, linear_data
 from attractor.precision import LARGEST, as_float64, double_precision
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, keys
@@ -75,7 +74,7 @@ def train_linear(
         record: Steps to record; default: about 60, evenly spread over the logarithm of the step.
         weights: ``"all"`` keeps the decoders of every recorded step, ``"last"`` those of the last
             one; ``"auto"`` keeps all as long as they fit in 1 GB.
-        checkpoint: A folder to write to every now and then. The same call goes on from there
+        checkpoint: A folder to write to every now and then. The same call resumes from there
             after a crash, and gives the very numbers of a run that was never interrupted.
         checkpoint_every: Seconds between two writes to it.
         progress: Whether to show a progress bar.
@@ -123,13 +122,8 @@ def train_linear(
     saved = None
     if checkpoint is not None:
         named = {**settings, "optimizer": {"name": optimizer.name, **optimizer.settings}}
-        arrays = {
-            "contexts.embeddings": contexts.embeddings,
-            "contexts.probabilities": contexts.probabilities,
-            "contexts.frequencies": contexts.frequencies,
-            "contexts.instance_numbers": contexts.instance_numbers,
-            "initial": given,
-        }
+        arrays = {f"contexts.{name}": getattr(contexts, name) for name in CONTEXT_ARRAYS}
+        arrays["initial"] = given
         saved = Checkpoint(checkpoint, named, arrays, checkpoint_every)
     with progress_bar("training", count * steps, enabled=progress) as advance:
         records = loop.run(
@@ -159,18 +153,13 @@ def check_contexts(contexts: Any) -> None:
     Raises:
         InvalidInputError: If it is not.
     """
-    if not isinstance(contexts, Contexts):
-        raise InvalidInputError(
-            "contexts",
-            f"{type(contexts).__name__} is not Contexts",
-            "Give Contexts(embeddings, probabilities)",
-        )
+    check_kind("contexts", contexts, Contexts, "Give Contexts(embeddings, probabilities)")
 
 
 def _check_initial(
     initial: Any, contexts: Contexts, seeds: int
 ) -> Float[np.ndarray, "instances seeds V d"] | None:
-    """Gives the user's decoders their axes of instances and seeds, without copying."""
+    """The user's decoders with axes of instances and seeds, not copied."""
     if initial is None:
         return None
     array = as_float64("initial", initial)
@@ -199,11 +188,11 @@ def _check_scale(scale: Any, given: bool) -> float:
 
 
 class LinearState(NamedTuple):
-    """What changes in training.
+    """The state of a trial.
 
     Attributes:
         W: The decoder.
-        memory: The optimizer's memory.
+        memory: The optimizer's state.
         log_time: Logarithm of the time that the same algorithm would have taken unnormalized.
     """
 
@@ -213,7 +202,7 @@ class LinearState(NamedTuple):
 
 
 class LinearData(NamedTuple):
-    """What stays.
+    """The constants of a trial.
 
     Attributes:
         targets: The contexts.
@@ -231,7 +220,7 @@ class LinearTraining(Objective):
     """Descends ``CE(W) = - sum_j pi_j sum_z p_jz log softmax_z(W h_j)``.
 
     Attributes:
-        optimizer: The step, with hyperparameters that stand for any.
+        optimizer: The step, with placeholders for hyperparameters.
     """
 
     copies: ClassVar[int] = 8  # gradients have scales
@@ -244,10 +233,12 @@ class LinearTraining(Objective):
         return LinearState(W, memory, jnp.array(-jnp.inf))
 
     def step(self, state: LinearState, data: LinearData) -> tuple[LinearState, Array]:
-        """Takes one step, and says whether it moved and where to."""
+        """Takes one step; the status says whether the state changed and stayed finite."""
         rows = rows_of(state.W, data.targets)
-        gradient = self._gradient(rows, data.targets)
-        further = self._further(rows, data.targets)
+        exact = entrywise_gradient_of if self.optimizer.by_entry else scaled_gradient_of
+        gradient = exact(rows, data.targets)
+        needed = "log_excess" in self.optimizer.needs
+        further = {"log_excess": log_excess_of(rows, data.targets)} if needed else {}
         optimizer = self.optimizer.with_numbers(data.numbers)
         W, memory = optimizer.step(gradient, state.memory, state.W, **further)
         log_time = state.log_time
@@ -257,15 +248,15 @@ class LinearTraining(Objective):
         for new, old in zip(jax.tree.leaves(memory), jax.tree.leaves(state.memory), strict=True):
             changed = changed | (new != old).any()
         diverged = ~jnp.isfinite(W).all()
-        # A step to infinity is not taken: the trial keeps the last place it could be at.
+        # A step to infinity is not taken: the trial keeps its last finite state.
         kept = jax.tree.map(
             lambda new, old: jnp.where(diverged | ~changed, old, new),
             LinearState(W, memory, log_time),
             state,
         )
         sloped = (gradient.mantissa != 0).any()
-        resting = jnp.where(sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
-        status = jnp.where(changed, TrialStatus.TRAINED, resting)
+        unchanged = jnp.where(sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
+        status = jnp.where(changed, TrialStatus.TRAINED, unchanged)
         return kept, jnp.where(diverged, TrialStatus.DIVERGED, status)
 
     def record(self, state: LinearState, data: LinearData) -> dict[str, Array]:
@@ -285,20 +276,11 @@ class LinearTraining(Objective):
             "W": state.W,
         }
 
-    def _gradient(self, rows: Rows, targets: Targets) -> Scaled:
-        exact = entrywise_gradient_of if self.optimizer.by_entry else scaled_gradient_of
-        return exact(rows, targets)
-
-    def _further(self, rows: Rows, targets: Targets) -> dict[str, Array]:
-        """What the optimizer wants to know beside the gradient."""
-        wanted = "log_excess" in self.optimizer.needs
-        return {"log_excess": log_excess_of(rows, targets)} if wanted else {}
-
 
 class LinearTrials:
-    """Trials of all instances and seeds: gives the initial state and the data of any of them.
+    """Trials of all instances and seeds: returns the initial state and the data of any of them.
 
-    What it gives for a trial depends on the numbers of its instance and its seed alone.
+    Those of a trial depend on the numbers of its instance and its seed alone.
     """
 
     def __init__(
@@ -315,7 +297,7 @@ class LinearTrials:
         """Prepares the data once.
 
         Args:
-            training: What is trained.
+            training: The objective.
             optimizer: The optimizer.
             contexts: The data sets.
             initial: Initial decoders; None for random ones.

@@ -1,4 +1,4 @@
-"""What training did to a linear decoder, in labeled arrays."""
+"""The record of training a linear decoder, in labeled arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _KIND = "linear trajectory"
-_CONTEXT_ARRAYS = ("embeddings", "probabilities", "frequencies", "instance_numbers")
+CONTEXT_ARRAYS = ("embeddings", "probabilities", "frequencies", "instance_numbers")
 _BY_RECORD = ("loss", "excess_loss", "log_excess_loss", "norm")
 
 _DESCRIPTIONS = {
@@ -41,7 +41,7 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearTrajectory(RecordedRun):
-    """What training did to a linear decoder, trial by trial.
+    """The record of training a linear decoder, trial by trial.
 
     A trial is an (instance, seed) pair; both axes are always there, of length one if need be.
 
@@ -53,9 +53,9 @@ class LinearTrajectory(RecordedRun):
             equivalent raw time, NaN where there is none; ``W``, with a step axis if all were
             kept; ``status`` and ``steps_taken``. Of a regularization path ``radius`` takes the
             place of step.
-        contexts: What was trained on.
+        contexts: The data trained on.
         optimizer_name: The optimizer.
-        geometry: Name of the norm that training descended, or "not known".
+        geometry: Name of the norm of steepest descent, or "not known".
         settings: Every other argument.
     """
 
@@ -97,14 +97,14 @@ class LinearTrajectory(RecordedRun):
             return cls.of(stored)
 
     def stored(self) -> StoredRun:
-        """What a file keeps of it."""
+        """The content of its file."""
         texts = {"optimizer": self.optimizer_name, "geometry": self.geometry}
-        arrays = {name: getattr(self.contexts, name) for name in _CONTEXT_ARRAYS}
+        arrays = {name: getattr(self.contexts, name) for name in CONTEXT_ARRAYS}
         return StoredRun(self.data, texts, self.settings, {"contexts": arrays})
 
     @classmethod
     def of(cls, stored: StoredRun) -> LinearTrajectory:
-        """What a file keeps, checked.
+        """Builds a trajectory from the content of a file, checked.
 
         Raises:
             InvalidInputError: If an array cannot be used.
@@ -157,7 +157,7 @@ def linear_data(
     axis: str = "step",
     last_only: frozenset[str] = frozenset(),
 ) -> xr.Dataset:
-    """Labels what was measured; see ``trajectory_data``."""
+    """Labels the measurements; see ``trajectory_data``."""
     data = trajectory_data(records, instance_numbers, seeds, values, axis, last_only)
     for name, description in _DESCRIPTIONS.items():
         data[name].attrs["description"] = description

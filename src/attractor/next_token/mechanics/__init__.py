@@ -1,6 +1,6 @@
 """Next-token prediction with self-attention and labels that conflict.
 
-Samples with the same last token may ask for different labels. Their token-priority graphs then have
+Samples with the same last token may have different labels. Their token-priority graphs then have
 cycles; training keeps whole components, composes within them, and retrieves them by a direction
 to infinity. Source: *Mechanics of Next Token Prediction with Self-Attention* (arXiv 2403.08081).
 """

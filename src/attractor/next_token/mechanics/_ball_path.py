@@ -1,4 +1,4 @@
-"""Where the loss of label mass is least over balls of growing radius."""
+"""The regularization path of the loss of label mass: minimizers over balls of growing radius."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from attractor.next_token.mechanics.limits import (
     log_bregman,
     log_mean_of,
     log_softplus,
+    log_sum,
 )
 from attractor.precision import as_float64
 
@@ -44,9 +45,10 @@ class BallPath:
         log_distance: Logarithm of ``||P_cyc W - W_fin||``, far below what W itself can show.
         log_multiplier: Logarithm of the multiplier m in ``grad L(W) + m W = 0``; minus infinity
             where the minimizer lies inside the ball.
-        optimality: The Frank-Wolfe gap ``<grad, W> + R ||grad||``, which bounds what is left to
-            gain since the loss is convex, relative to ``R ||grad||``. Where it is not small, the
-            search failed: finite parts of norm 10^6, of tokens that hardly differ, can do that.
+        optimality: The Frank-Wolfe gap ``<grad, W> + R ||grad||``, which bounds the loss above its
+            minimum on the ball since it is convex, relative to ``R ||grad||``. Where it is not
+            small, the search failed, as may happen where a finite part has the norm 10^6 because
+            tokens hardly differ.
         iterations: Newton steps to each minimizer.
     """
 
@@ -107,13 +109,13 @@ def ball_path(limits: AttentionLimits, radii: Any = None) -> BallPath:
 
 
 def _follow(penalized: Penalized, radii: list[float]) -> list[Point]:
-    """The minimizers, each from the one before."""
-    resting = penalized.resting()
+    """The minimizers, each warm-started from the one before."""
+    finite = penalized.finite_part()
     point = penalized.first(radii[0])
     points = []
     for radius in radii:
-        if point is None or (not penalized.diverges and penalized.norm(resting) <= radius):
-            points.append(resting)
+        if point is None or (not penalized.diverges and penalized.norm(finite) <= radius):
+            points.append(finite)
             continue
         point = _at_radius(penalized, point._replace(iterations=0), radius)
         points.append(point)
@@ -121,7 +123,7 @@ def _follow(penalized: Penalized, radii: list[float]) -> list[Point]:
 
 
 def _at_radius(penalized: Penalized, point: Point, radius: float) -> Point:
-    """The minimizer on a sphere: Newton's method on the logarithm of the norm, kept in bounds."""
+    """The minimizer on a sphere: Newton's method on the logarithm of the norm, bracketed."""
     below, above = np.inf, -np.inf  # log multipliers with norms below and above the radius
     point = penalized.minimize(point)
     for _ in range(_TRIALS):
@@ -198,8 +200,8 @@ class Penalized:
         """Whether any token lies outside the component of its label, so that W has to grow."""
         return bool(self._out.any())
 
-    def resting(self) -> Point:
-        """The finite part."""
+    def finite_part(self) -> Point:
+        """The finite part, the minimizer without a ball."""
         return Point(np.zeros(self._split), np.zeros_like(self._finite), -np.inf)
 
     def first(self, radius: float) -> Point | None:
@@ -236,7 +238,7 @@ class Penalized:
                 share /= 2
                 if share < _SHORTEST:
                     return point
-            # Values say nothing near the minimum: there the slope decides, and ends the search.
+            # Near the minimum values are rounding: there the gradient decides, and ends the search.
             if fall <= noise and np.linalg.norm(further.gradient) >= 0.5 * residual:
                 break
             point, local = there, further
@@ -245,7 +247,7 @@ class Penalized:
         return point
 
     def tangent(self, point: Point) -> tuple[Float[np.ndarray, "k"], float]:
-        """How a minimizer, and the logarithm of its norm, move with that of the multiplier."""
+        """Derivatives of a minimizer, and of the log of its norm, by the log of the multiplier."""
         coordinates = self._coordinates(point)
         move = -_solved(self._local(point).jacobian, coordinates)
         slope = (coordinates @ (move * self._units(point))) / (coordinates @ coordinates)
@@ -281,7 +283,7 @@ class Penalized:
         return None
 
     def matrix(self, point: Point) -> Float[np.ndarray, "d d"]:
-        """The matrix that coordinates stand for."""
+        """The matrix of a point."""
         return np.einsum("k,kce->ce", self._coordinates(point), self._basis)
 
     def norm(self, point: Point) -> float:
@@ -317,6 +319,7 @@ class Penalized:
         p = softmax(np.where(kept, scores, -np.inf), axis=1)
         out = np.where(odds[:, None] > -np.inf, self._softmax_outside(scores), 0.0)
         mean, mean_out = (np.einsum("it,itk->ik", weight, A) for weight in (p, out))
+        # Everything is divided by m in the exponent, where m may be exp(-1000).
         pull = self._weights * np.exp(log_expit(odds) - log_m)
         value = self._weights @ (
             np.exp(log_softplus(odds) - log_m) + np.exp(self._log_within(point) - log_m)
@@ -336,9 +339,9 @@ class Penalized:
         """Gradient of the loss within components, divided by m: ``(p(W) - p(W_fin)) / m``."""
         A, p, m = self._scores[..., self._split :], self._settled, np.exp(point.log_multiplier)
         moves = np.where(self._kept, A @ point.shift, 0.0)
-        mean = (p * _expm1_over(m, moves)).sum(1, keepdims=True)
-        centered = moves - _log1p_over(m, mean)
-        return np.einsum("i,it,itr->r", self._weights, p * _expm1_over(m, centered), A)
+        mean = (p * _scaled(np.expm1, m, moves)).sum(1, keepdims=True)
+        centered = moves - _scaled(np.log1p, m, mean)
+        return np.einsum("i,it,itr->r", self._weights, p * _scaled(np.expm1, m, centered), A)
 
     def _log_within(self, point: Point) -> Float[np.ndarray, "samples"]:
         moves = self._scores[..., self._split :] @ (point.shift * np.exp(point.log_multiplier))
@@ -346,11 +349,7 @@ class Penalized:
 
     def _odds(self, scores: np.ndarray) -> Float[np.ndarray, "samples"]:
         """Log-odds of mass outside the component of the label."""
-        outside, kept = (
-            np.logaddexp.reduce(np.where(chosen, scores, -np.inf), axis=1)
-            for chosen in (self._out, self._kept)
-        )
-        return outside - kept
+        return log_sum(scores, self._out) - log_sum(scores, self._kept)
 
     def _softmax_outside(self, scores: np.ndarray) -> np.ndarray:
         masked = np.where(self._out, scores, -np.inf)
@@ -363,7 +362,7 @@ class Penalized:
         return np.concatenate([point.outside, moved])
 
     def _units(self, point: Point) -> Float[np.ndarray, "k"]:
-        """What a coordinate of a point is a multiple of: one, or m in the cyclic subspace."""
+        """The unit of each coordinate of a point: one, or m in the cyclic subspace."""
         units = np.ones(len(self._basis))
         units[self._split :] = np.exp(point.log_multiplier)
         return units
@@ -377,15 +376,8 @@ def _solved(matrix: Float[np.ndarray, "k k"], right: Float[np.ndarray, "k"]) -> 
         return np.linalg.lstsq(matrix, right)[0]
 
 
-def _expm1_over(m: float, x: np.ndarray) -> np.ndarray:
-    """``expm1(m x) / m``, down to ``m = 0``."""
+def _scaled(function: np.ufunc, m: float, x: np.ndarray) -> np.ndarray:
+    """``f(m x) / m`` for ``expm1`` or ``log1p``, down to ``m = 0``."""
     product = m * x
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        return np.where(np.abs(product) < 1e-300, x, x * (np.expm1(product) / product))
-
-
-def _log1p_over(m: float, x: np.ndarray) -> np.ndarray:
-    """``log1p(m x) / m``, down to ``m = 0``."""
-    product = m * x
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(np.abs(product) < 1e-300, x, x * (np.log1p(product) / product))
+        return np.where(np.abs(product) < 1e-300, x, x * (function(product) / product))

@@ -28,7 +28,7 @@ class ConflictingCorpora:
     Attributes:
         corpora: The corpora.
         embeddings: The vector of every token, of unit length.
-        redraws: How many draws of each corpus were thrown away before it had a cycle, or none.
+        redraws: Number of rejected draws of each corpus, before it had a cycle, or none.
     """
 
     corpora: tuple[Corpus, ...]
@@ -58,7 +58,7 @@ def conflicting_corpora(
     2403.08081).
 
     Args:
-        instances: How many corpora.
+        instances: Number of corpora.
         cyclic: Whether each is to have a cycle, or to have none.
         seed: Names the random numbers, together with the number of the corpus.
         vocabulary: Number K of tokens.
@@ -85,37 +85,27 @@ def conflicting_corpora(
             f"{length} different tokens cannot be drawn from {vocabulary}",
             f"Give at most {vocabulary}",
         )
-    drawn = [
-        _draw(generator(seed, i, purpose="conflicting corpora"), cyclic, vocabulary, dimension,
-              length, samples)
-        for i in range(instances)
-    ]  # fmt: skip
+    names = tuple(map(str, range(vocabulary)))
+
+    def draw(draws: np.random.Generator) -> tuple[Corpus, Float[np.ndarray, "K d"], int]:
+        embeddings = draws.normal(size=(vocabulary, dimension))
+        embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+        for redraws in range(_DRAWS):
+            contexts = draws.random((samples, vocabulary)).argsort(1)[:, :length]
+            labels = draws.integers(vocabulary, size=samples)
+            absent = (contexts != labels[:, None]).all(1)
+            instead = contexts[np.arange(samples), draws.integers(length, size=samples)]
+            labels = np.where(absent, instead, labels)
+            corpus = Corpus.from_samples(contexts.tolist(), labels.tolist(), names)
+            if token_priority_graphs(corpus).acyclic != cyclic:
+                return corpus, embeddings, redraws
+        raise InvalidInputError(
+            "samples",
+            f"{_DRAWS:,} draws gave no corpus {'with' if cyclic else 'without'} a cycle",
+            f"Give {'more' if cyclic else 'fewer'} samples",
+        )
+
+    purpose = "conflicting corpora"
+    drawn = [draw(generator(seed, i, purpose=purpose)) for i in range(instances)]
     corpora, embeddings, redraws = zip(*drawn, strict=True)
     return ConflictingCorpora(corpora, np.stack(embeddings), np.array(redraws))
-
-
-def _draw(
-    draws: np.random.Generator,
-    cyclic: bool,
-    vocabulary: int,
-    dimension: int,
-    length: int,
-    samples: int,
-) -> tuple[Corpus, Float[np.ndarray, "K d"], int]:
-    embeddings = draws.normal(size=(vocabulary, dimension))
-    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
-    names = tuple(map(str, range(vocabulary)))
-    for redraws in range(_DRAWS):
-        contexts = draws.random((samples, vocabulary)).argsort(1)[:, :length]
-        labels = draws.integers(vocabulary, size=samples)
-        absent = (contexts != labels[:, None]).all(1)
-        instead = contexts[np.arange(samples), draws.integers(length, size=samples)]
-        labels = np.where(absent, instead, labels)
-        corpus = Corpus.from_samples(contexts.tolist(), labels.tolist(), names)
-        if token_priority_graphs(corpus).acyclic != cyclic:
-            return corpus, embeddings, redraws
-    raise InvalidInputError(
-        "samples",
-        f"{_DRAWS:,} draws gave no corpus {'with' if cyclic else 'without'} a cycle",
-        f"Give {'more' if cyclic else 'fewer'} samples",
-    )

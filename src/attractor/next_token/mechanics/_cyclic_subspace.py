@@ -1,4 +1,4 @@
-"""The subspace of matrices that tell tokens of one component apart."""
+"""The subspace of matrices that separate tokens of one component."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CyclicSubspace:
         return np.einsum("rce,...ce->...r", self.basis, W)
 
     def embed(self, coordinates: Float[np.ndarray, "*batch r"]) -> Float[np.ndarray, "*batch d d"]:
-        """The matrix that coordinates stand for."""
+        """The matrix with these coordinates."""
         coordinates = as_float64("coordinates", coordinates)
         if coordinates.shape[-1:] != (self.dimension,):
             raise InvalidInputError(

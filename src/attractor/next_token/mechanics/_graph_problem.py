@@ -21,7 +21,7 @@ def graph_problem(graphs: QueryGraphs | Sequence[QueryGraphs], embeddings: Any) 
         min ||W||   subject to   (e_i - e_j)^T W e_k  = 0   for i, j in one component,
                                  (e_i - e_j)^T W e_k >= 1   for edges i -> j across components
 
-    in the graph of every query k. Equalities hold one token of a component against every other,
+    in the graph of every query k. Equalities tie one token of a component to every other,
     which makes all its tokens equal; edges make paths, so that a token that reaches another one
     through several edges is ahead of it by one at least. Source: *Mechanics of Next Token
     Prediction with Self-Attention* (arXiv 2403.08081), Graph-SVM.

@@ -1,4 +1,4 @@
-"""Where attention is predicted to converge locally, from the tokens it settled on."""
+"""The predicted local limits of attention, from the tokens that kept attention mass."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def local_limits(
     selected: float = 0.01,
     negligible: float = 0.009,
 ) -> LocalLimits | tuple[LocalLimits, ...]:
-    """The local limits that final attention weights point to.
+    """The local limits that final attention weights imply.
 
     Source: *Mechanics of Next Token Prediction with Self-Attention* (arXiv 2403.08081), local
     convergence of gradient descent.
@@ -140,7 +140,7 @@ def local_priority_graphs(
     Args:
         corpus: The corpus.
         probabilities: Final softmax weights, ``(samples, length)`` or ``(samples, 1, length)``;
-            those of a token that stands in a context several times are added up.
+            those of a token that occurs in a context several times are added up.
         selected: A token is kept whose mass is larger.
         negligible: A token is left behind whose mass is at most this; one between the two is
             ignored, as the published experiment does.
@@ -201,7 +201,4 @@ def _mass_of_tokens(
 
 
 def _in_context(contexts: Contexts) -> Bool[np.ndarray, "samples K"]:
-    there = np.zeros((len(contexts), contexts.corpus.vocabulary_size), dtype=bool)
-    sample, place = np.nonzero(contexts.present)
-    there[sample, contexts.ids[sample, place]] = True
-    return there
+    return _mass_of_tokens(contexts, np.ones(contexts.ids.shape)) > 0

@@ -1,4 +1,4 @@
-"""The contexts of one corpus, embedded, and what its token-priority graphs say of their tokens."""
+"""The contexts of one corpus, embedded, and the components of their tokens in its graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Contexts:
         embeddings: The vector of every token.
         ids: Token numbers; padding repeats the last.
         present: False on padding.
-        weights: How much each sample counts; they add up to one.
+        weights: The weight of each sample; they add up to one.
     """
 
     corpus: Corpus
@@ -59,11 +59,11 @@ class Contexts:
 
     @property
     def is_label(self) -> Bool[np.ndarray, "samples length"]:
-        """Which tokens equal the label."""
+        """True at tokens that equal the label."""
         return self.present & (self.ids == self.labels[:, None])
 
     def in_component(self, graphs: QueryGraphs) -> Bool[np.ndarray, "samples length"]:
-        """Which tokens share the component of the label in the graph of the query.
+        """True at tokens in the component of the label in the graph of the query.
 
         No token of the context has priority over them: where labels are tokens of their contexts,
         these are the ones that attention is predicted to keep.

@@ -22,19 +22,19 @@ from attractor.tokens import Tokens
 from attractor.training.inputs import check_inputs
 
 _ROUNDINGS = 16
-"""Roundings of the losses at the ends of a chord within which a height says nothing."""
+"""Roundings of the losses at the ends of a chord within which a height is noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChordTest:
-    """How far a loss lies below chords: ``(1 - s) L(V) + s L(W) - L((1 - s) V + s W)``.
+    """Heights of chords above a loss: ``(1 - s) L(V) + s L(W) - L((1 - s) V + s W)``.
 
     Attributes:
         heights: Height of each chord above the loss at its inner point; negative where the loss
             is not convex.
         curvatures: The height divided by ``s (1 - s) ||V - W||^2 / 2``: a second derivative
             averaged along the chord.
-        rounding: How far rounding can move each height.
+        rounding: A bound on the rounding error of each height.
     """
 
     heights: Float[np.ndarray, "instances chords"]
@@ -43,12 +43,12 @@ class ChordTest:
 
     @property
     def violations(self) -> Int[np.ndarray, "instances"]:
-        """How many chords the loss rises above, by more than rounding."""
+        """Number of chords below the loss at their inner points, by more than rounding."""
         return (self.heights < -self.rounding).sum(-1)
 
     @property
     def strict(self) -> Int[np.ndarray, "instances"]:
-        """How many chords the loss stays below, by more than rounding."""
+        """Number of chords above the loss, by more than rounding."""
         return (self.heights > self.rounding).sum(-1)
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ def chord_test(
     seed: int = 0,
     along: CyclicSubspace | list[CyclicSubspace] | None = None,
 ) -> ChordTest:
-    """Holds a training loss, as a function of W, against random chords.
+    """Compares a training loss, as a function of W, with random chords.
 
     Both ends of a chord are Gaussian matrices, and its inner point is uniform on it. The loss of
     label mass is convex in W, and strictly so along the cyclic subspace; other heads and losses

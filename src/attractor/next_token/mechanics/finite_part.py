@@ -1,4 +1,4 @@
-"""Where training settles within the cyclic subspace, and the loss that it cannot go below."""
+"""The limit of training within the cyclic subspace, and the infimum of the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attractor.next_token.mechanics.contexts import Contexts
 
 _STEPS = 200
 _ROUNDINGS = 32
-"""Roundings of a value below which a change of it says nothing."""
+"""Roundings of a value below which a change of it is noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +90,7 @@ def finite_part(contexts: Contexts, graphs: QueryGraphs, subspace: CyclicSubspac
         while value(theta + share * move) > here + 1e-4 * share * (slope @ move) + noise:
             share /= 2
         further = derivatives(theta + share * move)
-        # Values say nothing near the minimum: there the slope decides, and ends the search.
+        # Near the minimum values are rounding: there the gradient decides, and ends the search.
         if -(slope @ move) <= noise and np.linalg.norm(further[0]) >= np.linalg.norm(slope):
             break
         theta, (slope, hessian, p) = theta + share * move, further

@@ -1,4 +1,4 @@
-"""What next-token training with attention is predicted to tend to, and how far it is from it."""
+"""The predicted limits of next-token training with attention, and the distance from them."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def attention_limits(
 
     Returns:
         ``AttentionLimits``, or a tuple of them, one for each corpus of several. Where no matrix
-        orders tokens as the graphs do, which takes linearly dependent embeddings, ``direction``
-        says so.
+        orders tokens as the graphs do, which takes linearly dependent embeddings, the status
+        of ``direction`` is infeasible.
 
     Raises:
         InvalidInputError: If embeddings do not fit, or a context lacks its label.
@@ -109,7 +109,7 @@ def log_mass_outside(
     """Logarithm of the attention mass of each sample off the component of its label."""
     scores = limits.contexts.scores(W)
     outside = limits.contexts.present & ~limits.kept
-    return _log_sum(scores, outside) - _log_sum(scores, limits.contexts.present)
+    return log_sum(scores, outside) - log_sum(scores, limits.contexts.present)
 
 
 def log_excess_loss(
@@ -129,7 +129,7 @@ def log_excess_loss(
     """
     scores = limits.contexts.scores(W)
     outside = limits.contexts.present & ~limits.kept
-    odds = _log_sum(scores, outside) - _log_sum(scores, limits.kept)
+    odds = log_sum(scores, outside) - log_sum(scores, limits.kept)
     moved = limits.subspace.project(W) - limits.finite.W
     within = log_bregman(limits.contexts.scores(moved), limits.kept, limits.finite.weights)
     return log_mean_of(limits.contexts.weights, log_softplus(odds), within)
@@ -174,7 +174,7 @@ def _exponential_remainder(z: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..
     return total
 
 
-def _log_sum(
+def log_sum(
     scores: Float[np.ndarray, "*batch samples length"], chosen: Bool[np.ndarray, "samples length"]
 ) -> Float[np.ndarray, "*batch samples"]:
     """Logarithm of the sum of exponentials over chosen tokens; minus infinity where none is."""

@@ -1,4 +1,4 @@
-"""How far trained attention is from the limits predicted."""
+"""The distance of trained attention from the predicted limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def measure_limits(
     """Measures every recorded matrix against the limits of its corpus.
 
     Args:
-        trajectory: What ``train`` returned.
+        trajectory: The result of ``train``.
         limits: One for all instances, or one for each.
 
     Returns:

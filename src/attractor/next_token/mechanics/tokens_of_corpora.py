@@ -1,4 +1,4 @@
-"""Corpora as rows of self-attention that the last token of each context asks."""
+"""Corpora as rows of self-attention whose query is the last token of each context."""
 
 from __future__ import annotations
 

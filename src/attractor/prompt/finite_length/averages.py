@@ -48,7 +48,7 @@ def averaged_output_error(
 
     Args:
         singular_values: The singular values of ``Gamma^(1/2) U Gamma_z^(1/2)``, one for each
-            dimension of the tokens, zeros included; one number stands for dimension 1.
+            dimension of the tokens, zeros included; one number means dimension 1.
         length: Numbers of tokens ``L >= 1``.
         gains: ``||V Gamma^(1/2) l_i||^2`` for the left singular vectors ``l_i``, in the same order;
             all 1 if left out.
@@ -160,7 +160,7 @@ def _one_scale(
 def _many_scales(
     scales: Float[np.ndarray, "scale"], reach: float
 ) -> tuple[Float[np.ndarray, "node"], _Average]:
-    """Nodes, and averages over one scale after the other as functions of what the rest adds."""
+    """Nodes, and averages over one scale after the other as functions of what the others add."""
     r = _SPACING * np.arange(int(np.ceil(reach / _SPACING)) + _BEYOND)
     x, panel = _panel(reach / scales[-1])
 

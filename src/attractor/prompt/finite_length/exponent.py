@@ -1,4 +1,4 @@
-"""How fast errors of long prompts vanish, averaged over Gaussian queries."""
+"""The exponent at which errors of long prompts decay, averaged over Gaussian queries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a finite prompt of Gaussian tokens does to the output, exactly at every length.
+"""Exact averages over finite prompts of Gaussian tokens, at every length.
 
 Along the direction of its scores the output is ``ghat = sum_l softmax(s g)_l g_l`` with ``g`` of
 ``L`` independent standard normal entries and ``s`` the standard deviation of the scores; at
-infinite length it is ``s``. What a prompt does in any dimension is made of a few averages of it.
+infinite length it is ``s``. Errors in any dimension are combinations of a few averages of it.
 """
 
 from __future__ import annotations
@@ -101,15 +101,7 @@ def for_each_deviation(
     Raises:
         InvalidInputError: If a deviation is negative or beyond 32, or a length below 1.
     """
-    s, L = check_deviation(score_deviation), check_length(length)
-    try:
-        s, L = np.broadcast_arrays(s, L)
-    except ValueError:
-        raise InvalidInputError(
-            "length",
-            f"shape {L.shape} does not broadcast against {s.shape} of score_deviation",
-            "Give one length, or shapes that broadcast as those of NumPy arrays do",
-        ) from None
+    s, L = with_deviations(score_deviation, "length", check_length(length))
     deviations, group = np.unique(s.ravel(), return_inverse=True)
     lengths, place = np.unique(L.ravel(), return_inverse=True)
     order = np.argsort(group, kind="stable")
@@ -124,6 +116,26 @@ def for_each_deviation(
     if values is None:  # no pairs, whose values still have names
         values = np.empty((len(compute(0.0, np.ones(1))), 0))
     return values.reshape(len(values), *s.shape)
+
+
+def with_deviations(
+    score_deviation: ArrayLike, argument: str, other: Float[np.ndarray, "..."]
+) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
+    """Returns deviations in [0, 32] and another argument, broadcast against each other.
+
+    Raises:
+        InvalidInputError: If a deviation is not that, or shapes do not broadcast.
+    """
+    s = check_deviation(score_deviation)
+    try:
+        s, other = np.broadcast_arrays(s, other)
+    except ValueError:
+        raise InvalidInputError(
+            argument,
+            f"shape {other.shape} does not broadcast against {s.shape} of score_deviation",
+            f"Give one {argument}, or shapes that broadcast as those of NumPy arrays do",
+        ) from None
+    return s, other
 
 
 def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:

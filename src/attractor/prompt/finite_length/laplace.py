@@ -114,7 +114,7 @@ class Transforms:
 
         Args:
             lengths: The lengths ``L``.
-            tokens: How many different tokens ``m`` the product is about.
+            tokens: Number ``m`` of different tokens in the product.
             denominator: The power ``n`` of the sum of weights in the denominator.
             integrand: The product of the averages of these tokens.
         """
@@ -126,7 +126,7 @@ class Transforms:
 def _nodes(s: float, highest_power: int, rarest: float) -> tuple[Float[np.ndarray, "node"], int]:
     """Values of ``g`` to average over, and how many steps between them a step of ``log t`` is.
 
-    Zero in place of the latter says that it is no whole number, as scores are too narrow.
+    The latter is zero where it is no whole number, as scores are too narrow.
     """
     spacing = min(0.45, 0.25 / max(s, 1e-9))
     stride = int(np.ceil(_STEP / (s * spacing))) if s > 0.01 else 0

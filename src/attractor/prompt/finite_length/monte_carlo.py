@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,8 @@ _ENTRIES = 2**22
 class MonteCarloError(NamedTuple):
     """Squared errors of finite prompts, averaged over sampled prompts.
 
-    Standard errors are those between prompts: the queries of a prompt share its tokens and say
-    little more than one of them.
+    Standard errors are those between prompts: the queries of a prompt share its tokens and hold
+    little more information than one of them.
 
     Attributes:
         average: The errors averaged over prompts and queries.
@@ -54,17 +53,17 @@ def monte_carlo_error(
     """Compares sampled prompts with the infinite prompt, in output and gradients.
 
     Where few tokens of a prompt hold all weight the average is one over prompts so rare that no
-    sample has them, and its standard error says nothing. Queries for which the effective sample
+    sample has them, and its standard error is meaningless. Queries for which the effective sample
     size of a long prompt, ``L (E w)^2 / E w^2`` for the weights ``w = exp(x^T U z)``, is below 10
     are refused. For Gaussian tokens that is ``L exp(-s^2)``, and ``finite_length_error`` needs no
     sampling.
 
     Args:
         measure: The law of the tokens.
-        head: What attention computes with.
+        head: The head.
         queries: Queries ``z``, ``(query, e)``.
         length: Tokens of a prompt.
-        prompts: How many prompts to sample, at least 2.
+        prompts: Number of prompts to sample, at least 2.
         seed: Same seed, same numbers.
 
     Raises:
@@ -84,9 +83,11 @@ def monte_carlo_error(
     # A seed of its own for each prompt, so that more prompts begin with the same ones.
     seeds = generator(seed, purpose="prompts to compare with").integers(2**63, size=prompts)
     samples = np.zeros((prompts, 4, len(z)))
+    size = max(1, _ENTRIES // (length * U.shape[0]))  # queries whose arrays stay small
     for prompt, own_seed in enumerate(seeds):
-        tokens = np.asarray(measure.sample(int(length), seed=int(own_seed)))
-        for part in _parts(len(z), int(length) * max(U.shape[0], 1)):
+        tokens = np.asarray(measure.sample(length, seed=int(own_seed)))
+        for start in range(0, len(z), size):
+            part = slice(start, start + size)
             mean, covariance = (moment[part] for moment in limit)
             samples[prompt, :, part] = _errors(tokens, V, directions[part], mean, covariance)
     samples[:, 2] *= (z**2).sum(-1)
@@ -102,11 +103,11 @@ def monte_carlo_error(
 
 
 def check_prompts(length: Any, prompts: Any, *, each: float) -> tuple[int, int]:
-    """Checks how many prompts of how many tokens are to be sampled.
+    """Checks the numbers of prompts to sample and of their tokens.
 
     Args:
         length: Tokens of a prompt.
-        prompts: How many.
+        prompts: Number of prompts.
         each: Bytes kept of each prompt.
 
     Raises:
@@ -150,13 +151,6 @@ def _limit(
             "Gaussian tokens finite_length_error is exact at every length",
         )
     return np.asarray(tilt.mean), np.asarray(tilt.covariance)
-
-
-def _parts(queries: int, entries: int) -> Iterator[slice]:
-    """Queries in parts whose arrays stay small."""
-    size = max(1, _ENTRIES // entries)
-    for start in range(0, queries, size):
-        yield slice(start, start + size)
 
 
 def _errors(

@@ -1,4 +1,4 @@
-"""How many tokens a softmax over a prompt really averages."""
+"""The effective number of tokens that a softmax over a prompt averages."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ class CovarianceMoments(NamedTuple):
 
 
 def covariance_moments(score_deviation: ArrayLike, length: ArrayLike) -> CovarianceMoments:
-    """Computes the averages that errors of the weighted covariance are made of.
+    """Computes the averages that errors of the weighted covariance are combinations of.
 
     Args:
         score_deviation: Standard deviations ``s`` of the scores, at most 32.

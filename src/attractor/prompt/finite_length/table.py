@@ -104,7 +104,7 @@ def error_table(lengths: ArrayLike, largest_deviation: float = 8.0) -> ErrorTabl
 
     Args:
         lengths: One length ``L >= 1`` or an array of them.
-        largest_deviation: The largest score deviation that will be asked for, at most 31.
+        largest_deviation: The largest score deviation required, at most 31.
 
     Raises:
         InvalidInputError: If a length is below 1, or ``largest_deviation`` not in (0, 31].

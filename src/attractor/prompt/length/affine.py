@@ -17,7 +17,7 @@ from attractor.prompt.measures.contract import Measure
 class AffineLimit(eqx.Module):
     """``z -> V m + V Gamma U z``: attention over infinitely many Gaussian tokens, as an object.
 
-    It can stand in the place of a head: it takes queries with any leading axes, and is a pytree
+    It can replace a head: it takes queries with any leading axes, and is a pytree
     that works under ``jit``, ``grad`` and ``vmap``. For tokens that are not Gaussian it is the
     limit for those with their mean and covariance. Source: *Softmax as Linear Attention in the
     Large-Prompt Regime* (arXiv 2512.11784), attention over Gaussian tokens is affine.
@@ -42,7 +42,11 @@ class AffineLimit(eqx.Module):
         """
         check_kinds(head=(head, Head), tokens=(tokens, Measure))
         if tokens.dimension != head.token_dimension:
-            raise wrong_dimension(tokens, head)
+            raise InvalidInputError(
+                "tokens",
+                f"their dimension is {tokens.dimension}",
+                f"Give {head.token_dimension}, the rows of the score matrix",
+            )
         self.matrix = head.value_matrix @ tokens.covariance @ head.score_matrix
         self.offset = head.value_matrix @ tokens.mean
 
@@ -61,12 +65,3 @@ class AffineLimit(eqx.Module):
                 "query", f"the shape is {query.shape}", f"Give (..., {self.matrix.shape[1]})"
             )
         return query @ self.matrix.T + self.offset
-
-
-def wrong_dimension(tokens: Measure, head: Head) -> InvalidInputError:
-    """The error for tokens that the head does not take."""
-    return InvalidInputError(
-        "tokens",
-        f"their dimension is {tokens.dimension}",
-        f"Give {head.token_dimension}, the rows of the score matrix",
-    )

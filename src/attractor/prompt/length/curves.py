@@ -19,7 +19,7 @@ from attractor.prompt.finite_length.functions import (
 )
 
 LARGEST_LENGTH = 1e12
-"""The longest prompt looked for; there is no longer one."""
+"""The longest prompt considered."""
 
 _PER_DECADE = 8
 _LOG_LENGTHS = np.linspace(0, np.log(LARGEST_LENGTH), 12 * _PER_DECADE + 1)

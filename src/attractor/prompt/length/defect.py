@@ -1,4 +1,4 @@
-"""How far attention over infinitely many tokens is from affine because they are not Gaussian."""
+"""The distance of attention over infinitely many tokens from affine, of tokens not Gaussian."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Bool, Float
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.head import Head
-from attractor.prompt.length.affine import AffineLimit, wrong_dimension
+from attractor.prompt.length.affine import AffineLimit
 from attractor.prompt.length.moments import moments_of, sample_points
 from attractor.prompt.length.scales import check_queries
 from attractor.prompt.measures.contract import Measure
@@ -19,29 +19,29 @@ from attractor.prompt.measures.gaussian import Gaussian
 from attractor.randomness import check_seed, generator
 
 FEWEST_EFFECTIVE = 10
-"""Held-out tokens that a tilt must count as for its mean to be looked at."""
+"""The least effective sample size of a tilt of held-out tokens whose mean is used."""
 
 _ENTRIES = 2**22
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NonGaussianDefect:
-    """The tilted mean ``m_a`` of the tokens against ``m + Gamma a``, for ``a = U z`` of each query.
+    """The tilted mean ``m_a`` of the tokens less ``m + Gamma a``, for ``a = U z`` of each query.
 
     No prompt is long enough for an error below it. It is zero for Gaussian tokens, and known
     without error for any law with a closed form.
 
     Attributes:
-        along: ``a^T (m_a - m) / s^2 - 1``, what the law adds to the output along the scores,
-            relative to what it is for Gaussian tokens; NaN where scores do not vary.
+        along: ``a^T (m_a - m) / s^2 - 1``, the excess of the output along the scores, relative to
+            the output for Gaussian tokens; NaN where scores do not vary.
         along_standard_error: Its standard error.
-        output: ``|V (m_a - m - Gamma a)| / |V m + V Gamma a|``, less what sampling adds to the
-            square on average; NaN where the affine limit is zero.
-        output_standard_error: Root of what sampling adds: smaller values of ``output`` are noise.
+        output: ``|V (m_a - m - Gamma a)| / |V m + V Gamma a|``, its square less the mean bias of
+            sampling; NaN where the affine limit is zero.
+        output_standard_error: Root of that bias: smaller values of ``output`` are noise.
         effective_sample_size: ``1 / sum_l p_l^2`` of the held-out tokens; infinite for a law.
-        resolved: Whether the sample can tell: that size, and ``n exp(-s^2)`` for ``n`` held-out
-            tokens, are at least 10.
-        held_out: How many tokens were held out; 0 for a law.
+        resolved: Whether the sample is large enough: that size, and ``n exp(-s^2)`` for ``n``
+            held-out tokens, are at least 10.
+        held_out: Number of tokens held out; 0 for a law.
     """
 
     along: Float[np.ndarray, "query"]
@@ -76,8 +76,6 @@ def non_gaussian_defect(
     check_kinds(head=(head, Head), tokens=(tokens, Measure))
     seed = check_seed("seed", seed)
     z = check_queries(head, queries)
-    if tokens.dimension != head.token_dimension:
-        raise wrong_dimension(tokens, head)
     if not isinstance(tokens, Empirical):
         return _of_law(head, tokens, z)
     points = sample_points("tokens", tokens)
@@ -107,7 +105,7 @@ def _of_law(
     directions = queries @ np.asarray(head.score_matrix).T
     mean, covariance = np.asarray(tokens.mean), np.asarray(tokens.covariance)
     straight = mean + directions @ covariance
-    # Attention over Gaussian tokens is affine: what is left of it would be rounding.
+    # Attention over Gaussian tokens is affine: the difference would be rounding.
     tilted = straight if isinstance(tokens, Gaussian) else tokens.tilted_mean(directions)
     excess = np.asarray(tilted) - straight
     variance = ((directions @ covariance) * directions).sum(-1)
@@ -140,6 +138,7 @@ def _of_samples(
     scores, values = (fitted - mean) @ directions.T, (fitted - mean) @ V.T
     variance = (scores**2).mean(0)
 
+    # The tilted mean of the other half, less its bias at first order, and its variance.
     own_scores, own_values = directions @ (held_out - mean).T, (held_out - mean) @ V.T
     weights = np.exp(own_scores - own_scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
@@ -154,6 +153,7 @@ def _of_samples(
     value_noise += total * (tilted_value**2).sum(-1)
     tilted_value += cross - total[:, None] * tilted_value
 
+    # The fitted half adds the variances of its mean and covariance, by the delta method.
     gain = _ratio(tilted_score, variance)
     score_noise += (scores + gain * scores**2).var(0) / len(fitted)
     lifted = 1 + scores

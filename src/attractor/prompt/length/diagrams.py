@@ -27,7 +27,7 @@ def error_quantiles(found: PromptLength, lengths: Float[ArrayLike, "length"]) ->
     """Quantiles over the queries of the errors at lengths.
 
     Args:
-        found: What was found of the head.
+        found: The result for the head.
         lengths: Lengths ``L`` from 1 to 1e12.
 
     Returns:
@@ -62,7 +62,7 @@ def phase_diagram(
     Scaling multiplies the score deviation of every query, so that one head gives a whole diagram.
 
     Args:
-        found: What was found of the head.
+        found: The result for the head.
         horizons: Horizons ``H`` to scale to.
         lengths: Lengths ``L`` from 1 to 1e12.
 
@@ -73,7 +73,7 @@ def phase_diagram(
         ``score_deviation`` and ``freezing_length`` of the median query, by ``horizon``.
 
     Raises:
-        InvalidInputError: If the horizon of the head is zero, one asked for is not above zero, or a
+        InvalidInputError: If the horizon of the head is zero, one requested is not above zero, or a
             length is outside.
     """
     lengths = np.atleast_1d(as_float64("lengths", lengths))

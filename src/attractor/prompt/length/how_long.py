@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.checks import check_count
+from attractor.checks import check_count, check_kind
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
-    check_deviation,
     check_length,
+    with_deviations,
 )
 from attractor.prompt.head import Head
 from attractor.prompt.length.curves import LARGEST_LENGTH, ErrorCurves
@@ -31,7 +31,7 @@ ERRORS = (0.3, 0.1, 0.03)
 LENGTHS = (100, 1_000, 10_000, 100_000)
 """Lengths that errors are given for."""
 QUERIES = 1000
-"""How many queries are drawn from a law."""
+"""Number of queries drawn from a law."""
 
 
 def prompt_length(
@@ -44,19 +44,19 @@ def prompt_length(
     drawn_queries: int = QUERIES,
     seed: int = 0,
 ) -> PromptLength:
-    """Finds how long a prompt must be, for each query, from what the head and the tokens are.
+    """Finds how long a prompt must be, for each query, from the head and the law of the tokens.
 
     The relative error of the output on ``L`` independent Gaussian tokens is an exact function of
     ``L`` and of the standard deviation ``s`` of the query's scores; the length for a wanted error
-    is its root. What tokens add that are not Gaussian is measured beside it.
+    is its root. The defect of tokens that are not Gaussian is measured beside it.
 
     Args:
         head: The head.
         tokens: The law of the tokens, such as ``Gaussian(mean, covariance)``, or samples of it.
         queries: The law of the queries, or samples; None for that of the tokens.
         errors: Relative root-mean-square errors to find lengths for.
-        lengths: Lengths to tell the errors of.
-        drawn_queries: How many queries to draw from a law that is not one of samples.
+        lengths: Lengths to report the errors of.
+        drawn_queries: Number of queries to draw from a law that is not one of samples.
         seed: Names the queries drawn, and the halves of sampled tokens.
 
     Raises:
@@ -66,17 +66,16 @@ def prompt_length(
     """
     drawn_queries = check_count("drawn_queries", drawn_queries, 2, 10**6)
     seed = check_seed("seed", seed)
-    if not isinstance(head, Head):
-        raise InvalidInputError("head", f"it is a {type(head).__name__}", "Give a prompt.Head")
+    check_kind("head", head, Head, "Give a prompt.Head")
     law = _law("tokens", tokens)
     query_law = law if queries is None else _law("queries", queries)
     moments, query_moments = gaussian_of("tokens", law), gaussian_of("queries", query_law)
     drawn = _drawn(query_law, drawn_queries, seed)
     wanted = -np.sort(-np.unique(check_errors(errors, "errors").ravel()))
-    asked = np.unique(check_length(lengths, "lengths").ravel())
-    if (asked > LARGEST_LENGTH).any():
+    requested = np.unique(check_length(lengths, "lengths").ravel())
+    if (requested > LARGEST_LENGTH).any():
         raise InvalidInputError(
-            "lengths", f"{asked.max():.6g} is beyond {LARGEST_LENGTH:g}", "Give shorter ones"
+            "lengths", f"{requested.max():.6g} is beyond {LARGEST_LENGTH:g}", "Give shorter ones"
         )
     scales = Scales.of(head, moments, drawn, np.asarray(query_moments.covariance))
     defect = non_gaussian_defect(head, law, drawn, seed=seed)
@@ -91,7 +90,7 @@ def prompt_length(
         )
         for_output[small, place] = curves.length_for(A, B, (output * error) ** 2)
     return PromptLength(
-        head, law, drawn, scales, wanted, required, for_output, asked, defect, curves
+        head, law, drawn, scales, wanted, required, for_output, requested, defect, curves
     )
 
 
@@ -109,9 +108,7 @@ def _law(argument: str, given: Any) -> Measure:
 def _drawn(law: Measure, count: int, seed: int) -> Float[np.ndarray, "query e"]:
     if isinstance(law, Empirical):
         return sample_points("queries", law)
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise InvalidInputError("drawn_queries", f"it is {count!r}", "Give an integer >= 1")
-    return np.asarray(law.sample(int(count), seed=seed))
+    return np.asarray(law.sample(count, seed=seed))
 
 
 def required_length(score_deviation: ArrayLike, error: ArrayLike) -> Float[np.ndarray, "..."]:
@@ -136,15 +133,7 @@ def required_length(score_deviation: ArrayLike, error: ArrayLike) -> Float[np.nd
         InvalidInputError: If a deviation is negative or beyond 32, an error is not above 0, or
             shapes do not fit.
     """
-    s, wanted = check_deviation(score_deviation), check_errors(error)
-    try:
-        s, wanted = np.broadcast_arrays(s, wanted)
-    except ValueError:
-        raise InvalidInputError(
-            "error",
-            f"shape {wanted.shape} does not broadcast against {s.shape} of score_deviation",
-            "Give one error, or shapes that broadcast as those of NumPy arrays do",
-        ) from None
+    s, wanted = with_deviations(score_deviation, "error", check_errors(error))
     curves = ErrorCurves.of(s.ravel())
     ones = np.ones(s.size)
     lengths = curves.length_for(ones, np.zeros(s.size), (s * wanted).ravel() ** 2)

@@ -1,4 +1,4 @@
-"""What replacing a head by its affine limit does to its output."""
+"""The error of replacing a head by its affine limit."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class ReplacementError:
     They are root-mean-square norms over prompts, one for each query, in units of the output.
 
     Attributes:
-        before: Attention over sampled prompts, against attention over infinitely many tokens.
-        after: The affine limit against the same; zero for Gaussian tokens.
-        change: Attention over the sampled prompts against the affine limit.
+        before: Attention over sampled prompts less attention over infinitely many tokens.
+        after: The affine limit less the same; zero for Gaussian tokens.
+        change: Attention over the sampled prompts less the affine limit.
         exact_change: The same for Gaussian tokens of this mean and covariance, without sampling.
         before_standard_error: Standard error of ``before``, between prompts.
         change_standard_error: Likewise of ``change``.
         output: Norm of the output over infinitely many tokens.
-        resolved: Whether sampled prompts can tell: ``L exp(-s^2)`` is at least 10. Elsewhere
+        resolved: Whether sampling suffices: ``L exp(-s^2)`` is at least 10. Elsewhere
             prompts too rare to be drawn dominate, and sampled errors are too small.
     """
 
@@ -64,7 +64,7 @@ def replacement_error(
             replacement, and attention over infinitely many tokens is that over all its points.
         queries: Queries ``z``, ``(m, e)``.
         length: Tokens of a prompt.
-        prompts: How many prompts to sample, at least 2.
+        prompts: Number of prompts to sample, at least 2.
         seed: Names the prompts.
 
     Raises:
@@ -87,7 +87,10 @@ def replacement_error(
     )
     squares = np.empty((2, prompts, len(z)))
     for place, own in enumerate(seeds):
-        sampled = _attention(np.asarray(tokens.sample(int(length), seed=int(own))), z @ U.T, V)
+        prompt = np.asarray(tokens.sample(length, seed=int(own)))
+        scores = z @ U.T @ prompt.T
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        sampled = weights @ (prompt @ V.T) / weights.sum(-1, keepdims=True)
         for kind, reference in enumerate((infinite, limit)):
             squares[kind, place] = ((sampled - reference) ** 2).sum(-1)
     before, change = np.sqrt(squares.mean(1))
@@ -103,13 +106,3 @@ def replacement_error(
         np.linalg.norm(infinite, axis=-1),
         length * np.exp(-variance) >= FEWEST_EFFECTIVE,
     )
-
-
-def _attention(
-    prompt: Float[np.ndarray, "token d"],
-    directions: Float[np.ndarray, "query d"],
-    V: Float[np.ndarray, "v d"],
-) -> Float[np.ndarray, "query v"]:
-    scores = directions @ prompt.T
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights @ (prompt @ V.T) / weights.sum(-1, keepdims=True)

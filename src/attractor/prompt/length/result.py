@@ -1,4 +1,4 @@
-"""How long prompts must be for a head, and why."""
+"""The required length of prompts for a head, with its reasons."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class PromptLength(Summary):
     Errors are relative root-mean-square errors over prompts of independent Gaussian tokens with
     mean and covariance of the tokens, exact at every length: *along the scores*
     ``sqrt(E (ghat - s)^2) / s``, and of the *whole output* relative to that of the affine limit,
-    ``V m + V Gamma U z``. What tokens that are not Gaussian add is ``defect``.
+    ``V m + V Gamma U z``. The error of tokens that are not Gaussian is ``defect``.
 
     Attributes:
         head: The head.
         tokens: The law of the tokens.
         queries: The queries ``z``, ``(m, e)``.
-        scales: Score deviations ``s`` and the horizon, and what of the head sets the error.
+        scales: Score deviations ``s``, the horizon, and the scales of the error.
         errors: The errors wanted, from large to small.
         required: The length for each query and error along the scores; infinite beyond 1e12.
         required_for_output: The same for the whole output.
-        lengths: The lengths asked about.
-        defect: What is left however long the prompt is.
+        lengths: The lengths requested.
+        defect: The error that is left however long the prompt is.
         curves: The averages over prompts at every length, of the queries below 32.
     """
 

@@ -1,4 +1,4 @@
-"""What of a head sets the error of its output: one row of numbers for each query."""
+"""The scales of the error of a head's output, for each query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attractor.prompt.measures.gaussian import Gaussian
 
 
 class Scales(NamedTuple):
-    """How far the tokens spread along the scores of each query and across, as the output sees it.
+    """The spread of the values along the scores of each query and across.
 
     The expected squared error of the output is ``along E (ghat - s)^2 + across E sum_l p_l^2``.
 

@@ -1,4 +1,4 @@
-"""What was found, as plain values of JSON."""
+"""A result as plain values of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a prompt must be, in words and in a table."""
+"""The required length of prompts, in words and in a table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ QUANTILES = (0.05, 0.5, 0.95)
 """Shares of the queries that are reported."""
 
 LEVELS = ((1e3, "short"), (1e4, "long"), (1e5, "very long"))
-"""The most tokens of a prompt that is called so."""
+"""The most tokens of a prompt, and the words for it."""
 NEVER = "never in practice"
-"""What is said of more tokens."""
+"""The words for more tokens."""
 
 
 def judgment(length: float) -> str:
-    """How long a prompt of so many tokens is, in words."""
+    """A length in words, such as "very long"."""
     return next((words for most, words in LEVELS if length <= most), NEVER)
 
 
@@ -71,55 +71,50 @@ def rows(found: PromptLength) -> Rows:
         error, size = (
             quantiles(v[:, place])[1] for v in (found.error, found.effective_sample_size)
         )
-        told = f"error {percent(error)}, effective sample size {_count(size)} (median query)"
-        table.append((f"at {length:,.0f} tokens", told))
+        value = f"error {percent(error)}, effective sample size {_count(size)} (median query)"
+        table.append((f"at {length:,.0f} tokens", value))
     columns = ("half of the queries", "95 % of them", "the worst one")
     table.append(("tokens needed", "".join(f"{name:<30}" for name in columns).rstrip()))
     for place, wanted in enumerate(found.errors):
         worst = found.worst[place]
         half, most = quantiles(found.required[:, place])[1:]
-        told = (_judged(length) for length in (half, most, found.required[worst, place]))
-        told = "".join(f"{cell:<30}" for cell in told).rstrip()
+        cells = _columns(half, most, found.required[worst, place])
         table.append(
-            (f"  {percent(wanted)} error", f"{told}, s = {found.score_deviation[worst]:.3g}")
+            (f"  {percent(wanted)} error", f"{cells}, s = {found.score_deviation[worst]:.3g}")
         )
     for place, wanted in enumerate(found.errors):
-        half, most = quantiles(found.required_for_output[:, place])[1:]
-        told = "".join(f"{_judged(length):<30}" for length in (half, most)).rstrip()
-        table.append((f"  {percent(wanted)} of output", told))
+        lengths = quantiles(found.required_for_output[:, place])[1:]
+        table.append((f"  {percent(wanted)} of output", _columns(*lengths)))
     table.append(("non-Gaussian defect", defect_in_words(found)))
     for wanted, share in zip(found.errors, found.out_of_reach, strict=True):
         if share > 0.05:
-            told = f"by no prompt, for {percent(share)} of the queries resolved"
-            table.append((f"{percent(wanted)} is reached", told))
+            value = f"by no prompt, for {percent(share)} of the queries resolved"
+            table.append((f"{percent(wanted)} is reached", value))
     return table
 
 
 def defect_in_words(found: PromptLength) -> str:
-    """What is left of the error however long the prompt is."""
+    """The error that is left however long the prompt is, in words."""
     defect = found.defect
     if isinstance(found.tokens, Gaussian):
         return "none: the law of the tokens is Gaussian"
     known = defect.resolved
     if not known.any():
         return f"not known: {defect.held_out:,} held-out tokens are too few for any query"
-    along, output = (
-        float(np.median(values[known])) for values in (defect.along, defect.output)
-    )  # fmt: skip
-    told = f"{100 * along:+.3g} % along the scores"
-    if defect.held_out:
-        told += f" (standard error {percent(_typical(defect.along_standard_error, known))})"
+    output = _typical(defect.output, known)
+    scores = f"{100 * _typical(defect.along, known):+.3g} % along the scores"
     if not defect.held_out:
-        return f"{told}, {percent(output)} of the output"
+        return f"{scores}, {percent(output)} of the output"
+    scores += f" (standard error {percent(_typical(defect.along_standard_error, known))})"
     noise = percent(_typical(defect.output_standard_error, known))
     whole = f"{percent(output)} of the output (noise {noise})"
     if output == 0:
         whole = f"of the output less than the noise of {noise}"
-    return f"{told}, {whole}; {int(known.sum()):,} queries resolved"
+    return f"{scores}, {whole}; {int(known.sum()):,} queries resolved"
 
 
 def sentences(found: PromptLength, error: float) -> list[str]:
-    """What was found, in a sentence each, the answer first.
+    """The findings, in a sentence each, the answer first.
 
     Args:
         found: The result.
@@ -131,7 +126,7 @@ def sentences(found: PromptLength, error: float) -> list[str]:
     longest, s = found.required[worst, place], found.score_deviation[worst]
     low, middle, high = quantiles(found.score_deviation)
     wanted = percent(found.errors[place])
-    told = [
+    lines = [
         f"For an error of {wanted} along the scores half of the queries need a prompt of "
         f"{token_count(half)} tokens ({judgment(half)}), 95 % of them one of {token_count(most)} "
         f"({judgment(most)}). The worst query, whose scores have the standard deviation {s:.3g}, "
@@ -142,39 +137,40 @@ def sentences(found: PromptLength, error: float) -> list[str]:
         f"L^-{found.exponent:.3g}.",
     ]
     if not found.score_deviation.any():
-        told = [
+        lines = [
             "The scores do not vary: whatever the query and however long the prompt, the output is "
             "the mean of the values, and there is no error along the scores to speak of."
         ]
     elif s < middle:
-        told[0] += (
+        lines[0] += (
             " Its scores hardly vary: the error is large only beside an output along them that is "
             "small itself."
         )
     half, most = quantiles(found.required_for_output[:, place])[1:]
-    told.append(
+    lines.append(
         f"For {wanted} of the whole output, in all directions and relative to that of the affine "
         f"limit, half of the queries need {token_count(half)} tokens, 95 % {token_count(most)}."
     )
     if isinstance(found.tokens, Gaussian):
-        told.append("The law of the tokens is Gaussian, so that no other error is added.")
-        return told
-    told.append(f"What is left however long the prompt is: {defect_in_words(found)}.")
+        lines.append("The law of the tokens is Gaussian, so that no other error is added.")
+        return lines
+    lines.append(f"What is left however long the prompt is: {defect_in_words(found)}.")
     share = found.out_of_reach[place]
     if share > 0.05:
-        told.append(
+        lines.append(
             f"For {percent(share)} of the queries that the tokens resolve no prompt is long enough "
             f"for {wanted}: the tokens are not Gaussian, and the limit itself is not affine."
         )
-    return told
+    return lines
 
 
 def _count(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _judged(length: float) -> str:
-    return f"{token_count(length)} ({judgment(length)})"
+def _columns(*lengths: float) -> str:
+    cells = (f"{token_count(length)} ({judgment(length)})" for length in lengths)
+    return "".join(f"{cell:<30}" for cell in cells).rstrip()
 
 
 def _typical(values: Float[np.ndarray, "query"], known: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""What a measure is: the law of the tokens of a prompt."""
+"""The contract of a measure: the law of the tokens of a prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attractor.randomness import generator
 
 
 class Tilt(NamedTuple):
-    """A measure tilted by ``exp(a^T x)``: what attention with the scores ``a^T x`` sees.
+    """A measure tilted by ``exp(a^T x)``, whose mean attention with the scores ``a^T x`` returns.
 
     Attributes:
         log_normalizer: ``Lambda(a) = log E exp(a^T X)``.
@@ -42,7 +42,7 @@ class Measure(eqx.Module):
     ``vmap``, in the precision in force, and give NumPy float64 where everything is NumPy.
 
     A new measure is a class with ``dimension`` and the four methods that are abstract here; one
-    whose exponential moments are infinite somewhere says so in ``_exists`` and ``_refusal``, and
+    whose exponential moments are infinite somewhere overrides ``_exists`` and ``_refusal``, and
     returns NaN there.
     """
 
@@ -102,7 +102,7 @@ class Measure(eqx.Module):
         """Draws tokens independently.
 
         Args:
-            count: How many.
+            count: Number of tokens.
             seed: Same seed, same tokens.
 
         Raises:

@@ -47,7 +47,7 @@ class Empirical(Measure):
         Args:
             points: The tokens, ``(L, d)`` or ``(*prompts, L, d)``.
             weights: Relative weights, ``(L,)`` or ``(*prompts, L)``; they are divided by their sum.
-            mask: True where there is a token. What lies in masked places is never looked at.
+            mask: True where there is a token. Entries in masked places are never used.
 
         Raises:
             InvalidInputError: If shapes do not fit, an entry in use is not finite, a weight is
@@ -103,7 +103,7 @@ class Empirical(Measure):
     def _in_blocks(
         self, function: Callable[[Array], Array], direction: Float[Array, "*batch d"]
     ) -> Float[Array, "..."]:
-        """The function of every direction, of a few at a time where one prompt has many queries.
+        """The function of every direction, in blocks where one prompt has many queries.
 
         Each query measures all tokens from a leader of its own, an array of the size of the prompt.
         """

@@ -1,4 +1,4 @@
-"""Laplace tokens, whose exponential moments end."""
+"""Laplace tokens, whose exponential moments are finite in a box alone."""
 
 from __future__ import annotations
 
@@ -37,11 +37,6 @@ class Laplace(IndependentCoordinates):
         """
         self.scale = checked_positive("scale", scale)
         self._dimension = checked_dimension(dimension)
-
-    @property
-    def dimension(self) -> int:
-        """Number of coordinates of a token."""
-        return self._dimension
 
     @property
     def _scale(self) -> Float[Any, ""]:

@@ -1,4 +1,4 @@
-"""Mixtures: attention is a gated sum of what it is over each component."""
+"""Mixtures: attention is a gated sum of attention over each component."""
 
 from __future__ import annotations
 

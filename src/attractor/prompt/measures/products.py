@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -25,10 +25,18 @@ class IndependentCoordinates(Measure):
     ``with_derivative`` arranges.
     """
 
+    if TYPE_CHECKING:
+        _dimension: int  # a field of the subclasses, where its place among the others is theirs
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a token."""
+        return self._dimension
+
     @property
     @abc.abstractmethod
     def _scale(self) -> Float[Any, ""]:
-        """What the standard law is multiplied by."""
+        """The scale of the standard law."""
 
     @abc.abstractmethod
     def _cumulant(self, order: int, slope: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -81,8 +89,6 @@ class Product(Measure):
             InvalidInputError: If there is none.
         """
         self.factors = tuple(check_items("factors", factors, Measure, 1))
-        if not self.factors:
-            raise InvalidInputError("factors", "there is none", "Give at least one measure")
 
     @property
     def dimension(self) -> int:

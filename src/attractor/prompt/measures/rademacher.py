@@ -38,11 +38,6 @@ class Rademacher(IndependentCoordinates):
         self.scale = checked_positive("scale", scale)
 
     @property
-    def dimension(self) -> int:
-        """Number of coordinates of a token."""
-        return self._dimension
-
-    @property
     def _scale(self) -> Float[Any, ""]:
         return self.scale
 

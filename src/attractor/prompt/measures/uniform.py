@@ -44,11 +44,6 @@ class Uniform(IndependentCoordinates):
         self._dimension = checked_dimension(dimension)
 
     @property
-    def dimension(self) -> int:
-        """Number of coordinates of a token."""
-        return self._dimension
-
-    @property
     def _scale(self) -> Float[Any, ""]:
         return self.half_width
 
@@ -94,7 +89,7 @@ _log_normalizer = with_derivative(_direct_log_normalizer, _slope)
 
 
 def _split(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """What series and closed forms are evaluated at: each harmless where the other is used."""
+    """Arguments of series and of closed forms: each harmless where the other is used."""
     size = jnp.where(x < 0, -x, x)
     return jnp.where(size < 1, x, 1) ** 2, jnp.where(size < 1, 1, size)
 

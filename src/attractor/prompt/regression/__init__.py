@@ -1,4 +1,4 @@
-"""In-context linear regression: its task, what attention can reach in it, and how it trains."""
+"""In-context linear regression: the task, the risk and optimum of attention, and training."""
 
 from typing import TYPE_CHECKING
 

@@ -72,8 +72,6 @@ def infinite_flow(
         Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
         (arXiv 2512.11784), training in in-context linear regression.
     """
-    check_kinds(task=(task, RegressionTask))
-    tolerance = check_number("tolerance", tolerance, above=0.0, below=1.0, example=1e-10)
     return linear_attention_flow(task, initial, times, math.inf, tolerance=tolerance)
 
 

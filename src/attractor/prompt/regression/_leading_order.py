@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
-from attractor.precision import LARGEST, as_float64
+from attractor.precision import as_arrays
 from attractor.prompt.measures.square_root import square_root
 from attractor.prompt.regression._infinite_risk import infinite_risk
 from attractor.prompt.regression.blocks import Blocks
@@ -22,8 +22,8 @@ class LeadingOrder(NamedTuple):
 
     Attributes:
         limit: Risk on a prompt of infinite length.
-        coefficient: What a finite length adds, times the length; infinite where the risk falls
-            more slowly than one over the length.
+        coefficient: The excess risk of a finite length, times the length; infinite where the risk
+            falls more slowly than one over the length.
     """
 
     limit: float
@@ -123,7 +123,7 @@ def leading_order_without_labels(
         query_covariance: Covariance of the queries.
         score_matrix: ``U``.
         value_matrix: ``V``.
-        target: What maps queries to the outputs wanted.
+        target: The matrix that maps queries to the outputs wanted.
 
     Returns:
         The error ``E |output - target z|^2``, without a half.
@@ -131,26 +131,13 @@ def leading_order_without_labels(
     Raises:
         InvalidInputError: If the shapes do not fit one another.
     """
-    s, queries = (
-        as_float64("covariance", covariance, largest=LARGEST),
-        as_float64("query_covariance", query_covariance, largest=LARGEST),
+    s, queries, u, v, wanted = as_arrays(
+        covariance=(covariance, "d d"),
+        query_covariance=(query_covariance, "e e"),
+        score_matrix=(score_matrix, "d e"),
+        value_matrix=(value_matrix, "r d"),
+        target=(target, "r e"),
     )
-    u, v = (
-        as_float64("score_matrix", score_matrix, largest=LARGEST),
-        as_float64("value_matrix", value_matrix, largest=LARGEST),
-    )
-    wanted = as_float64("target", target, largest=LARGEST)
-    for name, matrix, shape in (
-        ("covariance", s, s.shape[:1] * 2),
-        ("query_covariance", queries, queries.shape[:1] * 2),
-        ("score_matrix", u, s.shape[:1] + queries.shape[:1]),
-        ("value_matrix", v, v.shape[:1] + s.shape[:1]),
-        ("target", wanted, v.shape[:1] + queries.shape[:1]),
-    ):
-        if matrix.ndim != 2 or matrix.shape != shape:
-            raise InvalidInputError(
-                name, f"its shape is {matrix.shape}", f"Give the shape {shape}, to fit the others"
-            )
     output = v @ s @ u
     residual = output - wanted
     tilt = _Tilt.by(square_root(queries), u.T @ s @ u)

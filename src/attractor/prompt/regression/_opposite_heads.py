@@ -23,7 +23,7 @@ def opposite_heads(blocks: Blocks, score_scale: float = 1.0) -> Blocks:
 
     ``(e U, V / (2 e))`` and ``(-e U, -V / (2 e))`` in place of ``(U, V)``. Values of opposite signs
     cancel the mean of the prompt, which one head alone adds to its prediction; ``leading_order``
-    says what is left.
+    is the remaining risk.
 
     Args:
         blocks: One head, or the first of each of several pairs.

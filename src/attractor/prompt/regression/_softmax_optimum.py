@@ -47,7 +47,7 @@ class SoftmaxOptimum(NamedTuple):
 
 
 class _Scales(NamedTuple):
-    """What makes parameters of order one: ``A = left B right`` and ``b = value beta``."""
+    """Scales that make parameters of order one: ``A = left B right`` and ``b = value beta``."""
 
     left: Float[Any, "d d"]
     right: Float[Any, "d d"]
@@ -126,7 +126,7 @@ def _descend(
     scales: _Scales,
     start: Float[np.ndarray, "parameter"],
 ) -> scipy.optimize.OptimizeResult:
-    """Minimizes from one start, and goes on with a larger table if scores leave it."""
+    """Minimizes from one start, and continues with a larger table if scores leave it."""
     point, deviation = start, _FIRST_TABLE
     while True:
         softmax = FiniteSoftmax.of(task, length, queries, deviation)

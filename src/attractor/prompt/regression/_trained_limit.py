@@ -1,4 +1,4 @@
-"""Where gradient flow ends: the trained head, and the starts the literature allows."""
+"""The limit of gradient flow: the trained head, and the initial scales of the literature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attractor.prompt.regression.task import RegressionTask
 
 
 class TrainedLimit(NamedTuple):
-    """Where gradient flow takes one head with ``c = v = 0``.
+    """The limit of gradient flow on one head with ``c = v = 0``.
 
     Attributes:
         blocks: The trained head, ``A`` and ``b``.
@@ -73,11 +73,11 @@ def trained_limit(
 
 
 def finite_prompt_limit(task: RegressionTask) -> float:
-    """Where ``b`` of softmax attention tends when prompts are trained on first, lengthened then.
+    """The limit of ``b`` of softmax attention as training time, then prompt length, go to infinity.
 
     For prompts of infinite length every head with ``b A = S^{-1}`` has the least risk, and the flow
     ends at the balanced one. On finite prompts the risk differs along this curve by one over the
-    length, and the flow goes on, slowly, to where that is least: the two limits do not commute.
+    length, and the flow continues, slowly, to where that is least: the two limits do not commute.
     ``b^2`` minimizes the coefficient of ``leading_order`` along the curve, and exceeds twice the
     largest eigenvalue of ``S^{-1} S_q``. With queries distributed as inputs and no noise it
     minimizes ``(t - 1) (1 - 2/t)^{-k}``, ``k = d/2 + 1``: ``b^2 = 1 + k + sqrt(1 + k^2)``.
@@ -117,7 +117,7 @@ def finite_prompt_limit(task: RegressionTask) -> float:
 
 
 class InitialScaleBounds(NamedTuple):
-    """Below which scale of a balanced start two papers prove that training succeeds.
+    """Scales of a balanced start below which two papers prove that training succeeds.
 
     Attributes:
         large_prompt: ``sqrt(2) / (d^{1/4} ||S||)``, of the large-prompt paper.

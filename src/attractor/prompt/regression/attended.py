@@ -1,4 +1,4 @@
-"""What heads attend to in random prompts: three ways to draw it, all of the same law.
+"""Attended means and covariances in random prompts: three ways to draw them, all of one law.
 
 Tokens are standard normal here (see ``Whitening``). A head has a score functional ``g`` and a value
 functional ``v``: its prediction is ``v^T m`` with the attended mean ``m``, whose derivative in
@@ -29,7 +29,7 @@ _ENTRIES, _DIAGONAL = 0, 1
 
 
 class Attended(NamedTuple):
-    """What the heads attend to.
+    """Attended means and their derivatives.
 
     Attributes:
         mean: ``m``: of softmax attention ``sum_l p_l n_l``.
@@ -91,7 +91,7 @@ def softmax_of_projections(
     length: float,
     dtype: str = "float32",
 ) -> Attended:
-    """Softmax attention of one head, with only what enters drawn for each token.
+    """Softmax attention of one head, with the score and value of each token drawn alone.
 
     Weights depend on a token through its part along ``g``, values through that along ``v``. The
     rest of the tokens is independent of both, and enters as ``sum_l p_l r_l`` and

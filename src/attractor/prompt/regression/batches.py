@@ -13,7 +13,7 @@ from attractor.prompt.regression.task import RegressionTask
 
 
 class Prompts(NamedTuple):
-    """What prompts have beside their tokens.
+    """Weights and queries of prompts.
 
     Attributes:
         weights: The weights ``w`` of each prompt.

@@ -17,14 +17,14 @@ from attractor.prompt.regression.quadratics import Law
 from attractor.prompt.regression.task import RegressionTask
 
 _RADII = 96
-_TAIL = 7.2  # beyond the usual length; what lies farther weighs less than rounding
+_TAIL = 7.2  # beyond the typical length of a query; the mass outside is below rounding
 LARGEST_TABLE = 31.0
-_ROOM = 1.25
+_HEADROOM = 1.25
 _TABLE_STEP = 4.0
 
 
 class Queries(NamedTuple):
-    """Weighted queries that stand for the standard normal law.
+    """Weighted queries that represent the standard normal law.
 
     Attributes:
         points: The queries; those of a task are ``R g``.
@@ -80,7 +80,7 @@ class FiniteSoftmax(NamedTuple):
         queries: Inputs of queries.
         weights: Their weights, of sum one.
         risk_of_zero: Risk of predicting zero.
-        table: What prompts of the length do to the output.
+        table: Averages over prompts of the length.
     """
 
     law: Law
@@ -93,7 +93,7 @@ class FiniteSoftmax(NamedTuple):
     def of(
         cls, task: RegressionTask, length: float, queries: Queries, deviation: float
     ) -> FiniteSoftmax:
-        """Tabulates what prompts do.
+        """Tabulates the averages over prompts.
 
         Args:
             task: The law of prompts and queries.
@@ -107,7 +107,7 @@ class FiniteSoftmax(NamedTuple):
         """
         length = check_number("length", length, least=1.0, most=LARGEST_LENGTH, example=100)
         # Few sizes of tables: what uses one is compiled for its size.
-        steps = max(1.0, np.ceil(_ROOM * deviation / _TABLE_STEP))
+        steps = max(1.0, np.ceil(_HEADROOM * deviation / _TABLE_STEP))
         table = _table(float(length), float(min(_TABLE_STEP * steps, LARGEST_TABLE)))
         points = queries.points @ task.query_factor.T
         return cls(Law.of(task), points, queries.weights, np.float64(task.risk_of_zero), table)
@@ -147,6 +147,4 @@ class FiniteSoftmax(NamedTuple):
         return float(np.linalg.norm(scores, axis=-2).max())
 
 
-@functools.lru_cache(maxsize=64)
-def _table(length: float, largest: float) -> ErrorTable:
-    return error_table(length, largest)
+_table = functools.lru_cache(maxsize=64)(error_table)

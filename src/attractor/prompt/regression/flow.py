@@ -19,8 +19,8 @@ from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64, double_precision
 
 _SMALLEST_PARAMETER = 1e-3  # below it errors are absolute
-_NEARLY_AT_REST = 1e-10
-_ROUNDINGS = 16  # of the parameters, that the gradient at rest is made of
+_NEARLY_CONVERGED = 1e-10
+_ROUNDINGS = 16  # of the parameters, of which the gradient at the limit consists
 _FLAT = 1e-8
 
 
@@ -150,7 +150,7 @@ def follow_risk(
 def _solve(
     compiled: CompiledRisk, start: Float[np.ndarray, "parameter"], end: float, tolerance: float
 ) -> Callable[[float], np.ndarray]:
-    """The flow as a function of time, until the end or until it is at rest."""
+    """The flow as a function of time, until the end or until it has converged."""
     if end == 0:
         return lambda time: start
     solver = scipy.integrate.LSODA(
@@ -163,7 +163,7 @@ def _solve(
         atol=tolerance * _SMALLEST_PARAMETER,
     )
     steps, pieces = [0.0], []
-    last = _resting_point(compiled, start)
+    last = _limit(compiled, start)
     while solver.status == "running" and last is None:
         solver.step()
         stuck = solver.t - steps[-1] <= 4 * np.spacing(solver.t)
@@ -175,27 +175,27 @@ def _solve(
             )
         steps.append(solver.t)
         pieces.append(solver.dense_output())
-        last = _resting_point(compiled, solver.y)
+        last = _limit(compiled, solver.y)
     last = solver.y.copy() if last is None else last
 
     def path(time: float) -> np.ndarray:
-        if time >= steps[-1]:  # at rest since then, if later
+        if time >= steps[-1]:  # converged by then, if later
             return last
         return start if time == 0 else pieces[np.searchsorted(steps, time) - 1](time)
 
     return path
 
 
-def _resting_point(
+def _limit(
     compiled: CompiledRisk, point: Float[np.ndarray, "parameter"]
 ) -> Float[np.ndarray, "parameter"] | None:
-    """Where the flow ends if nothing but rounding moves it any more, and None if more does.
+    """The limit of the flow if it has converged but for rounding, else None.
 
-    What is left of the way is that of a linear flow: along curved directions to where the gradient
+    The remaining way is that of a linear flow: along curved directions to where the gradient
     vanishes, along flat ones nothing.
     """
     gradient, norm = np.asarray(compiled.gradient(point)), float(np.linalg.norm(point))
-    if np.linalg.norm(gradient) > _NEARLY_AT_REST * norm:
+    if np.linalg.norm(gradient) > _NEARLY_CONVERGED * norm:
         return None
     curvatures, directions = np.linalg.eigh(np.asarray(compiled.hessian(point)))
     largest = float(np.abs(curvatures).max())

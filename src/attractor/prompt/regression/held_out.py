@@ -29,7 +29,7 @@ class HeldOut(NamedTuple):
 
     Attributes:
         prompts: Their weights, queries and labels.
-        key: What their tokens are drawn by.
+        key: The key of their tokens.
     """
 
     prompts: Prompts
@@ -41,7 +41,7 @@ class HeldOut(NamedTuple):
 
         Args:
             task: Their law.
-            count: How many.
+            count: Number of prompts.
             seed: Names them.
         """
         with double_precision():
@@ -73,7 +73,7 @@ def held_out_risk(
         task: The law of prompts and queries.
         blocks: The heads, one axis.
         held_out: The prompts.
-        draw: How what is attended to is drawn.
+        draw: The way attended means are drawn.
         length: Number of tokens of each prompt.
     """
     prompts, words = held_out.prompts, jnp.asarray(held_out.key)

@@ -54,7 +54,7 @@ class IsotropicFlow(RiskFlow):
 
     @property
     def b(self) -> Float[np.ndarray, "time"]:
-        """What labels add to the prediction."""
+        """``b``, the weight of labels in the prediction."""
         return self.parameters.value
 
     @property
@@ -68,7 +68,7 @@ class IsotropicOptimum(NamedTuple):
 
     Attributes:
         a: The diagonal entry of ``A``.
-        b: What labels add to the prediction.
+        b: The weight of labels in the prediction.
         risk: Its risk, ``E (prediction - w^T x_q)^2 / 2``.
     """
 
@@ -148,10 +148,10 @@ def isotropic_optimum(
 
 
 def _isotropic(dimension: int, length: float, label_noise: float, scale: float) -> FiniteSoftmax:
-    """The risk, tabulated for what a flow from a balanced start of some scale meets."""
+    """The risk, tabulated for the deviations along a flow from a balanced start of some scale."""
     dimension = check_count("dimension", dimension, 1, _LARGEST_DIMENSION)
-    # The law is the same in every direction, so that one stands for all: labels are its input, and
-    # noise with what the other inputs add.
+    # The law is the same in every direction, so that one represents all: labels are its input, and
+    # noise that includes the other inputs.
     task = RegressionTask(np.eye(1), label_noise=label_noise)
     points, weights = Queries.along(np.eye(dimension)[:1])
     queries = Queries(points[:, :1], weights)

@@ -1,4 +1,4 @@
-"""Gradient flow on infinite prompts of what a run trains, from where the run started."""
+"""Gradient flow on infinite prompts in the parameters of a run, from its initialization."""
 
 from __future__ import annotations
 

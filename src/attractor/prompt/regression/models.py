@@ -1,4 +1,4 @@
-"""What is trained: the blocks of heads themselves, or four linear layers."""
+"""Parameterizations: the blocks of heads themselves, or four linear layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attractor.prompt.regression.blocks import Blocks
 
 @dataclass(frozen=True)
 class Model(abc.ABC):
-    """Which parameters the blocks of the heads come from.
+    """A parameterization of the blocks of the heads.
 
     Attributes:
         dimension: Number of inputs ``d``; tokens have one entry more.
@@ -28,7 +28,7 @@ class Model(abc.ABC):
 
     @property
     def name(self) -> str:
-        """What the parameterization is called."""
+        """The name of the parameterization."""
         return next(name for name, kind in PARAMETERIZATIONS.items() if kind is type(self))
 
     @abc.abstractmethod
@@ -126,7 +126,7 @@ PARAMETERIZATIONS: dict[str, type[Model]] = {
     "blocks": KeyQueryAndLabel,
     "all_blocks": AllBlocks,
 }
-"""What can be trained, by name."""
+"""The parameterizations by name."""
 
 
 def _default_blocks(model: Model, rng: np.random.Generator) -> Blocks:

@@ -14,7 +14,7 @@ from attractor.prompt.regression.task import RegressionTask
 
 
 class Predictions(NamedTuple):
-    """What the heads predict together for each prompt, with derivatives.
+    """The predictions of all heads together for each prompt, with derivatives.
 
     Attributes:
         values: The predictions.
@@ -36,13 +36,13 @@ def predict(
     length: float,
     dtype: str = "float32",
 ) -> Predictions:
-    """Draws the tokens of prompts, or what enters of them, and predicts the labels of queries.
+    """Draws the tokens of prompts, or their scores and values, and predicts the labels of queries.
 
     Args:
         task: The law of prompts and queries.
         blocks: The heads, one axis.
         prompts: Weights and queries.
-        draw: How what is attended to is drawn.
+        draw: The way attended means are drawn.
         key: Two words.
         length: Number of tokens of each prompt.
         dtype: Precision within a prompt.

@@ -25,7 +25,7 @@ class Quadratic(NamedTuple):
 
 
 class Law(NamedTuple):
-    """What of a task the risk depends on, as arrays that may be traced.
+    """The parameters of a task that the risk depends on, as arrays that may be traced.
 
     Attributes:
         covariance: ``S``, of the inputs of the prompt.
@@ -57,7 +57,7 @@ class TokenForms:
 
         Args:
             law: Of prompts and queries.
-            blocks: What the forms are wanted of.
+            blocks: The heads.
         """
         xp = blocks.namespace
         law = Law(*(xp.asarray(part, dtype=blocks.key_query.dtype) for part in law))

@@ -53,7 +53,7 @@ class InContextRuns:
 
     @property
     def task(self) -> RegressionTask:
-        """What was trained on."""
+        """The task trained on."""
         return self.runs[0].task
 
     def to_xarray(self) -> xr.Dataset:
@@ -84,7 +84,7 @@ class InContextRuns:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Where each run ended, medians over seeds, as plain numbers and words."""
+        """The last record of each run, medians over seeds, as plain numbers and words."""
         found = []
         for run in self.runs:
             last = run.data.isel(step=-1)
@@ -108,7 +108,7 @@ class InContextRuns:
         return found
 
     def table(self) -> str:
-        """Where each run ended, as text."""
+        """The last record of each run, as text."""
         titles = ("attention", "length", "risk", "error", "MSE", "gap", "b", "|A|", "balance", "")
         rows = [
             (
@@ -141,7 +141,7 @@ class InContextRuns:
 def checkpoint_folders(
     checkpoint: str | os.PathLike[str], cases: Iterable[tuple[str, float]]
 ) -> dict[tuple[str, float], Path]:
-    """Where ``train_at_lengths`` keeps each run, by its attention and length."""
+    """The checkpoint folders of ``train_at_lengths``, by attention and length."""
     return {(name, length): Path(checkpoint) / f"{name}-{length}" for name, length in cases}
 
 
@@ -164,7 +164,7 @@ def train_at_lengths(
         steps: Number of steps of each run.
         attentions: ``"softmax"``, ``"linear"`` or both.
         seeds: Number of seeds of each run.
-        checkpoint: A folder with a folder for each run, from which the same call goes on.
+        checkpoint: A folder with a folder for each run, from which the same call resumes.
         progress: Whether to show a progress bar over the steps of all runs.
         settings: Further arguments of ``train_in_context``.
 

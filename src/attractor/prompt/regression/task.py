@@ -194,7 +194,7 @@ def check_covariance(argument: str, value: ArrayLike) -> np.ndarray:
 
 
 def _rounding(matrix: np.ndarray) -> float:
-    """How far eigenvalues of a matrix are off by rounding."""
+    """The rounding error of the eigenvalues of a matrix."""
     return len(matrix) * np.finfo(np.float64).eps * float(np.abs(matrix).max())
 
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import optax
 
-from attractor.checks import check_choice, check_count, check_flags, check_steps, shown
+from attractor.checks import (
+    check_choice,
+    check_count,
+    check_flags,
+    check_kind,
+    check_steps,
+    shown,
+)
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.progress import progress_bar
@@ -94,11 +101,11 @@ def train_in_context(
         dtype: Precision within a prompt, ``"float32"`` or ``"float64"``; parameters and everything
             else are in double precision.
         record: Steps to record; default: about 60, evenly spread over the logarithm of the step.
-        checkpoint: A folder to write to every now and then. The same call goes on from there
+        checkpoint: A folder to write to every now and then. The same call resumes from there
             after a crash, and gives the very numbers of a run that was never interrupted.
         checkpoint_every: Seconds between two writes to it.
         progress: Whether to show a progress bar; or a callback, called with the number of steps
-            just done, or found done.
+            just done, or restored from the checkpoint.
 
     Raises:
         InvalidInputError: If an argument cannot be used, or the checkpoint is of another run;
@@ -110,10 +117,7 @@ def train_in_context(
         (arXiv 2512.11784), in-context linear regression, and the code published with it.
     """
     check_flags(half=half)
-    if not isinstance(task, RegressionTask):
-        raise InvalidInputError(
-            "task", f"{type(task).__name__} is no task", "Give RegressionTask(covariance)"
-        )
+    check_kind("task", task, RegressionTask, "Give RegressionTask(covariance)")
     length = check_length(length, task.dimension)
     steps = check_steps("steps", steps)
     heads = check_count("heads", heads)
@@ -192,8 +196,8 @@ def _check_size(d: int, length: float, heads: int, batch: int, held_out: int, dr
     )
     tokens = length if draw == "tokens" and math.isfinite(length) else 1
     prompt = 8.0 * ((tokens + 3) * (d + 1) + heads * (d + 1))  # single precision, twice
-    what = f"prompts of {tokens:,} tokens in work at a time"
-    require_memory_for("batch", batch, what, each=prompt, otherwise=smaller)
+    prompts = f"prompts of {tokens:,} tokens in work at a time"
+    require_memory_for("batch", batch, prompts, each=prompt, otherwise=smaller)
     require_memory_for(
         "held_out", held_out, f"prompts with {d:,} inputs", each=32.0 * (2 * d + 1),
         otherwise=smaller,
@@ -263,7 +267,7 @@ def _initial(
         if len(given.value_label) != model.heads:
             raise InvalidInputError(
                 "initialization",
-                f"it has {len(given.value_label)} heads where {model.heads} are asked for",
+                f"it has {len(given.value_label)} heads where {model.heads} are requested",
                 "Give as many heads as the argument heads says",
             )
         return _parameters(given, model), None

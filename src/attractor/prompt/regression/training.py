@@ -35,11 +35,11 @@ _QUERIES, _TOKENS = 0, 1
 
 
 class InContextState(NamedTuple):
-    """What changes in training.
+    """The state of a trial.
 
     Attributes:
         parameters: Those of the model.
-        memory: The optimizer's memory.
+        memory: The optimizer's state.
         step: Number of the next step, which names its prompts.
     """
 
@@ -49,10 +49,10 @@ class InContextState(NamedTuple):
 
 
 class InContextData(NamedTuple):
-    """What stays.
+    """The constants of a trial.
 
     Attributes:
-        key: What every step's own key comes from.
+        key: The key that the keys of all steps are derived from.
         held_out: Prompts that the risk is measured on, where it has no closed form.
         numbers: The optimizer's hyperparameters.
     """
@@ -68,14 +68,15 @@ class InContextTraining(Objective):
 
     Attributes:
         task: The law of prompts and queries.
-        task_digest: What the task is compared by.
-        model: What is trained.
+        task_digest: A digest by which tasks are compared.
+        model: The parameterization.
         attention: ``"softmax"`` or ``"linear"``.
-        draw: ``"tokens"``, ``"projections"`` or ``"moments"``: how what is attended to is drawn.
+        draw: ``"tokens"``, ``"projections"`` or ``"moments"``: the way attended means
+            are drawn.
         length: Number of tokens of a prompt, or infinity.
         batch: Number of prompts of a step.
         half: Whether the loss has the factor 1/2.
-        optimizer: The step, with hyperparameters that stand for any.
+        optimizer: The step, with placeholders for hyperparameters.
         dtype: Precision within a prompt; parameters are in double precision.
     """
 
@@ -99,7 +100,7 @@ class InContextTraining(Objective):
         return InContextState(parameters, memory, jnp.zeros((), "int64"))
 
     def step(self, state: InContextState, data: InContextData) -> tuple[InContextState, Array]:
-        """Takes one step on new prompts, and says whether it moved."""
+        """Takes one step on new prompts; the status is ``DIVERGED`` if it is not finite."""
         loss_gradient = self.gradient(state.parameters, data.key, state.step)
         gradient = jax.tree.map(self._scaled, loss_gradient)
         optimizer = self.optimizer.with_numbers(data.numbers)
@@ -168,7 +169,7 @@ class InContextTraining(Objective):
 
 
 class InContextTrials:
-    """Trials of all seeds: gives the initial state and the data of any of them."""
+    """Trials of all seeds: returns the initial state and the data of any of them."""
 
     def __init__(
         self,
@@ -179,10 +180,10 @@ class InContextTrials:
         seed: int,
         held_out: HeldOut | None,
     ) -> None:
-        """Keeps what trials have in common.
+        """Stores what trials have in common.
 
         Args:
-            training: What is trained.
+            training: The objective.
             optimizer: The optimizer.
             initial: Initial parameters of all trials; None for random ones.
             seed: The first seed.
@@ -193,8 +194,11 @@ class InContextTrials:
 
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[InContextState, InContextData]:
         """State and data, with a leading axis of trials on every leaf."""
-        seeds = [self.seed + int(trial) for trial in trials]
-        parameters = [self._parameters(seed) for seed in seeds]
+        seeds, initial = [self.seed + int(trial) for trial in trials], self.initial
+        parameters = [
+            initial_parameters(self.training.model, seed) if initial is None else initial
+            for seed in seeds
+        ]
         stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
         numbers = self.optimizer.numbers(np.zeros_like(trials), np.float64)
         held_out = jax.tree.map(lambda leaf: np.stack([leaf] * len(seeds)), self.held_out)
@@ -202,11 +206,6 @@ class InContextTrials:
             keys = np.stack([key_words(seed, "prompts") for seed in seeds])
             data = InContextData(keys, held_out, numbers)
             return jax.vmap(self.training.start)(stacked, data), data
-
-    def _parameters(self, seed: int) -> dict[str, np.ndarray]:
-        if self.initial is not None:
-            return self.initial
-        return initial_parameters(self.training.model, seed)
 
 
 def initial_parameters(model: Model, seed: int) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What training on in-context regression did, in labeled arrays."""
+"""The record of training on in-context regression, in labeled arrays."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _SETTLED = 0.02
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InContextTrajectory(RecordedRun):
-    """What training on in-context regression did, seed by seed.
+    """The record of training on in-context regression, seed by seed.
 
     Attributes:
         data: Labeled arrays over seed, step, head, row and column: ``risk``, its standard error
@@ -70,7 +70,7 @@ class InContextTrajectory(RecordedRun):
             infinite prompts, ``gap``, ``product_distance``, ``key_query_norm``, ``balance``, and
             the blocks ``key_query``, ``label_row``, ``value_inputs``, ``value_label``; ``status``
             and ``steps_taken``.
-        task: What was trained on.
+        task: The task trained on.
         length: Number of tokens of a prompt; may be infinite.
         settings: Every other argument.
     """
@@ -90,8 +90,8 @@ class InContextTrajectory(RecordedRun):
         """Of which seeds training ended where it had hardly improved on predicting zero.
 
         Default layers stay long near a saddle, where labels enter by the score alone; what a run
-        reached there says nothing about where it goes. The error of the same heads on infinite
-        prompts tells, because short prompts keep the error of trained heads high as well.
+        reached there does not show its limit. The criterion is the error of the same heads on
+        infinite prompts, because short prompts keep the error of trained heads high as well.
         """
         error = self.task.mean_squared_error(self.data["infinite_risk"].isel(step=-1))
         share = error / self.task.mean_squared_error(self.task.risk_of_zero)
@@ -118,7 +118,7 @@ class InContextTrajectory(RecordedRun):
 
     @property
     def time_of_step(self) -> float:
-        """Time of gradient flow on the risk that a step of gradient descent stands for."""
+        """Time of gradient flow on the risk that equals a step of gradient descent."""
         return self.settings["learning_rate"] * (1 if self.settings["half"] else 2)
 
     def blocks(self, step: float | None = None) -> Blocks:
@@ -196,7 +196,7 @@ class InContextTrajectory(RecordedRun):
 def in_context_data(
     records: Records, seeds: Int[np.ndarray, "seed"], steps: Int[np.ndarray, "records"]
 ) -> xr.Dataset:
-    """Labels what was measured.
+    """Labels the measurements.
 
     Args:
         records: Measurements over (seed, record, ...).
