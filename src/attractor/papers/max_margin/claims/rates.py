@@ -1,4 +1,4 @@
-"""How fast gradient descent goes, with constant and with normalized steps."""
+"""Rates of gradient descent, with constant and with normalized steps."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ NORMALIZED_GRADIENT_DESCENT_RATE = CLAIMS.claim(
 
 @dataclass(frozen=True)
 class Curves:
-    """What a run from zero is measured by, held against the tokens that it reached.
+    """Measures of a run from zero, evaluated for the tokens that it reached.
 
     Attributes:
         data: Along the recorded steps, as ``verify`` measures them; ``log_time`` in the units of

@@ -27,7 +27,7 @@ from attractor.plots.roles import look
 from attractor.training import normalized_gradient_descent
 
 PROMPT, HEAD = np.array([0.0, -1.0]), np.array([-1.0, 0.0])
-"""Where both start."""
+"""Initial prompt and head."""
 KINDS = ("every label at the margin", "one label beyond it")
 SHOWN = 200
 
