@@ -50,17 +50,14 @@ def ranks_when_stopped(
             goals = np.append(tolerances, -1.0)[reached[iterates.instance]]
             for place in np.flatnonzero((residual <= goals) | (step == _MOST_STEPS)).tolist():
                 instance = iterates.instance[place]
-                last = len(tolerances) if step == _MOST_STEPS else _met(residual[place], tolerances)
+                met = int((residual[place] <= np.asarray(tolerances)).sum())
+                last = len(tolerances) if step == _MOST_STEPS else met
                 ranks[reached[instance] : last, instance] = iterates.rank(place)
                 reached[instance] = last
             iterates.keep(reached[iterates.instance] < len(tolerances))
             if not len(iterates.instance):
                 break
     return ranks
-
-
-def _met(residual: float, tolerances: Sequence[float]) -> int:
-    return int((residual <= np.asarray(tolerances)).sum())
 
 
 class _Iterates:

@@ -1,4 +1,4 @@
-"""Training that keeps several tokens a sequence, held against its finite and directional parts."""
+"""Training that keeps several tokens a sequence, compared with both parts of its prediction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attractor.tokens import Tokens
 PREDICTIONS = ("both parts", "direction", "single token")
 """``W_fin + R W_dir``; ``W_dir``; and the solution for the token attended to most alone."""
 OUTCOMES = ("passes", "ambiguous", "all tokens kept", "infeasible")
-"""Whether a trial passes the published filter, and why not."""
+"""Outcomes of the published filter: a trial passes, or the reason why not."""
 REASONS = {
     "passes": "passes the filter",
     "ambiguous": "a weight between $10^{-6}$ and $10^{-3}$",
@@ -23,7 +23,7 @@ REASONS = {
 """The same in words."""
 
 
-def held_against_parts(
+def compared_with_parts(
     tokens: Tokens,
     W: Float[np.ndarray, "instance step d e"],
     last_weights: Float[np.ndarray, "instance step d e"] | None = None,

@@ -99,7 +99,7 @@ PENALTY_BETWEEN_GAPS = Assumption(
 
 
 def kept_by_projection(scores: Float[np.ndarray, "token"], penalty: float) -> int:
-    """How many weights of the best attention are positive, in exact rational arithmetic.
+    """Number of positive weights of the best attention, in exact rational arithmetic.
 
     The maximum of ``gamma^T s - lambda ||s||^2`` over the simplex is the Euclidean projection of
     ``gamma / (2 lambda)`` on it, which keeps the k largest scores for the largest k with
@@ -115,7 +115,7 @@ def kept_by_projection(scores: Float[np.ndarray, "token"], penalty: float) -> in
 
 
 def _outside(case: Case, least: int, most: int) -> Measurement:
-    """By how many tokens the best attention misses a range."""
+    """The number of tokens by which the best attention misses a range."""
     kept = kept_by_projection(*_sorted_scores(case))
     details = {"tokens of the best attention": kept, "tokens claimed": f"{least} to {most}"}
     return Measurement(float(max(least - kept, kept - most, 0)), 1, details)

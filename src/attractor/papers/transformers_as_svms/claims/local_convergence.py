@@ -1,4 +1,4 @@
-"""Which selections attract gradient descent on W, and in which direction."""
+"""Selections that attract gradient descent on W, and the direction it takes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOT_LOCALLY_OPTIMAL = Assumption(
 
 
 def _kept(case: Case, seed: int, selection: Selection) -> Measurement:
-    """How many starts on the ray of a selection's solution keep the selection."""
+    """Number of starts on the ray of a selection's solution that keep the selection."""
     solution = case.solution(selection=selection)
     if not np.isfinite(solution.value):
         return Measurement(np.nan, 0)

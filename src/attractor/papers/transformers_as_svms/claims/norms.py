@@ -1,4 +1,4 @@
-"""Where Frobenius and nuclear solutions coincide, and where nuclear ones are not unique."""
+"""Cases in which Frobenius and nuclear solutions coincide, or nuclear ones are not unique."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARALLEL_QUERIES = Assumption(
 
 
 def _apart(case: Case, geometry: Geometry) -> Measurement:
-    """By how much the Frobenius solution misses the smallest norm in another geometry."""
+    """Relative excess of the Frobenius solution over the least norm in another geometry."""
     ours, other = case.solution(), case.solution(geometry)
     excess = float(geometry.norm(ours.W)) / float(other.dual_value) - 1
     details = {
@@ -106,7 +106,7 @@ ORTHOGONAL_PAIRS = Assumption(
 
 
 def _other_solution(case: Case, geometry: Geometry) -> Measurement:
-    """How far another solution lies from the one found, once it is seen to be a solution."""
+    """Distance of another solution from the one found; NaN where it fails verification."""
     solution = case.solution(geometry)
     other = solution.other_solution
     least = float((solution.problem.margins(other) / solution.problem.bounds).min())

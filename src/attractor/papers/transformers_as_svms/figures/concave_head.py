@@ -14,7 +14,7 @@ from attractor.attention import ConcaveHead
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.parts import held_against_parts
+from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, LOOKS
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import Starts, uniform_starts
@@ -26,7 +26,7 @@ from attractor.training import train
 
 _DIMENSION = 10
 _STEPS, _LONGER = 2001, 8000
-"""How long the published runs are, and how long it takes until no further token is given up."""
+"""Steps of the published runs, and steps after which no further token is given up."""
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 _FINE = np.linspace(0, _PENALTIES[-1] ** 0.5, 61) ** 2
 _PARTS = ("both parts", "direction")
@@ -69,14 +69,14 @@ def _compute(request: Request) -> xr.Dataset:
     }
     exact = _trained(tokens, head, request, (_STEPS, _LONGER), starts, **descent("W"))
     measured = {
-        _SHORT: held_against_parts(tokens, exact[:, :1]),
-        _LONG: held_against_parts(tokens, exact[:, 1:]),
+        _SHORT: compared_with_parts(tokens, exact[:, :1]),
+        _LONG: compared_with_parts(tokens, exact[:, 1:]),
     }
     if request.as_published:
         settings = descent("W", as_published=True)
         W = _trained(tokens, head, request, (_STEPS - 1, _STEPS), starts, **settings)
         # The published code takes attention from before its last step, and W from after it.
-        measured[_PUBLISHED] = held_against_parts(tokens, W[:, 1:], W[:, :1])
+        measured[_PUBLISHED] = compared_with_parts(tokens, W[:, 1:], W[:, :1])
     runs = [_by_penalty(one.isel(step=0), shape) for one in measured.values()]
     found = xr.concat(runs, xr.IndexVariable("run", list(measured)))
     found = found.assign_coords(penalty=list(_PENALTIES), data_set=list(seeds))
@@ -244,7 +244,7 @@ def _means(data: xr.Dataset, along: str, *, only_passing: bool) -> xr.DataArray:
 
 
 def _penalty_axis(axes: Axes) -> None:
-    """Small penalties, where the count rises, get most of the room."""
+    """Small penalties, where the count rises, get most of the axis."""
     axes.set_xscale("function", functions=(_signed_root, lambda x: np.sign(x) * x**2))
     axes.set_xlim(-0.005, 1.05 * _PENALTIES[-1])
     ticks = (0, 0.1, 0.5, 1, 2, 3)

@@ -64,7 +64,7 @@ def _compute(request: Request) -> xr.Dataset:
 
 
 def _solution(seen: Inputs, geometry: Geometry) -> Float[np.ndarray, "instance d d"]:
-    """What attention with the largest margin on these inputs looks like."""
+    """The attention matrices of largest margin on these inputs."""
     tokens = seen.tokens()
     problem = MarginProblem.from_selection(tokens, Selection.from_index(tokens, seen.best))
     return solve(problem, geometry, tolerance=1e-6).W
