@@ -1,4 +1,4 @@
-"""How fast mirror descent grows and turns to its direction."""
+"""Rates of the norm and of the direction of mirror descent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _fitted(
     return rate.parts["whole window"].mean, rate
 
 
-def _growth(case: Case, seed: int, power: float = 1.0) -> Measurement:
+def _growth(case: Case, seed: int, power: float) -> Measurement:
     trajectory = run(case, seed)
     if trajectory is None:
         return out_of_reach(case)
@@ -50,10 +50,6 @@ def _growth(case: Case, seed: int, power: float = 1.0) -> Measurement:
     slope, rate = _fitted(trajectory, norms, "logarithm", power)
     details = {"p": steps_known(case).p, "log k": rate.last, "norm": float(norms[:, -1].min())}
     return Measurement(slope, rate.trials, details)
-
-
-def _growth_by_higher_power(case: Case, seed: int) -> Measurement:
-    return _growth(case, seed, 1.1)
 
 
 def _excess_of_slope(case: Case, seed: int, factor: float) -> Measurement:
@@ -68,14 +64,6 @@ def _excess_of_slope(case: Case, seed: int, factor: float) -> Measurement:
     return Measurement(slope + factor * proved, rate.trials, details)
 
 
-def _slope(case: Case, seed: int) -> Measurement:
-    return _excess_of_slope(case, seed, 1.0)
-
-
-def _four_times_the_slope(case: Case, seed: int) -> Measurement:
-    return _excess_of_slope(case, seed, 4.0)
-
-
 NORM_GROWTH = CLAIMS.claim(
     "norm-growth",
     "the norm of W grows at least like the logarithm of the number of steps",
@@ -83,9 +71,9 @@ NORM_GROWTH = CLAIMS.claim(
     assuming=NEAR_A_SOLUTION,
     contrast=Contrast(
         "slope of the norm, in norms of the solution, against log k",
-        _growth,
+        lambda case, seed: _growth(case, seed, 1.0),
         "slope of the norm against (log k)^1.1",
-        _growth_by_higher_power,
+        lambda case, seed: _growth(case, seed, 1.1),
         bound=0.9,
         reason="an order is claimed; its constant tends to 1, and is .94 or more at log k of 50",
         sense=">=",
@@ -101,9 +89,9 @@ RATE = CLAIMS.claim(
     assuming=NEAR_A_SOLUTION,
     contrast=Contrast(
         "slope of log divergence against log log k, less that of the proved rate",
-        _slope,
+        lambda case, seed: _excess_of_slope(case, seed, 1.0),
         "the same for four times the exponent",
-        _four_times_the_slope,
+        lambda case, seed: _excess_of_slope(case, seed, 4.0),
         bound=0.0,
         reason="the proved rate is an upper bound; the rate measured is about its square",
     ),

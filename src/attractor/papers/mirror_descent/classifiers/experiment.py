@@ -80,7 +80,7 @@ def experiment(
 
 
 def _folder(request: Request, task: ClassifierTask, kind: str, same_start: bool) -> Path | None:
-    """Where this very experiment is kept."""
+    """The folder of this experiment, named by a hash of its settings; None without a shared one."""
     if request.shared is None:
         return None
     settings = {
@@ -105,7 +105,7 @@ def _kept(
     same_start: bool,
     searched: xr.Dataset | None,
 ) -> xr.Dataset:
-    """What was found of an optimizer: read, or trained and written."""
+    """The results of an optimizer, read from the folder or trained and written there."""
     name = contender.name.replace(" ", "")
     file = None if folder is None else folder / f"{name}.nc"
     if file is not None and file.is_file():
@@ -150,7 +150,7 @@ def trained(
         seeds: Number of seeds.
         same_start: Whether all seeds start from the model of the first.
         place: A folder for checkpoints; None for none.
-        advance: Told of steps just done.
+        advance: Callback with the number of steps just done.
         searched: Earlier results of this optimizer, whose learning rates are taken; None to search.
 
     Returns:
