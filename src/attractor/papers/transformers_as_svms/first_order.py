@@ -75,14 +75,17 @@ class _Iterates:
 
     def advance(self) -> Float[np.ndarray, "instance"]:
         """Takes one step, and returns the larger of both residuals relative to ``1 + ||W||_F``."""
+        # W: least squares in the rank-one constraints, by the matrix inversion lemma.
         start = self.Z - self.U
         lacking = 1 + self.s - self.u - self._margins(start)
         weights = np.einsum("kab,kb->ka", self.inverse, lacking)
         self.W = start + self.left.mT @ (weights[..., None] * self.right)
+        # Z and s: the proximal steps of the nuclear norm and of margins of at least one.
         excess = self._margins(self.W) - 1
         left, values, right = np.linalg.svd(self.W + self.U, full_matrices=False)
         Z = (left * np.maximum(values - 1, 0)[:, None]) @ right
         s = np.maximum(excess + self.u, 0)
+        # The residuals of the copies and of their change, before U and u take them up.
         primal = _length(self.W - Z, excess - s)
         dual = _length(Z - self.Z, s - self.s)
         self.U, self.u = self.U + self.W - Z, self.u + excess - s

@@ -72,13 +72,7 @@ FINITE_OFFSET = CLAIMS.claim(
     "finite-offset",
     "normalized descent runs beside its ray, where loss and score gaps meet multipliers",
     statement="finite offset of normalized gradient descent",
-    assuming=(
-        trains("p", "W"),
-        NORMALIZED_STEPS,
-        ONE_TOKEN_A_ROW,
-        FEASIBLE,
-        LOCALLY_OPTIMAL,
-    ),
+    assuming=(trains("p", "W"), NORMALIZED_STEPS, ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
     contrast=Contrast(
         "largest error of the margins of what is orthogonal to the solution, at support tokens",
         _error,

@@ -98,13 +98,7 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
     "local-convergence",
     "from a cone around a locally optimal direction, descent converges to that direction",
     statement="local convergence of gradient descent",
-    assuming=(
-        trains("p", "W"),
-        GRADIENT_DESCENT,
-        ONE_TOKEN_A_ROW,
-        FEASIBLE,
-        LOCALLY_OPTIMAL,
-    ),
+    assuming=(trains("p", "W"), GRADIENT_DESCENT, ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
     contrast=CONTRAST,
     data=lambda seed: [
         second_token(),

@@ -31,7 +31,7 @@ def _gain(case: Case, seed: int, direction: Float[np.ndarray, "d e"]) -> Measure
     )
 
 
-CONTRAST = Contrast(
+CONTRAST = Contrast[Case](
     "least cosine of the descent direction with the max-margin direction",
     lambda case, seed: _gain(case, seed, case.solution(selection=case.optimal).W),
     "least cosine of the descent direction with one just past a support token's margin",

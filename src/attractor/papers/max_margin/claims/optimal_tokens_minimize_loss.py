@@ -10,12 +10,7 @@ from attractor.analysis.excess_loss import log_excess_loss
 from attractor.attention import get_loss
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.hypotheses import (
-    OPTIMUM_FEASIBLE,
-    SCORES_DIFFER,
-    UNIQUE_OPTIMUM,
-    trains,
-)
+from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, SCORES_DIFFER, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.data import (
     one_sequence,
     random_prompt_data,

@@ -12,12 +12,7 @@ from attractor.analysis import verify
 from attractor.attention import get_parameterization
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.hypotheses import (
-    GRADIENT_DESCENT,
-    NORMALIZED_STEPS,
-    SCORES_DIFFER,
-    trains,
-)
+from attractor.papers.hypotheses import GRADIENT_DESCENT, NORMALIZED_STEPS, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import step_length, trained
 from attractor.papers.paper import MAX_MARGIN

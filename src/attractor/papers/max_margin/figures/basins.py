@@ -63,15 +63,14 @@ def _panel(data: xr.Dataset, name: str) -> xr.Dataset:
     return panel.rename(names).assign_attrs(optimizer=data.attrs[name])
 
 
-def _share_of_best(data: xr.Dataset, name: str) -> float:
-    panel = _panel(data, name)
+def _share_of_best(panel: xr.Dataset) -> float:
     best = np.flatnonzero(panel["globally_optimal"].values)
     return float(np.isin(panel["basin"].values, best).mean())
 
 
 def _readings(data: xr.Dataset) -> Readings:
     one, two = (_panel(data, name) for name in PANELS)
-    on_best_of_one, on_best_of_two = (_share_of_best(data, name) for name in PANELS)
+    on_best_of_one, on_best_of_two = _share_of_best(one), _share_of_best(two)
     return Readings(
         at_least("one sequence: part that ends on the best token", on_best_of_one, 0.5),
         at_most("one sequence: the same", on_best_of_one, 0.9),

@@ -13,12 +13,7 @@ from attractor.papers.mirror_descent.claims._examples import (
     out_of_reach,
 )
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
-from attractor.papers.mirror_descent.training import (
-    divergence_from,
-    own_solution,
-    run,
-    steps_known,
-)
+from attractor.papers.mirror_descent.training import divergence_from, own_solution, run, steps_known
 from attractor.papers.paper import MIRROR_DESCENT
 
 CLAIMS = Claims(MIRROR_DESCENT, Case)

@@ -10,12 +10,7 @@ from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.mirror_descent.claims._examples import examples, out_of_reach
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
-from attractor.papers.mirror_descent.training import (
-    divergence_from,
-    own_solution,
-    run,
-    steps_known,
-)
+from attractor.papers.mirror_descent.training import divergence_from, own_solution, run, steps_known
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.training import Trajectory
 

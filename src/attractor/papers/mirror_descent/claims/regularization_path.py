@@ -41,12 +41,7 @@ REGULARIZATION_PATH = CLAIMS.claim(
     "regularization-path",
     "the best W in the l_p ball of radius R tends to the max-margin direction in l_p",
     statement="regularization path in the l_p norm",
-    assuming=(
-        trains("W"),
-        MIRROR_DESCENT,
-        UNIQUE_OPTIMUM,
-        feasible(of="optimum"),
-    ),
+    assuming=(trains("W"), MIRROR_DESCENT, UNIQUE_OPTIMUM, feasible(of="optimum")),
     contrast=Contrast(
         "directional divergence from the solution in the norm of the ball, at the largest radius",
         lambda case, seed: _at_end(case, seed, steps_known(case).geometry),

@@ -17,11 +17,7 @@ from attractor.papers.figure import Artifact, Figures, Readings, Request, at_lea
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
 from attractor.papers.mirror_descent.figures import _protocols
-from attractor.papers.mirror_descent.figures._protocols import (
-    STOPPED,
-    legend_of_exponents,
-    trained,
-)
+from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory

@@ -70,12 +70,7 @@ class Preparation:
 
 
 def image_task(
-    schedule: Schedule,
-    images: Images,
-    *,
-    sizes: dict[str, Any],
-    seed: int = 0,
-    **model: Any,
+    schedule: Schedule, images: Images, *, sizes: dict[str, Any], seed: int = 0, **model: Any
 ) -> ImageTask:
     """Images, normalized by the mean and the deviation of those to train on.
 

@@ -22,12 +22,11 @@ CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 _ROUNDING = 1e-12
 
 
-def _head(case: Case) -> Check:
-    return Check(isinstance(case.head, ConcaveHead), f"the head is {case.head.name}")
-
-
-CONCAVE_HEAD = Assumption(
-    "concave head", "The head is v^T x - lambda ||x||^2.", _head, lambda: Case(*_drawn(0), "W")
+CONCAVE_HEAD = Assumption[Case](
+    "concave head",
+    "The head is v^T x - lambda ||x||^2.",
+    lambda case: Check(isinstance(case.head, ConcaveHead), f"the head is {case.head.name}"),
+    lambda: Case(*_drawn(0), "W"),
 )
 
 
@@ -162,13 +161,7 @@ CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
     "concave-head",
     "with the head v^T x - lambda |x|^2, lambda between score gaps, 2 to tau tokens stay",
     statement="heads that make attention select several tokens",
-    assuming=(
-        ONE_ROW,
-        CONCAVE_HEAD,
-        POSITIVE_LABEL,
-        ORTHONORMAL_TOKENS,
-        PENALTY_BETWEEN_GAPS,
-    ),
+    assuming=(ONE_ROW, CONCAVE_HEAD, POSITIVE_LABEL, ORTHONORMAL_TOKENS, PENALTY_BETWEEN_GAPS),
     contrast=Contrast(
         "tokens by which the best attention misses the range 2 to tau",
         _outside_claimed,

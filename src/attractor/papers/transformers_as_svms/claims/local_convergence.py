@@ -12,9 +12,7 @@ from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_R
 from attractor.papers.max_margin.claims import local_convergence as prompt
 from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.random_data import (
-    random_unit_tokens,
-)
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.selection import Selection
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

@@ -62,15 +62,11 @@ NORMS_COINCIDE = CLAIMS.claim(
         reason="the smallest norm is known from below to a relative duality gap of 1e-9",
     ),
     data=lambda seed: [
-        *(_one_sequence(number) for number in range(seed, seed + 3)),
+        *(random_unit_tokens(number, (1, 4, 4)) for number in range(seed, seed + 3)),
         *(_multiples_of_a_query(number) for number in range(seed, seed + 3)),
     ],
     note="W = w z^T has one singular value, so that both norms are ||w|| ||z||",
 )
-
-
-def _one_sequence(seed: int) -> Case:
-    return random_unit_tokens(seed, (1, 4, 4))
 
 
 def _multiples_of_a_query(seed: int) -> Case:

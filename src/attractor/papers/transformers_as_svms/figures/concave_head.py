@@ -10,14 +10,13 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.attention import ConcaveHead
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, LOOKS
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
-from attractor.papers.transformers_as_svms.side_by_side import Starts, uniform_starts
+from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import look
@@ -67,14 +66,27 @@ def _compute(request: Request) -> xr.Dataset:
         name: np.tile(array, (len(_PENALTIES), 1, 1))
         for name, array in uniform_starts(once, "W").items()
     }
-    exact = _trained(tokens, head, request, (_STEPS, _LONGER), starts, **descent("W"))
+
+    def trained(record: tuple[int, int], **how: Any) -> Float[np.ndarray, "instance step d d"]:
+        run = train(
+            tokens,
+            head,
+            steps=record[-1],
+            initial=starts,
+            record=record,
+            checkpoint=request.checkpoint(how["kernel"]),
+            progress=request.progress,
+            **how,
+        )
+        return run.data["W"].isel(seed=0).values
+
+    exact = trained((_STEPS, _LONGER), **descent("W"))
     measured = {
         _SHORT: compared_with_parts(tokens, exact[:, :1]),
         _LONG: compared_with_parts(tokens, exact[:, 1:]),
     }
     if request.as_published:
-        settings = descent("W", as_published=True)
-        W = _trained(tokens, head, request, (_STEPS - 1, _STEPS), starts, **settings)
+        W = trained((_STEPS - 1, _STEPS), **descent("W", as_published=True))
         # The published code takes attention from before its last step, and W from after it.
         measured[_PUBLISHED] = compared_with_parts(tokens, W[:, 1:], W[:, :1])
     runs = [_by_penalty(one.isel(step=0), shape) for one in measured.values()]
@@ -86,27 +98,6 @@ def _compute(request: Request) -> xr.Dataset:
         axis = "penalty" if name == "best" else "fine_penalty"
         found[name] = ((axis, "data_set"), counts)
     return found.assign_coords(fine_penalty=_FINE)
-
-
-def _trained(
-    tokens: Tokens,
-    head: ConcaveHead,
-    request: Request,
-    record: tuple[int, int],
-    starts: Starts,
-    **settings: Any,
-) -> Float[np.ndarray, "instance step d d"]:
-    run = train(
-        tokens,
-        head,
-        steps=record[-1],
-        initial=starts,
-        record=record,
-        checkpoint=request.checkpoint(settings["kernel"]),
-        progress=request.progress,
-        **settings,
-    )
-    return run.data["W"].isel(seed=0).values
 
 
 def _by_penalty(measured: xr.Dataset, shape: tuple[int, int]) -> xr.Dataset:

@@ -62,15 +62,9 @@ def _trained(request: Request, kernel: str) -> xr.Dataset:
         **descent("KQ", as_published=published),
     )
     measured = [compared_with_nuclear(one, end) for one, end in zip(sets, ends, strict=True)]
-    shape = (len(pairs), len(widths), len(seeds))
+    along, shape = ("size", "width", "data_set"), (len(pairs), len(widths), len(seeds))
     return xr.Dataset(
-        {
-            name: (
-                ("size", "width", "data_set"),
-                np.reshape([one[name] for one in measured], shape),
-            )
-            for name in measured[0]
-        },
+        {name: (along, np.reshape([one[name] for one in measured], shape)) for name in measured[0]},
         {
             "n": ("size", [n for n, _ in pairs]),
             "T": ("size", [T for _, T in pairs]),

@@ -30,11 +30,7 @@ _RECORD = (
     *(0, 10, 20, 35, 50, 65, 80, 100, 130, 160, 200, 250, 300, 350, 400, 500, 600, 700, 800, 900),
     *(1000, 1400, 2000, 2800, 4000, 5000),
 )
-_RUNS = {
-    "W": descent("W"),
-    "KQ": descent("KQ"),
-    "KQ with decay": descent("KQ", decay=True),
-}
+_RUNS = {"W": descent("W"), "KQ": descent("KQ"), "KQ with decay": descent("KQ", decay=True)}
 _PUBLISHED = {
     "W as published": descent("W", as_published=True),
     "KQ as published": descent("KQ", as_published=True),
