@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from attractor.attention import LinearHead
 from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import Solution, label_problem, label_support, solve
+from attractor.papers import joint_hypotheses
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import labeled
 from attractor.papers.claim import Claims, Contrast, Measurement
@@ -47,12 +49,7 @@ def _separable(case: Case) -> Check:
     return Check(False, f"the label problem is {solution.status}")
 
 
-LABELS_SEPARABLE = Assumption(
-    "labels separable",
-    "Some head tells the labels apart by the selected tokens alone.",
-    _separable,
-    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
-)
+LABELS_SEPARABLE = replace(joint_hypotheses.LABELS_SEPARABLE, check=_separable)
 
 
 def _all_support(case: Case) -> Check:
@@ -60,11 +57,10 @@ def _all_support(case: Case) -> Check:
     return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
 
 
-ALL_LABELS_SUPPORT = Assumption(
-    "all labels support",
-    "Every label stands at the margin of the label problem in the own norm.",
-    _all_support,
-    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]),
+ALL_LABELS_SUPPORT = replace(
+    joint_hypotheses.ALL_LABELS_SUPPORT,
+    statement="Every label stands at the margin of the label problem in the own norm.",
+    check=_all_support,
 )
 
 

@@ -32,7 +32,7 @@ def _fitted(
         law=law,
         fraction=0.5,
         abscissa_is_log=True,
-        excluded={"frozen": trajectory.data["status"].values[0] != TrialStatus.TRAINED},
+        excluded={"terminated": trajectory.data["status"].values[0] != TrialStatus.TRAINED},
     )
     return rate.parts["whole window"].mean, rate
 

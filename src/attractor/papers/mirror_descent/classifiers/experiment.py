@@ -201,7 +201,7 @@ def _search(
             progress=advance,
         )
         curves = run.to_xarray()
-        # Before anything is learned all rates know as much; the loss tells which goes somewhere.
+        # Before anything is learned accuracies are equal; the loss ranks rates even then.
         loss = float(curves["validation_loss"].min())
         return float(curves["validation_accuracy"].max()) - _TIE * loss  # NaN if it diverged
 

@@ -22,7 +22,7 @@ LOOKS = {
 }
 """Color, marker and dash of each optimizer."""
 _HISTOGRAMS = ("p = 1.1", "p = 2", "p = 3", "Adam")
-"""The optimizers whose weights are drawn one by one; more lines could not be told apart."""
+"""The optimizers whose weights are drawn one by one; more lines could not be distinguished."""
 
 
 def by_optimizer(

@@ -63,8 +63,10 @@ def _run(request: Request, tokens: Tokens, p: float, protocol: Protocol) -> xr.D
     W, v = run["W"].values, run["head_weight"].values
     attended = run["attended"].values[..., 0]
     end = Selection.from_index(tokens, attended[-1])
-    solution = solve(MarginProblem.from_selection(tokens, end), Lp(p)).W
-    label_solution = solve(label_problem(tokens, end), Lp(p)).W[:, 0]
+    geometry = Lp(p)
+    solution = solve(MarginProblem.from_selection(tokens, end), geometry).W
+    label_solution = solve(label_problem(tokens, end), geometry).W
+    of_head = divergences(v[None, ..., None], label_solution[None], geometry)[0]
     before = np.concatenate([attended[:1], attended[:-1]])
     return xr.Dataset(
         {
@@ -73,15 +75,12 @@ def _run(request: Request, tokens: Tokens, p: float, protocol: Protocol) -> xr.D
             "softmax_probability": ("record", run["attended_probability"].values[..., 0].mean(-1)),
             "logistic_probability": ("record", _logistic(tokens, v, attended)),
             "published_logistic_probability": ("record", _logistic(tokens, v, before)),
-            "W_divergence": ("record", divergences(W[None], solution[None], Lp(p))[0]),
-            "v_divergence": (
-                "record",
-                divergences(v[None, ..., None], label_solution[None, :, None], Lp(p))[0],
-            ),
+            "W_divergence": ("record", divergences(W[None], solution[None], geometry)[0]),
+            "v_divergence": ("record", of_head),
             "step": ("record", steps),
             "tokens": ("sequence", attended[-1]),
             "W_solution": (("row", "column"), solution),
-            "v_solution": ("coordinate", label_solution),
+            "v_solution": ("coordinate", label_solution[:, 0]),
             "label_margin": _label_margin(tokens, end, p),
             "best_label_margin": _best_label_margin(tokens, p),
         }

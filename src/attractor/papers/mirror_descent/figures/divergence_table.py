@@ -61,20 +61,19 @@ def _readings(data: xr.Dataset) -> Readings:
     ]
     mean = data["divergence"].mean("instance")
     if OTHER_RUNS in data["block"]:
-        mixed = _off_diagonal(mean.sel(block=OTHER_RUNS))
+        mixed, stopped = _off_diagonal(mean.sel(block=OTHER_RUNS)), mean.sel(block=STOPPED)
         found += [
             at_least(
                 "least mean off the diagonal with tokens of other runs, over that with its own",
-                (mixed / mean.sel(block=STOPPED)).min(),
+                (mixed / stopped).min(),
                 1.5,
             ),
             at_most(
                 "p = 1.75 as published: mean off the diagonal at p = 2 over that on it",
-                (mean.sel(block=STOPPED, p=1.75, solution=2.0)
-                 / mean.sel(block=STOPPED, p=1.75, solution=1.75)),
+                stopped.sel(p=1.75, solution=2.0) / stopped.sel(p=1.75, solution=1.75),
                 3.0,
             ),
-        ]  # fmt: skip
+        ]
     return Readings(*found, eps=PUBLISHED_EPS, mean=mean.sel(p=1.75, solution=2.0))
 
 

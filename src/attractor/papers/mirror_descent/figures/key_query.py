@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
@@ -66,11 +66,9 @@ def _compute(request: Request) -> xr.Dataset:
                     "step": ("record", run["step"].values),
                 },
                 {"instance": tokens.instance_numbers},
-            ).expand_dims(p=[p])
+            )
         )
-    whole = xr.concat(found, dim="p")
-    assert isinstance(whole, xr.Dataset)
-    return whole
+    return stacked(found, "p", EXPONENTS)
 
 
 def _margin_ratios(

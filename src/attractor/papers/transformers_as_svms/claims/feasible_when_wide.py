@@ -90,22 +90,16 @@ def _selections(case: Case, seed: int) -> np.ndarray:
 def _infeasible(case: Case, seed: int, *, repeated: bool = False) -> Measurement:
     """Number of selections without a solution; ``repeated`` adds a row that wants another token."""
     tokens, index = case.tokens, _selections(case, seed)
+    arrays = tokens.keys, tokens.queries, tokens.mask
     if repeated:
         i, k = np.argwhere(_choices(case))[0]
-        tokens = Tokens(
-            np.concatenate([tokens.keys, tokens.keys[[i]]]),
-            np.concatenate([tokens.queries, tokens.queries[[i]]]),
-            None,
-            np.concatenate([tokens.mask, tokens.mask[[i]]]),
-        )
+        arrays = tuple(np.concatenate([array, array[[i]]]) for array in arrays)
         allowed = np.flatnonzero(tokens.mask[i, k])
         again = index[:, [i]].copy()
         again[:, 0, k] = np.where(again[:, 0, k] == allowed[0], allowed[1], allowed[0])
         index = np.concatenate([index, again], axis=1)
-    copies = Tokens(
-        *(np.tile(array, (len(index), 1, 1, 1)) for array in (tokens.keys, tokens.queries)),
-        mask=np.tile(tokens.mask, (len(index), 1, 1, 1)),
-    )
+    keys, queries, mask = (np.tile(array, (len(index), 1, 1, 1)) for array in arrays)
+    copies = Tokens(keys, queries, mask=mask)
     chosen = index[..., None] == np.arange(tokens.length)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DuplicateTokensWarning)

@@ -101,16 +101,14 @@ def compared_with_own_tokens(one: DataSets, end: xr.Dataset, name: str) -> xr.Da
     best = optimal_tokens(one.tokens, one.head)
     W = end["W"].values.swapaxes(0, 1)
     margins = np.where(solution.problem.present, solution.problem.margins(W), np.inf).min(-1)
-    ratio = (
-        margins / geometry.norm(W) * np.where(np.isfinite(solution.value), solution.value, np.nan)
-    )
+    value = np.where(np.isfinite(solution.value), solution.value, np.nan)
     products = (W * solution.W).sum((-1, -2)) / np.linalg.norm(W, axis=(-1, -2))
     correlation = products / np.linalg.norm(solution.W, axis=(-1, -2))
     settled = end["attended_probability"].values[:, -1].min((-1, -2)) >= SETTLED
     local = check_local_optimality(one.tokens, one.head, selection, solution).holds
     return xr.Dataset(
         {
-            "margin_ratio": (("step", "data_set"), ratio),
+            "margin_ratio": (("step", "data_set"), margins / geometry.norm(W) * value),
             "correlation": (("step", "data_set"), correlation),
             "optimal": ("data_set", (selection.mask == best.mask).all((-1, -2, -3))),
             "locally_optimal": ("data_set", local),
