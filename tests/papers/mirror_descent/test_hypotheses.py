@@ -78,7 +78,7 @@ def test_a_token_of_higher_score_next_to_the_margin_leaves_no_room():
     case = case.replace(chosen=keeping(case, np.array([[1], [0], [1]])))
     found = check_local_optimality(case.tokens, case.head, case.selection, geometry=Lp(1.75))
     check = CLOSE_START.check(case)
-    assert bool(found.holds) and cone_of(case).room < 0.05
+    assert bool(found.holds) and cone_of(case).slack < 0.05
     assert not check.met and "0.0067 beyond the margin" in check.found
 
 

@@ -9,12 +9,10 @@ from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Request
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import normal_weights, random_data_sets
+from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
     END,
-    EXACT,
-    EXACT_WITH_EPS,
-    PUBLISHED,
-    held_against_solutions,
+    compared_with_solutions,
     limits_of_optimal_tokens,
 )
 from attractor.papers.mirror_descent.figures.entry_paths import ENTRY_PATHS
@@ -54,12 +52,12 @@ def agree(found, recorded, rounding):
 
 @pytest.fixture(scope="module")
 def published():
-    return held_against_solutions(request(), PUBLISHED, END).isel(record=-1)
+    return compared_with_solutions(request(), PUBLISHED, END).isel(record=-1)
 
 
 @pytest.fixture(scope="module")
 def exact():
-    return held_against_solutions(request(), EXACT, END).isel(record=-1)
+    return compared_with_solutions(request(), EXACT, END).isel(record=-1)
 
 
 def matched(data, p):
@@ -90,12 +88,12 @@ def test_divergences_between_solutions():
 def test_a_constant_in_the_norm_makes_the_published_floor(published, exact):
     """Exact gradients stop there with it; gradients that cancel go astray without it."""
     floors = {1.75: 0.0138, 2.0: 0.0065}
-    alone = held_against_solutions(request(), EXACT_WITH_EPS, END).isel(record=-1)
+    alone = compared_with_solutions(request(), EXACT_WITH_EPS, END).isel(record=-1)
     for p, floor in floors.items():
         assert matched(published, p).mean() == pytest.approx(floor, abs=0.003)
         assert matched(alone, p).mean() == pytest.approx(floor, abs=0.003)
         assert np.median(matched(exact, p)) < floor / 2
-    free = held_against_solutions(request(20), PUBLISHED._replace(eps=0.0), END).isel(record=-1)
+    free = compared_with_solutions(request(20), PUBLISHED._replace(eps=0.0), END).isel(record=-1)
     assert matched(free, 1.75).mean() > 0.1
 
 

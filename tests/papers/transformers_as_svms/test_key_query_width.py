@@ -6,7 +6,7 @@ import xarray as xr
 from attractor.datasets import unit_tokens
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.papers.transformers_as_svms.figures.key_query_width import held_against_nuclear
+from attractor.papers.transformers_as_svms.figures.key_query_width import compared_with_nuclear
 from attractor.papers.transformers_as_svms.side_by_side import DataSets
 from attractor.selection import attended_tokens, optimal_tokens
 
@@ -19,7 +19,7 @@ def _held(tokens, head, W):
             "attended": (("instance", "step", "sequence", "query"), attended),
         }
     )
-    return held_against_nuclear(DataSets(tokens, head, {}), end)
+    return compared_with_nuclear(DataSets(tokens, head, {}), end)
 
 
 def test_the_solution_itself_has_the_whole_margin():
@@ -47,7 +47,7 @@ def test_tokens_that_nothing_separates_have_no_measures():
             ),
         }
     )
-    found = held_against_nuclear(DataSets(tokens, head, {}), end)
+    found = compared_with_nuclear(DataSets(tokens, head, {}), end)
     for name in ("correlation", "margin_ratio"):
         np.testing.assert_array_equal(np.isnan(found[name]), infeasible)
     np.testing.assert_array_equal(found["rank"] == -1, infeasible)

@@ -5,7 +5,7 @@ import pytest
 
 from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, solve
-from attractor.papers.transformers_as_svms.parts import OUTCOMES, held_against_parts
+from attractor.papers.transformers_as_svms.parts import OUTCOMES, compared_with_parts
 from attractor.selection import Selection
 
 TOKENS = unit_tokens(3, 4, 4, seeds=[2, 5, 11])[0]
@@ -35,7 +35,7 @@ def test_a_matrix_of_both_parts_is_predicted_exactly_by_both(pairs):
     ties = np.where(problem.equality, random.uniform(-2, 2, problem.bounds.shape), 0.0)
     finite = solve(MarginProblem(problem.left, problem.right, ties, True, problem.equality)).W
     W = np.stack([finite + R * solution.W for R in (30.0, 40.0)], 1)
-    found = held_against_parts(TOKENS, W)
+    found = compared_with_parts(TOKENS, W)
     assert _outcome(found) == ["passes"] * 3
     error = found["error"].isel(step=-1)
     assert (np.abs(error.sel(prediction="both parts")) < 1e-12).all()
@@ -55,7 +55,7 @@ def test_a_single_token_is_the_same_direction_in_all_predictions():
     mask = np.zeros(TOKENS.mask.shape, bool)
     mask[..., 1] = True
     W = 50 * _solution(mask)[1].W[:, None]
-    found = held_against_parts(TOKENS, W)
+    found = compared_with_parts(TOKENS, W)
     assert _outcome(found) == ["passes"] * 3 and not found["several"].values.any()
     assert (np.abs(found["error"]) < 1e-12).all()
 
@@ -66,7 +66,7 @@ def test_a_single_token_is_the_same_direction_in_all_predictions():
 )
 def test_the_filter_asks_for_no_weight_between_its_thresholds(pairs, length, outcome):
     _, solution = pairs
-    found = held_against_parts(TOKENS, length * solution.W[:, None])
+    found = compared_with_parts(TOKENS, length * solution.W[:, None])
     assert _outcome(found) == [outcome] * 3
     if outcome == "all tokens kept":  # no direction to infinity is predicted
         assert found["error"].isnull().all()
@@ -76,7 +76,7 @@ def test_attention_may_be_that_of_another_step(pairs):
     _, solution = pairs
     W = np.zeros((3, 2, 4, 4))
     W[:, 1] = solution.W
-    late = held_against_parts(TOKENS, W, 30 * solution.W[:, None])
+    late = compared_with_parts(TOKENS, W, 30 * solution.W[:, None])
     assert _outcome(late) == ["passes"] * 3
     assert (np.abs(late["error"].isel(step=-1).sel(prediction="direction")) < 1e-12).all()
     assert late["error"].isel(step=0).isnull().all()

@@ -7,7 +7,7 @@ import xarray as xr
 from attractor.margin import MarginProblem, solve
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES
 from attractor.papers.transformers_as_svms.figures.sequences import (
-    held_against_own_tokens,
+    compared_with_own_tokens,
     labeled_sequences,
 )
 from attractor.papers.transformers_as_svms.side_by_side import DataSets
@@ -55,7 +55,7 @@ def test_the_solution_of_the_own_tokens_has_the_whole_margin(kind, name):
             ),
         }
     )
-    found = held_against_own_tokens(DataSets(tokens, head, {}), end, name)
+    found = compared_with_own_tokens(DataSets(tokens, head, {}), end, name)
     np.testing.assert_allclose(found["margin_ratio"].isel(step=-1), 1, atol=1e-8)
     np.testing.assert_allclose(found["correlation"].isel(step=-1), 1, atol=1e-9)
     assert (found["margin_ratio"].isel(step=0) < -0.99).all()

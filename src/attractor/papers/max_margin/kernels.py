@@ -1,4 +1,4 @@
-"""How each experiment is trained: exactly, and with the artifacts of the published code."""
+"""Training of the experiments, exact and with the artifacts of the published code."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ EXPONENTS = (1.75, 2.0, 3.0)
 """The exponents of the synthetic experiments."""
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20_000}
-"""How many steps each is trained for."""
+"""Number of steps of each exponent."""
 
 LEARNING_RATE = 0.1
 """The learning rate of the synthetic experiments."""
 
 PUBLISHED_EPS = 2.22e-16
-"""What the published code adds to the norm of a gradient before it divides by it."""
+"""Constant that the published code adds to the norm of a gradient before dividing by it."""
 
 
 def random_data_sets(seeds: int | Sequence[int]) -> tuple[Tokens, LinearHead]:

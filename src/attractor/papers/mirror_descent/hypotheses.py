@@ -51,9 +51,10 @@ LOCALLY_OPTIMAL_IN_OWN_NORM = Assumption(
 
 def _close_start(case: Case) -> Check:
     cone = cone_of(case)
-    if cone.room < NARROWEST:
+    if cone.slack < NARROWEST:
         return Check(
-            False, f"a token of higher score is only {cone.room:.2g} beyond the margin: no start is"
+            False,
+            f"a token of higher score is only {cone.slack:.2g} beyond the margin: no start is",
         )
     if case.initial is None:
         return Check(True, f"random starts of norm {cone.norm:.4g}")
@@ -92,4 +93,4 @@ NEAR_A_SOLUTION = (
     CLOSE_START,
     SMALL_STEPS,
 )
-"""What statements about training from near a locally optimal direction assume."""
+"""Assumptions of statements about training from near a locally optimal direction."""

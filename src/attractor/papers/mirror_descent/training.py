@@ -18,13 +18,13 @@ from attractor.training import Trajectory, get_optimizer, mirror_descent, train
 EXPONENT = 1.75
 """The exponent of cases that do not name one."""
 STARTS = 16
-"""How many starts, for cases that have none."""
+"""Number of starts, for cases that have none."""
 _FAR_OUT = 20.0
-"""How far out starts are, in norms of the solution: attention elsewhere is at most exp(-10)."""
+"""Norm of starts, in norms of the solution: attention elsewhere is at most exp(-10)."""
 _WIDTH = 0.15
-"""How far starts are from the solution's direction, as noise relative to its largest entry."""
+"""Noise that starts add to the solution's direction, relative to its largest entry."""
 _REACH = 200.0
-"""How far training goes, in norms of the solution; in dual norms for p < 2."""
+"""Norm at which training ends, in norms of the solution; in dual norms for p < 2."""
 _SHORTEST, _LONGEST = 500, 100_000
 _ORDINARY = 5.0
 _ROUNDING = 1e-9
@@ -84,16 +84,16 @@ def keeping(case: Case, index: Int[np.ndarray, "sequence query"]) -> Selection:
 
 
 class Cone(NamedTuple):
-    """Around the direction of a solution: where every token but the selected one keeps behind.
+    """A cone around the direction of a solution, where every token but the selected one is behind.
 
     Attributes:
-        lead: The least lead of a selected token that is asked for, at the norm of the solution.
-        room: How much further behind than the margin tokens of higher score are; infinite without.
+        lead: The least lead required of a selected token, at the norm of the solution.
+        slack: Lead beyond the margin over tokens of higher score; infinite without such.
         norm: The least norm.
     """
 
     lead: float
-    room: float
+    slack: float
     norm: float
 
 
@@ -105,14 +105,14 @@ def cone_of(case: Case) -> Cone:
     """
     solution = own_solution(case)
     _, higher = _leads(case, solution.W)
-    room = max(higher - 1, 0.0)
-    further = max(1.0, 1 / room) if room >= NARROWEST else 1.0
+    slack = max(higher - 1, 0.0)
+    further = max(1.0, 1 / slack) if slack >= NARROWEST else 1.0
     norm = _FAR_OUT * further * imbalance(case) * float(solution.value)
-    return Cone(0.5, room, norm)
+    return Cone(0.5, slack, norm)
 
 
 def imbalance(case: Case) -> float:
-    """How much further the norm has to grow because rows pull unequally; 1 where they do not.
+    """Factor by which the norm has to grow further as rows pull unequally; 1 where they do not.
 
     What a token adds to the gradient is its attention times the slope of the loss times its
     score gap. Directions are settled once differences of attention exceed those of the rest.
@@ -134,11 +134,11 @@ def in_cone(case: Case, W: Float[np.ndarray, "d e"]) -> bool:
     if not norm >= (1 - _ROUNDING) * cone.norm:
         return False
     least, higher = _leads(case, W * (float(own_solution(case).value) / norm))
-    return least >= cone.lead and (higher == np.inf or higher - least >= cone.room / 2 - _ROUNDING)
+    return least >= cone.lead and (higher == np.inf or higher - least >= cone.slack / 2 - _ROUNDING)
 
 
 def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
-    """Where training starts: as the case says, or at random places in its cone."""
+    """Initial matrices: that of the case, or random ones in its cone."""
     shape = (case.tokens.key_dimension, case.tokens.query_dimension)
     if case.initial is not None:
         return np.reshape(case.initial, (1, 1, *shape)).astype(float)
@@ -157,7 +157,7 @@ def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
 
 
 def length(case: Case) -> float:
-    """How many steps: until the norm is 200 times that of the solution, or ten times the start.
+    """Number of steps until the norm is 200 times that of the solution, or ten times the start.
 
     For p < 2 this is meant of dual norms, which grow by the learning rate a step.
     """

@@ -1,4 +1,4 @@
-"""How the experiments train: exactly, and as the published code does."""
+"""Training of the experiments, exact and as in the published code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from attractor.training import normalized_gradient_descent
 GEOMETRIES: dict[str, Geometry] = {"W": Frobenius(), "KQ": Nuclear()}
 """In which norm training of each parameterization is predicted to have the largest margin."""
 ROLES = {"W": ("frobenius", "train_W"), "KQ": ("nuclear", "train_KQ")}
-"""How that solution and the training are drawn."""
+"""Roles in which that solution and the training are drawn."""
 LEARNING_RATE = 0.1
 ROUNDING = float(np.finfo(np.float64).eps)
-"""What the published code adds to norms, and the weight of its penalty on K and Q."""
+"""Constant that the published code adds to norms; also the weight of its penalty on K and Q."""
 
 
 def descent(
@@ -30,7 +30,7 @@ def descent(
     Args:
         parameterization: ``"W"`` or ``"KQ"``.
         decay: Whether to add that penalty, with what is added to norms: it lets steps of constant
-            length come to rest.
+            length converge.
         as_published: Whether to train keys and queries with it, and either with gradients and
             norms of the published code.
     """

@@ -50,17 +50,14 @@ def ranks_when_stopped(
             goals = np.append(tolerances, -1.0)[reached[iterates.instance]]
             for place in np.flatnonzero((residual <= goals) | (step == _MOST_STEPS)).tolist():
                 instance = iterates.instance[place]
-                last = len(tolerances) if step == _MOST_STEPS else _met(residual[place], tolerances)
+                met = int((residual[place] <= np.asarray(tolerances)).sum())
+                last = len(tolerances) if step == _MOST_STEPS else met
                 ranks[reached[instance] : last, instance] = iterates.rank(place)
                 reached[instance] = last
             iterates.keep(reached[iterates.instance] < len(tolerances))
             if not len(iterates.instance):
                 break
     return ranks
-
-
-def _met(residual: float, tolerances: Sequence[float]) -> int:
-    return int((residual <= np.asarray(tolerances)).sum())
 
 
 class _Iterates:
@@ -78,14 +75,17 @@ class _Iterates:
 
     def advance(self) -> Float[np.ndarray, "instance"]:
         """Takes one step, and returns the larger of both residuals relative to ``1 + ||W||_F``."""
+        # W: least squares in the rank-one constraints, by the matrix inversion lemma.
         start = self.Z - self.U
         lacking = 1 + self.s - self.u - self._margins(start)
         weights = np.einsum("kab,kb->ka", self.inverse, lacking)
         self.W = start + self.left.mT @ (weights[..., None] * self.right)
+        # Z and s: the proximal steps of the nuclear norm and of margins of at least one.
         excess = self._margins(self.W) - 1
         left, values, right = np.linalg.svd(self.W + self.U, full_matrices=False)
         Z = (left * np.maximum(values - 1, 0)[:, None]) @ right
         s = np.maximum(excess + self.u, 0)
+        # The residuals of the copies and of their change, before U and u take them up.
         primal = _length(self.W - Z, excess - s)
         dual = _length(Z - self.Z, s - self.s)
         self.U, self.u = self.U + self.W - Z, self.u + excess - s

@@ -1,4 +1,4 @@
-"""Training that keeps several tokens a sequence, held against its finite and directional parts."""
+"""Training that keeps several tokens a sequence, compared with both parts of its prediction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attractor.tokens import Tokens
 PREDICTIONS = ("both parts", "direction", "single token")
 """``W_fin + R W_dir``; ``W_dir``; and the solution for the token attended to most alone."""
 OUTCOMES = ("passes", "ambiguous", "all tokens kept", "infeasible")
-"""Whether a trial passes the published filter, and why not."""
+"""Outcomes of the published filter: a trial passes, or the reason why not."""
 REASONS = {
     "passes": "passes the filter",
     "ambiguous": "a weight between $10^{-6}$ and $10^{-3}$",
@@ -23,7 +23,7 @@ REASONS = {
 """The same in words."""
 
 
-def held_against_parts(
+def compared_with_parts(
     tokens: Tokens,
     W: Float[np.ndarray, "instance step d e"],
     last_weights: Float[np.ndarray, "instance step d e"] | None = None,
@@ -57,6 +57,7 @@ def held_against_parts(
     predicted = (parts.nearest(end), parts.directional.W, single.W)
     errors = [1 - _cosine(W, one[:, None]) for one in predicted]
     kept, ambiguous = parts.selection.mask, np.asarray(parts.ambiguous.any((-1, -2)))
+    outcome = np.select([ambiguous, parts.all_kept, ~solved], [1, 2, 3], 0)  # as in OUTCOMES
     logs = (scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True)) / np.log(10)
     found = xr.Dataset(
         {
@@ -64,10 +65,7 @@ def held_against_parts(
                 ("data_set", "step", "prediction"),
                 np.where(solved[:, None, None], np.stack(errors, -1), np.nan),
             ),
-            "outcome": (
-                "data_set",
-                _outcomes(ambiguous, parts.all_kept, solved),
-            ),
+            "outcome": ("data_set", outcome.astype("int8")),
             "kept": ("data_set", kept.sum(-1).mean((-1, -2))),
             "several": (("data_set", "sequence"), kept.sum(-1)[..., 0] > 1),
             "largest_given_up": ("data_set", np.where(kept, -np.inf, logs).max((-1, -2, -3))),
@@ -79,11 +77,6 @@ def held_against_parts(
     last = np.where(solved, 1 - parts.correlation(end), np.nan)
     found["closed_form"] = ("data_set", np.abs(1 - closed - last))
     return found
-
-
-def _outcomes(ambiguous: np.ndarray, all_kept: np.ndarray, solved: np.ndarray) -> np.ndarray:
-    """Places in ``OUTCOMES``."""
-    return np.select([ambiguous, all_kept, ~solved], [1, 2, 3], 0).astype("int8")
 
 
 def _cosine(A: np.ndarray, B: np.ndarray) -> np.ndarray:

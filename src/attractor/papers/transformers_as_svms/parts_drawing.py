@@ -1,4 +1,4 @@
-"""Drawing of training that keeps several tokens: errors of predictions, and what a filter says."""
+"""Drawing of training that keeps several tokens: errors of predictions, outcomes of a filter."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def outcome_bars(axes: Axes, data: xr.Dataset, along: str) -> None:
     Args:
         axes: Where to draw.
         data: ``outcome`` over (kernel, ``along``, trial), places in ``OUTCOMES``, -1 for none.
-        along: What differs from bar to bar.
+        along: The dimension that bars vary along.
     """
     kernels = data["kernel"].values
     width = 0.8 / len(kernels)
@@ -91,7 +91,7 @@ def outcome_scatter(axes: Axes, data: xr.Dataset, along: str) -> None:
     Args:
         axes: Where to draw.
         data: ``error`` and ``largest_given_up`` over (``along``, trial), of one kernel.
-        along: What the color stands for.
+        along: The dimension that colors vary along.
     """
     axes.set_yscale("log")
     axes.axvspan(-6, -3, color="#eeeeee", zorder=0, linewidth=0)

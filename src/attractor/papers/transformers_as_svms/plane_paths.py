@@ -15,7 +15,7 @@ from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, des
 from attractor.plots._style import COLORS
 from attractor.plots.plane import ray, trajectory
 from attractor.plots.roles import look, role_of
-from attractor.training import Trajectory, train
+from attractor.training import train
 
 SIZES = {size: {"seeds": 1, "steps": 2000} for size in ("quick", "small", "paper")}
 
@@ -69,7 +69,13 @@ def _one(case: Case, request: Request, name: str, as_published: bool) -> xr.Data
         progress=request.progress,
         **descent(name, as_published=as_published),
     )
-    return _measured(run, case, name)
+    verdict = verify(run, case.solution(GEOMETRIES[name])).data.isel(instance=0, drop=True)
+    W = run.data["W"].isel(instance=0, drop=True).transpose("seed", "step", "row", "column").values
+    paths = np.einsum("ksde,ie->ksid", W, case.tokens.queries[:, 0])
+    found = verdict[["correlation", "margin_ratio"]].drop_vars("instance", errors="ignore")
+    found["path"] = (("seed", "step", "sequence", "coordinate"), paths)
+    found["norm"] = (("seed", "step"), np.linalg.norm(W, axis=(-1, -2)))
+    return found.rename(seed="start")
 
 
 def _starts(name: str, request: Request) -> dict[str, np.ndarray]:
@@ -80,18 +86,8 @@ def _starts(name: str, request: Request) -> dict[str, np.ndarray]:
     return {"K": np.array(keys)[None], "Q": np.zeros((2, 2))}
 
 
-def _measured(run: Trajectory, case: Case, name: str) -> xr.Dataset:
-    verdict = verify(run, case.solution(GEOMETRIES[name])).data.isel(instance=0, drop=True)
-    W = run.data["W"].isel(instance=0, drop=True).transpose("seed", "step", "row", "column").values
-    paths = np.einsum("ksde,ie->ksid", W, case.tokens.queries[:, 0])
-    found = verdict[["correlation", "margin_ratio"]].drop_vars("instance", errors="ignore")
-    found["path"] = (("seed", "step", "sequence", "coordinate"), paths)
-    found["norm"] = (("seed", "step"), np.linalg.norm(W, axis=(-1, -2)))
-    return found.rename(seed="start")
-
-
 def end_readings(data: xr.Dataset) -> list[Reading]:
-    """That W ends at the Frobenius solution, and (K, Q) at the nuclear one, from every start."""
+    """Readings that W ends at the Frobenius and (K, Q) at the nuclear solution, from any start."""
     ends = data["correlation"].isel(step=-1).min("start")
     return [
         at_least(

@@ -32,7 +32,7 @@ def random_unit_tokens(
     return Case(drawn[0], head, parameterization, about=words, **other)
 
 
-def asked_by_first_tokens(seed: int, size: tuple[int, int, int] = SMALL) -> Case:
+def first_token_queries(seed: int, size: tuple[int, int, int] = SMALL) -> Case:
     """The same keys, labels and head, with the first token of each sequence as its query."""
     case = random_unit_tokens(seed, size)
     labels = case.tokens.labels

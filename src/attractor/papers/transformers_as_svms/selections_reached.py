@@ -1,4 +1,4 @@
-"""Which tokens training on random unit tokens ends at, for many sizes of data sets at once."""
+"""Tokens at which training on random unit tokens ends, for many sizes of data sets at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool
+from matplotlib.lines import Line2D
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
@@ -18,13 +19,26 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
+from attractor.plots.roles import DASHED, SOLID
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
 
 SETTLED = 0.99
 """Attention on the selected token of every row above which a selection counts as settled."""
 
+DASHES = {"W": SOLID, "KQ": DASHED}
+"""Dashes of the training of each parameterization."""
+
 Size = tuple[int, int, int]
+
+
+def training_handles(color: str) -> list[Line2D]:
+    """Entries of a legend for training of W and of keys and queries."""
+    labels = ("training $W$", "training $(K, Q)$")
+    return [
+        Line2D([], [], color=color, linestyle=dash, label=label)
+        for dash, label in zip(DASHES.values(), labels, strict=True)
+    ]
 
 
 def selections_reached(sizes: Sequence[Size], request: Request) -> xr.Dataset:

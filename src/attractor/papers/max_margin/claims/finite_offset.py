@@ -27,20 +27,20 @@ _SETTLED = 1e-5
 def _offsets(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Offsets reached and predicted, at the support tokens.
 
-    None where other tokens are selected, or the offset is still on its way: it settles as slowly
-    as the smallest multiplier is small.
+    Both are empty where other tokens are selected, or the offset has not converged: that takes
+    the longer the smaller the least multiplier is.
     """
     predicted = predicted_offsets(case.tokens, case.head, case.solution()).margins
-    told = np.isfinite(predicted)
+    known = np.isfinite(predicted)
     shortest = steps_to_converge(case, 0.0) if case.steps is None else case.steps
     for steps in (shortest, 8 * shortest) if case.steps is None else (shortest,):
         half, end = _matrices(case, seed, steps)
         reached = np.where(case.tokens.mask, case.tokens.scores(end), -np.inf).argmax(-1)
         if not np.take_along_axis(case.selection.mask, reached[..., None], -1).all():
             break
-        before, found = (measured_offsets(W, case.solution())[told] for W in (half, end))
+        before, found = (measured_offsets(W, case.solution())[known] for W in (half, end))
         if np.abs(found - before).max(initial=0.0) <= _SETTLED:
-            return found, predicted[told]
+            return found, predicted[known]
     return np.zeros(0), np.zeros(0)
 
 
@@ -72,13 +72,7 @@ FINITE_OFFSET = CLAIMS.claim(
     "finite-offset",
     "normalized descent runs beside its ray, where loss and score gaps meet multipliers",
     statement="finite offset of normalized gradient descent",
-    assuming=(
-        trains("p", "W"),
-        NORMALIZED_STEPS,
-        ONE_TOKEN_A_ROW,
-        FEASIBLE,
-        LOCALLY_OPTIMAL,
-    ),
+    assuming=(trains("p", "W"), NORMALIZED_STEPS, ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
     contrast=Contrast(
         "largest error of the margins of what is orthogonal to the solution, at support tokens",
         _error,

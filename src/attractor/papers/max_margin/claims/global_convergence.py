@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims
 from attractor.papers.hypotheses import (
     EQUAL_OTHER_SCORES,
     EQUAL_SCORES_OR_ALL_SUPPORT,
@@ -16,39 +16,19 @@ from attractor.papers.hypotheses import (
     UNIQUE_OPTIMUM,
     trains,
 )
+from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, three_sequences, trapped_sequence
-from attractor.papers.measurements.directions import (
-    ARRIVED,
-    ARRIVED_BECAUSE,
-    distance_from,
-    from_anywhere,
-)
-from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.directions import distance_from, from_anywhere
 from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
-_ANOTHER = "adam:learning_rate=0.1"
-
-
-def _distance_from_solution(case: Case, seed: int) -> Measurement:
-    direction = case.solution(selection=case.optimal).W
-    return from_anywhere(case, seed, lambda run: distance_from(run, direction))
-
-
-def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
-    direction = without_heaviest(case.solution(selection=case.optimal))
-    return from_anywhere(case, seed, lambda run: distance_from(run, direction))
-
-
-CONTRAST = Contrast(
+CONTRAST = contrast_with_one_token_fewer(
     "largest 1 - cos of the second half of the way with the max-margin direction",
-    _distance_from_solution,
-    "largest 1 - cos of it with the solution for one support token fewer",
-    _distance_from_one_token_fewer,
-    bound=ARRIVED,
-    reason=ARRIVED_BECAUSE,
+    lambda case, seed, direction: from_anywhere(
+        case, seed, lambda run: distance_from(run, direction)
+    ),
 )
 
 

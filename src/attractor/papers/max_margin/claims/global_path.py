@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
+from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, three_sequences
-from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
-
-def _distance(case: Case, seed: int) -> Measurement:
-    return distance_of_path(path(case, seed), case.solution(selection=case.optimal).W)
-
-
-def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
-    wrong = without_heaviest(case.solution(selection=case.optimal))
-    return distance_of_path(path(case, seed), wrong)
-
-
-CONTRAST = Contrast(
+CONTRAST = contrast_with_one_token_fewer(
     "1 - cos of the path with the max-margin direction, at 10,000 norms of the solution",
-    _distance,
+    lambda case, seed, direction: distance_of_path(path(case, seed), direction),
     "1 - cos of the path with the solution for one support token fewer",
-    _distance_from_one_token_fewer,
     bound=1e-5,
     reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
 )

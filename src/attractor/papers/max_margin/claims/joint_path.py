@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,63 +35,38 @@ from attractor.training import Trajectory
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
-_REASON = "both angles fall like c / R; at 10,000 norms of the solution the bound lets c be 14"
 
-
-def _tight(case: Case, seed: int) -> Measurement:
-    return distance_of_both(head_outgrows(case, seed), case, case.solution().W)
-
-
-def _tight_as_if_not(case: Case, seed: int) -> Measurement:
-    return distance_of_both(head_outgrows(case, seed), case, one_support_fewer(case).W)
-
-
-def _relaxed(case: Case, seed: int) -> Measurement:
-    return distance_of_both(head_outgrows(case, seed), case, relaxed_solution(case).W)
-
-
-def _plain(case: Case, seed: int) -> Measurement:
-    return distance_of_both(head_outgrows(case, seed), case, case.solution().W)
+def _contrast(
+    run: Callable[[Case, int], Trajectory | None],
+    words: str,
+    direction: Callable[[Case], np.ndarray],
+    wrong_words: str,
+    wrong_direction: Callable[[Case], np.ndarray],
+) -> Contrast[Case]:
+    """The distance of a path from a direction of attention, and from a wrong one."""
+    quantity = "larger 1 - cos of the path with {} and with the label solution"
+    reason = "both angles fall like c / R; at 10,000 norms of the solution the bound lets c be 14"
+    return Contrast(
+        quantity.format(words),
+        lambda case, seed: distance_of_both(run(case, seed), case, direction(case)),
+        quantity.format(wrong_words),
+        lambda case, seed: distance_of_both(run(case, seed), case, wrong_direction(case)),
+        bound=1e-6,
+        reason=reason,
+    )
 
 
 def _ratio(case: Case) -> float:
-    """Half of what would lead to the relaxed direction."""
+    """Half the critical ratio of the radii, from which on the relaxed direction is reached."""
     critical = float(at_ratio(case, 1.0).critical_ratio)
     return critical / 2 if np.isfinite(critical) and critical > 0 else 0.5
 
 
-def _between(case: Case, seed: int) -> Measurement:
-    ratio = _ratio(case)
-    return distance_of_both(
-        at_fixed_ratio(case, seed, ratio), case, at_ratio(case, ratio).direction
-    )
-
-
-def _relaxed_at_ratio(case: Case, seed: int) -> Measurement:
-    run = at_fixed_ratio(case, seed, _ratio(case))
-    return distance_of_both(run, case, relaxed_solution(case).W)
-
-
-def _plain_at_ratio(case: Case, seed: int) -> Measurement:
-    return distance_of_both(at_fixed_ratio(case, seed, _ratio(case)), case, case.solution().W)
-
-
-def _as_if_not_at_ratio(case: Case, seed: int) -> Measurement:
-    return distance_of_both(
-        at_fixed_ratio(case, seed, _ratio(case)), case, one_support_fewer(case).W
-    )
-
-
-def _opposite_keys() -> Case:
-    keys = np.array([[[0, 0], [1, 1]], [[0, 0], [-1, -1]], [[0, 0], [0.5, 1]]], dtype=float)
-    tokens = Tokens(keys, np.ones((3, 1)), np.array([1.0, -1.0, 1.0]))
-    return joint_training(all_labels_support=True).replace(tokens=tokens)
-
-
-def _two_best_tokens() -> Case:
-    keys = np.array([[[1, 1], [2, 1]], [[0, 0], [1, -1]], [[0, 0], [0.5, 1]]], dtype=float)
-    tokens = Tokens(keys, np.ones((3, 1)), np.array([1.0, -1.0, 1.0]))
-    return joint_training(all_labels_support=True).replace(tokens=tokens)
+def _with_keys(*keys: list[list[float]]) -> Case:
+    """The tight case with other keys of its first two sequences."""
+    every = np.array([*keys, [[0, 0], [0.5, 1]]], float)
+    tokens = Tokens(every, np.ones((3, 1)), np.array([1.0, -1.0, 1.0]))
+    return _tight_case().replace(tokens=tokens)
 
 
 def _tight_case() -> Case:
@@ -103,79 +79,9 @@ def _loose_case() -> Case:
 
 _ASSUMPTIONS = (
     trains("v, p", "v, W"),
-    ONE_TOKEN_A_ROW.broken_by(_two_best_tokens),
-    FEASIBLE.broken_by(_opposite_keys),
+    ONE_TOKEN_A_ROW.broken_by(lambda: _with_keys([[1, 1], [2, 1]], [[0, 0], [1, -1]])),
+    FEASIBLE.broken_by(lambda: _with_keys([[0, 0], [1, 1]], [[0, 0], [-1, -1]])),
     LABELS_SEPARABLE,
-)
-_QUANTITY = "larger 1 - cos of the path with {} and with the label solution"
-
-JOINT_PATH = CLAIMS.claim(
-    "joint-path",
-    "if all labels support the head, head and prompt tend to their max-margin directions",
-    statement="joint regularization path with all labels at the margin",
-    assuming=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, PURE_SELECTION),
-    contrast=Contrast(
-        _QUANTITY.format("the max-margin direction"),
-        _tight,
-        _QUANTITY.format("the solution as if one label were beyond the margin"),
-        _tight_as_if_not,
-        bound=1e-6,
-        reason=_REASON,
-    ),
-    data=lambda seed: [_tight_case()],
-    note="the ball of the head grows like the square of that of the prompt",
-)
-
-RELAXED_JOINT_PATH = CLAIMS.claim(
-    "relaxed-joint-path",
-    "labels beyond the head's margin relax the prompt's problem to margins of zero",
-    statement="joint regularization path",
-    assuming=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
-    contrast=Contrast(
-        _QUANTITY.format("the relaxed direction"),
-        _relaxed,
-        _QUANTITY.format("the max-margin direction, as if all labels were at the margin"),
-        _plain,
-        bound=1e-6,
-        reason=_REASON,
-    ),
-    data=lambda seed: [_loose_case()],
-    note="the head first: its ball grows like the square of that of the prompt",
-)
-
-JOINT_PATH_AT_ANY_RATES = CLAIMS.claim(
-    "relaxed-joint-path-at-any-rates",
-    "the relaxed direction is the limit however the two balls grow",
-    statement="joint regularization path, read for any order of limits",
-    assuming=(*_ASSUMPTIONS, PURE_SELECTION_AT_MARGIN),
-    contrast=Contrast(
-        _QUANTITY.format("the relaxed direction"),
-        _relaxed_at_ratio,
-        _QUANTITY.format("the direction as if one more label were beyond the margin"),
-        _as_if_not_at_ratio,
-        bound=1e-6,
-        reason=_REASON,
-    ),
-    data=lambda seed: [_tight_case(), _loose_case()],
-    holding=_tight_case,
-    note="fails where a label is beyond the margin and the head's ball grows too slowly",
-)
-
-JOINT_ORDER_OF_LIMITS = CLAIMS.claim(
-    "joint-order-of-limits",
-    "at r = c R, c between 0 and a critical ratio, the direction depends on c",
-    statement="joint regularization path at a fixed ratio of radii",
-    assuming=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
-    contrast=Contrast(
-        _QUANTITY.format("the direction of largest joint margin at that ratio"),
-        _between,
-        _QUANTITY.format("the max-margin direction"),
-        _plain_at_ratio,
-        bound=1e-6,
-        reason=_REASON,
-    ),
-    data=lambda seed: [_loose_case()],
-    note="derived, not quoted; measured at half the critical ratio",
 )
 
 
@@ -220,16 +126,15 @@ def head_outgrows(case: Case, seed: int) -> Trajectory | None:
 
     None where no row at the label margin has a choice of tokens, and attention has no direction.
     """
-    unit = float(relaxed_solution(case).value)
-    head_unit = float(label_solution(case).value)
+    unit, head_unit = (float(one(case).value) for one in (relaxed_solution, label_solution))
     if unit == 0:
         return None
     return path(case, seed, unit=unit, head_radius=tuple(head_unit * R**2 for R in RADII))
 
 
-def at_fixed_ratio(case: Case, seed: int, ratio: float) -> Trajectory | None:
-    """The path with ``r = ratio R``; None as for ``head_outgrows``."""
-    unit = float(relaxed_solution(case).value)
+def at_fixed_ratio(case: Case, seed: int) -> Trajectory | None:
+    """The path with ``r = c R``, c half the critical ratio; None as for ``head_outgrows``."""
+    ratio, unit = _ratio(case), float(relaxed_solution(case).value)
     if unit == 0:
         return None
     return path(case, seed, unit=unit, head_radius=tuple(ratio * unit * R for R in RADII))
@@ -249,3 +154,69 @@ def distance_of_both(run: Trajectory | None, case: Case, direction: np.ndarray) 
         "optimality": float(run.data["optimality"].max()),
     }
     return Measurement(float(max(attention[-1], head[-1])), 1, details)
+
+
+JOINT_PATH = CLAIMS.claim(
+    "joint-path",
+    "if all labels support the head, head and prompt tend to their max-margin directions",
+    statement="joint regularization path with all labels at the margin",
+    assuming=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, PURE_SELECTION),
+    contrast=_contrast(
+        head_outgrows,
+        "the max-margin direction",
+        lambda case: case.solution().W,
+        "the solution as if one label were beyond the margin",
+        lambda case: one_support_fewer(case).W,
+    ),
+    data=lambda seed: [_tight_case()],
+    note="the ball of the head grows like the square of that of the prompt",
+)
+
+RELAXED_JOINT_PATH = CLAIMS.claim(
+    "relaxed-joint-path",
+    "labels beyond the head's margin relax the prompt's problem to margins of zero",
+    statement="joint regularization path",
+    assuming=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
+    contrast=_contrast(
+        head_outgrows,
+        "the relaxed direction",
+        lambda case: relaxed_solution(case).W,
+        "the max-margin direction, as if all labels were at the margin",
+        lambda case: case.solution().W,
+    ),
+    data=lambda seed: [_loose_case()],
+    note="the head first: its ball grows like the square of that of the prompt",
+)
+
+JOINT_PATH_AT_ANY_RATES = CLAIMS.claim(
+    "relaxed-joint-path-at-any-rates",
+    "the relaxed direction is the limit however the two balls grow",
+    statement="joint regularization path, read for any order of limits",
+    assuming=(*_ASSUMPTIONS, PURE_SELECTION_AT_MARGIN),
+    contrast=_contrast(
+        at_fixed_ratio,
+        "the relaxed direction",
+        lambda case: relaxed_solution(case).W,
+        "the direction as if one more label were beyond the margin",
+        lambda case: one_support_fewer(case).W,
+    ),
+    data=lambda seed: [_tight_case(), _loose_case()],
+    holding=_tight_case,
+    note="fails where a label is beyond the margin and the head's ball grows too slowly",
+)
+
+JOINT_ORDER_OF_LIMITS = CLAIMS.claim(
+    "joint-order-of-limits",
+    "at r = c R, c between 0 and a critical ratio, the direction depends on c",
+    statement="joint regularization path at a fixed ratio of radii",
+    assuming=(*_ASSUMPTIONS, SOME_LABEL_BEYOND, PURE_SELECTION_AT_MARGIN),
+    contrast=_contrast(
+        at_fixed_ratio,
+        "the direction of largest joint margin at that ratio",
+        lambda case: at_ratio(case, _ratio(case)).direction,
+        "the max-margin direction",
+        lambda case: case.solution().W,
+    ),
+    data=lambda seed: [_loose_case()],
+    note="derived, not quoted; measured at half the critical ratio",
+)

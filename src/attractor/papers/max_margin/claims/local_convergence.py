@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import AttractingCone, attracting_cone, locally_optimal_selections
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
     GRADIENT_DESCENT,
@@ -14,15 +14,14 @@ from attractor.papers.hypotheses import (
     ONE_TOKEN_A_ROW,
     trains,
 )
+from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import (
-    ARRIVED,
     ARRIVED_BECAUSE,
     arriving,
     distance_from,
     steps_to_converge,
 )
-from attractor.papers.measurements.near_misses import without_heaviest
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 from attractor.training import Trajectory
@@ -69,14 +68,6 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
     return arriving(case, seed, distance, steps=steps, initial=by_name, seeds=len(starts))
 
 
-def _distance_from_solution(case: Case, seed: int) -> Measurement:
-    return _distance(case, seed, case.solution().W)
-
-
-def _distance_from_one_token_fewer(case: Case, seed: int) -> Measurement:
-    return _distance(case, seed, without_heaviest(case.solution()))
-
-
 def every_locally_optimal(case: Case) -> list[Case]:
     """A case for each locally optimal selection of small data."""
     census = locally_optimal_selections(case.tokens, case.head)
@@ -97,25 +88,17 @@ def second_token() -> Case:
     )
 
 
-CONTRAST = Contrast(
+CONTRAST = contrast_with_one_token_fewer(
     "largest 1 - cos of the second half of the way with the direction of the selection",
-    _distance_from_solution,
-    "largest 1 - cos of it with the solution for one support token fewer",
-    _distance_from_one_token_fewer,
-    bound=ARRIVED,
+    _distance,
+    solution=lambda case: case.solution(),
     reason=f"{ARRIVED_BECAUSE}; the start, in the cone already, is not in the second half",
 )
 LOCAL_CONVERGENCE = CLAIMS.claim(
     "local-convergence",
     "from a cone around a locally optimal direction, descent converges to that direction",
     statement="local convergence of gradient descent",
-    assuming=(
-        trains("p", "W"),
-        GRADIENT_DESCENT,
-        ONE_TOKEN_A_ROW,
-        FEASIBLE,
-        LOCALLY_OPTIMAL,
-    ),
+    assuming=(trains("p", "W"), GRADIENT_DESCENT, ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
     contrast=CONTRAST,
     data=lambda seed: [
         second_token(),

@@ -17,10 +17,7 @@ from attractor.papers.hypotheses import (
     SCORES_DIFFER,
     trains,
 )
-from attractor.papers.max_margin.claims.local_convergence import (
-    every_locally_optimal,
-    second_token,
-)
+from attractor.papers.max_margin.claims.local_convergence import every_locally_optimal, second_token
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data
 from attractor.papers.measurements.near_misses import turned
 from attractor.papers.paper import MAX_MARGIN
@@ -140,12 +137,7 @@ LOCAL_PATH_CONVERSE = CLAIMS.claim(
     "local-path-converse",
     "around a solution that is not locally optimal the path leaves every small cone",
     statement="converse for local regularization paths",
-    assuming=(
-        trains("p", "W"),
-        ONE_TOKEN_A_ROW,
-        FEASIBLE,
-        SUPPORT_TOKEN_SCORES_HIGHER,
-    ),
+    assuming=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, SUPPORT_TOKEN_SCORES_HIGHER),
     contrast=Contrast(
         "least angle of the path to the direction, as a share of the largest in the cone",
         lambda case, seed: _at_edge(case, seed, case.solution().W),

@@ -50,13 +50,8 @@ def _both(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             tokens, case.head, gradient_descent(rate / size), initial=case.initial, **settings
         )
         W = matrix.data["W"].to_numpy()[0, 0]
-        prompts = Tokens(
-            tokens.keys,
-            np.ones((*tokens.queries.shape[:-1], 1)),
-            tokens.labels,
-            tokens.mask,
-            tokens.values,
-        )
+        ones = np.ones((*tokens.queries.shape[:-1], 1))
+        prompts = Tokens(tokens.keys, ones, tokens.labels, tokens.mask, tokens.values)
         vector = train(
             prompts, case.head, gradient_descent(rate), initial=(W[0] @ u)[:, None], **settings
         )

@@ -31,19 +31,11 @@ def _gain(case: Case, seed: int, direction: Float[np.ndarray, "d e"]) -> Measure
     )
 
 
-def _gain_along_solution(case: Case, seed: int) -> Measurement:
-    return _gain(case, seed, case.solution(selection=case.optimal).W)
-
-
-def _gain_past_the_margin(case: Case, seed: int) -> Measurement:
-    return _gain(case, seed, turned_past(case.solution(selection=case.optimal)))
-
-
-CONTRAST = Contrast(
+CONTRAST = Contrast[Case](
     "least cosine of the descent direction with the max-margin direction",
-    _gain_along_solution,
+    lambda case, seed: _gain(case, seed, case.solution(selection=case.optimal).W),
     "least cosine of the descent direction with one just past a support token's margin",
-    _gain_past_the_margin,
+    lambda case, seed: _gain(case, seed, turned_past(case.solution(selection=case.optimal))),
     bound=0.0,
     reason="every term of the product is positive; the sign alone is claimed",
     sense=">=",

@@ -10,12 +10,7 @@ from attractor.analysis.excess_loss import log_excess_loss
 from attractor.attention import get_loss
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.hypotheses import (
-    OPTIMUM_FEASIBLE,
-    SCORES_DIFFER,
-    UNIQUE_OPTIMUM,
-    trains,
-)
+from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, SCORES_DIFFER, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.data import (
     one_sequence,
     random_prompt_data,
@@ -35,7 +30,7 @@ _FAR = (1000.0, 2000.0)
 
 
 def _not_above(case: Case, seed: int, kept: Selection) -> Measurement:
-    """How many of many matrices have no larger loss than keeping some tokens."""
+    """Counts random matrices whose loss is not above that of keeping certain tokens."""
     matrices = random_matrices(case, seed)
     solution = case.solution(selection=case.optimal)
     if np.isfinite(solution.value):
@@ -50,10 +45,6 @@ def _not_above(case: Case, seed: int, kept: Selection) -> Measurement:
     return Measurement(float((~above).sum()), len(matrices), details)
 
 
-def _not_above_best(case: Case, seed: int) -> Measurement:
-    return _not_above(case, seed, case.optimal)
-
-
 def _not_above_runner_up(case: Case, seed: int) -> Measurement:
     other = runner_up(case)
     assert other is not None  # as the scores of some row differ
@@ -64,10 +55,6 @@ def _decay(case: Case, direction: np.ndarray) -> Measurement:
     logs = log_excess(case, along(direction, _FAR), case.optimal)
     rate = float(np.diff(logs)[0]) / (_FAR[1] - _FAR[0])
     return Measurement(abs(rate + 1), 1, {"rate": rate, "log of the excess": logs.tolist()})
-
-
-def _decay_along_solution(case: Case, seed: int) -> Measurement:
-    return _decay(case, case.solution(selection=case.optimal).W)
 
 
 def _decay_past_the_margin(case: Case, seed: int) -> Measurement:
@@ -83,7 +70,7 @@ OPTIMAL_TOKENS_MINIMIZE_LOSS = CLAIMS.claim(
     assuming=(trains("p", "W"), SCORES_DIFFER),
     contrast=Contrast(
         "number of parameters whose loss is not above that of the best tokens",
-        _not_above_best,
+        lambda case, seed: _not_above(case, seed, case.optimal),
         "number whose loss is not above that of one second best token among the best",
         _not_above_runner_up,
         bound=0.0,
@@ -104,7 +91,7 @@ LEAST_LOSS_AT_INFINITY = CLAIMS.claim(
     assuming=(trains("p", "W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
     contrast=Contrast(
         "distance from -1 of the slope of log(L(R p) - L_best) in R, p the margin solution",
-        _decay_along_solution,
+        lambda case, seed: _decay(case, case.solution(selection=case.optimal).W),
         "the same along a direction just past a support token's margin",
         _decay_past_the_margin,
         bound=0.01,

@@ -1,4 +1,4 @@
-"""How fast gradient descent goes, with constant and with normalized steps."""
+"""Rates of gradient descent, with constant and with normalized steps."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from attractor.analysis import verify
 from attractor.attention import get_parameterization
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.hypotheses import (
-    GRADIENT_DESCENT,
-    NORMALIZED_STEPS,
-    SCORES_DIFFER,
-    trains,
-)
+from attractor.papers.hypotheses import GRADIENT_DESCENT, NORMALIZED_STEPS, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import step_length, trained
 from attractor.papers.paper import MAX_MARGIN
@@ -143,7 +138,7 @@ NORMALIZED_GRADIENT_DESCENT_RATE = CLAIMS.claim(
 
 @dataclass(frozen=True)
 class Curves:
-    """What a run from zero is measured by, held against the tokens that it reached.
+    """Measures of a run from zero, evaluated for the tokens that it reached.
 
     Attributes:
         data: Along the recorded steps, as ``verify`` measures them; ``log_time`` in the units of

@@ -7,7 +7,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.analysis.basins import basin_boundary, basin_map
-from attractor.files.case import Case
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.max_margin.data import one_sequence, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN
@@ -15,25 +14,25 @@ from attractor.plots._style import PAGE
 from attractor.plots.basins import basin_map_axes
 from attractor.training import normalized_gradient_descent
 
-CASES = {"one_sequence": 3.0, "two_sequences": 8.0}
-"""Half the width of the plane shown."""
-
-
-def _cases() -> dict[str, Case]:
-    return {"one_sequence": one_sequence(equal_scores=False), "two_sequences": trapped_sequence()}
+PANELS = {
+    "one_sequence": (3.0, "one sequence, scores (1, .9, 0)"),
+    "two_sequences": (8.0, "two sequences, scores (1, 0) each"),
+}
+"""Half the width of the plane shown, and the title."""
 
 
 def _compute(request: Request) -> xr.Dataset:
     settings, optimizer = request.settings, normalized_gradient_descent(0.1)
+    cases = one_sequence(equal_scores=False), trapped_sequence()
     parts = []
-    for name, case in _cases().items():
+    for (name, (extent, _)), case in zip(PANELS.items(), cases, strict=True):
         request.uses(name, case.tokens, case.head)
         found = basin_map(
             case.tokens,
             case.head,
             optimizer,
             parameterization="p",
-            extent=CASES[name],
+            extent=extent,
             resolution=settings["resolution"],
             steps=settings["steps"],
             progress=request.progress,
@@ -41,10 +40,9 @@ def _compute(request: Request) -> xr.Dataset:
         data = found.data.assign_attrs({})
         renamed = {each: f"{each}_of_{name}" for each in (*data.variables, *data.dims)}
         parts.append(data.rename(renamed).assign_attrs({name: found.data.attrs["optimizer"]}))
-    case = one_sequence(equal_scores=False)
     border = basin_boundary(
-        case.tokens,
-        case.head,
+        cases[0].tokens,
+        cases[0].head,
         optimizer,
         np.array([0.0, -1.5]),
         np.array([0.0, 0.0]),
@@ -65,15 +63,14 @@ def _panel(data: xr.Dataset, name: str) -> xr.Dataset:
     return panel.rename(names).assign_attrs(optimizer=data.attrs[name])
 
 
-def _share_of_best(data: xr.Dataset, name: str) -> float:
-    panel = _panel(data, name)
+def _share_of_best(panel: xr.Dataset) -> float:
     best = np.flatnonzero(panel["globally_optimal"].values)
     return float(np.isin(panel["basin"].values, best).mean())
 
 
 def _readings(data: xr.Dataset) -> Readings:
-    one, two = (_panel(data, name) for name in CASES)
-    on_best_of_one, on_best_of_two = (_share_of_best(data, name) for name in CASES)
+    one, two = (_panel(data, name) for name in PANELS)
+    on_best_of_one, on_best_of_two = _share_of_best(one), _share_of_best(two)
     return Readings(
         at_least("one sequence: part that ends on the best token", on_best_of_one, 0.5),
         at_most("one sequence: the same", on_best_of_one, 0.9),
@@ -90,11 +87,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 def _draw(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 5.0))
-    titles = {
-        "one_sequence": "one sequence, scores (1, .9, 0)",
-        "two_sequences": "two sequences, scores (1, 0) each",
-    }
-    for axes, (name, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+    for axes, (name, (_, title)) in zip(figure.subplots(1, 2), PANELS.items(), strict=True):
         basin_map_axes(axes, _panel(data, name))
         axes.set_title(title)
         beside = axes.get_legend()

@@ -20,7 +20,7 @@ from attractor.training import normalized_gradient_descent
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
 """Second coordinates of the initial prompts; their first is zero."""
 SHOWN = 200
-"""Steps drawn; the rest of the run is on the rays."""
+"""Steps drawn; from there on runs stay on the rays."""
 CLOSE = ((-5.0, -2.5), (9.0, 11.0))
 FAR = ((-13.0, -4.0), (24.0, 30.0))
 """Corners of the frames."""
@@ -61,22 +61,16 @@ def _readings(data: xr.Dataset) -> Readings:
     ends = data["path"].sel(kernel=EXACT).isel(step=-1).values[..., None]
     rays = data["solution"].values[..., None]
     above = np.array(STARTS) > -1
+    expected = (
+        ("equal scores: least cosine to the global", ends[0], rays[0, 0]),
+        ("unequal scores, from above: least cosine to the global", ends[1, above], rays[1, 0]),
+        ("unequal scores, from below: least cosine to the local", ends[1, ~above], rays[1, 1]),
+    )
     return Readings(
-        at_least(
-            "equal scores: least cosine to the global direction",
-            cosines(ends[0], rays[0, 0]).min(),
-            0.999,
-        ),
-        at_least(
-            "unequal scores, from above: least cosine to the global direction",
-            cosines(ends[1, above], rays[1, 0]).min(),
-            0.999,
-        ),
-        at_least(
-            "unequal scores, from below: least cosine to the local direction",
-            cosines(ends[1, ~above], rays[1, 1]).min(),
-            0.999,
-        ),
+        *(
+            at_least(f"{text} direction", cosines(reached, direction).min(), 0.999)
+            for text, reached, direction in expected
+        )
     )
 
 

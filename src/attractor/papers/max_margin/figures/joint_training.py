@@ -9,15 +9,7 @@ from matplotlib.figure import Figure
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import label_problem, label_support, relaxed_problem, solve
-from attractor.papers.figure import (
-    Artifact,
-    Figures,
-    Readings,
-    Request,
-    at_least,
-    at_most,
-    stacked,
-)
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, stacked
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
@@ -27,7 +19,7 @@ from attractor.plots.roles import look
 from attractor.training import normalized_gradient_descent
 
 PROMPT, HEAD = np.array([0.0, -1.0]), np.array([-1.0, 0.0])
-"""Where both start."""
+"""Initial prompt and head."""
 KINDS = ("every label at the margin", "one label beyond it")
 SHOWN = 200
 

@@ -7,6 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.analysis.sparsity import effective_support
+from attractor.analysis.wilson import wilson_interval
 from attractor.attention import LinearHead
 from attractor.geometry._lengths import cosines
 from attractor.margin import MarginProblem, check_local_optimality, solve

@@ -21,6 +21,11 @@ def with_exponent(case: Case, p: float) -> Case:
     return case.replace(optimizer=f"mirror descent:p={p:g},learning_rate=0.1")
 
 
+def another_norm(case: Case) -> Lp:
+    """The norm of gradient descent; for p = 2, that of p = 1.75."""
+    return Lp(1.75) if steps_known(case).p == 2 else Lp(2)
+
+
 def examples(seed: int) -> list[Case]:
     """Random data with the optimal tokens, for four exponents, and one with other tokens."""
     first = 4 * seed
@@ -42,7 +47,7 @@ def other_tokens() -> Case:
 
 
 def out_of_reach(case: Case) -> Measurement:
-    """What is measured where training would have to go on for too long."""
+    """The measurement where training would take too many steps."""
     return Measurement(float("nan"), 0, {"steps needed": length(case)})
 
 
@@ -53,7 +58,7 @@ def next_to_selection(case: Case, *, locally_optimal: bool = False) -> Selection
         case: The data.
         locally_optimal: Whether it is to be locally optimal, or not.
     """
-    geometry = Lp(steps_known(case).p)
+    geometry = steps_known(case).geometry
     index = case.selection.mask.argmax(-1)
     for row in np.ndindex(index.shape):
         for token in np.flatnonzero(case.tokens.mask[row]):

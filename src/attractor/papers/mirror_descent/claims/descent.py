@@ -51,7 +51,7 @@ def _path(case: Case) -> np.ndarray:
 
 
 def _convex_steps(case: Case) -> Check:
-    """Whether the slope of ``psi - eta L`` along every step rises from part to part of it."""
+    """Checks that the slope of ``psi - eta L`` rises from part to part of every step."""
     (p, rate), path = steps_known(case), _path(case)
     step = path[:, 1:] - path[:, :-1]
     slopes = []
@@ -73,7 +73,7 @@ CONVEX_STEPS = Assumption(
 )
 
 
-def _rise(case: Case, seed: int, factor: float) -> Measurement:
+def _rise(case: Case, factor: float) -> Measurement:
     """The largest of ``L+ - L + factor D(W, W+) / eta``, relative to the loss."""
     (p, rate), path = steps_known(case), _path(case)
     loss = loss_at(case, path.reshape(-1, *path.shape[2:])).value.reshape(path.shape[:2])
@@ -85,14 +85,6 @@ def _rise(case: Case, seed: int, factor: float) -> Measurement:
     return Measurement(float(worst), rises.size, details)
 
 
-def _descent(case: Case, seed: int) -> Measurement:
-    return _rise(case, seed, 1.0)
-
-
-def _more_descent(case: Case, seed: int) -> Measurement:
-    return _rise(case, seed, 2.5)
-
-
 DESCENT = CLAIMS.claim(
     "descent",
     "small steps lower the loss, each by its own divergence over the learning rate",
@@ -100,9 +92,9 @@ DESCENT = CLAIMS.claim(
     assuming=(trains("W"), MIRROR_DESCENT, CONVEX_STEPS),
     contrast=Contrast(
         "largest rise of the loss in a step, with D(W, W+) / eta added, relative to the loss",
-        _descent,
+        lambda case, seed: _rise(case, 1.0),
         "the same with 2.5 D(W, W+) / eta",
-        _more_descent,
+        lambda case, seed: _rise(case, 2.5),
         bound=_ROUNDING,
         reason="the sum is never positive but for rounding of the loss",
     ),

@@ -1,4 +1,4 @@
-"""Which tokens mirror descent ends on from random starts."""
+"""The tokens on which mirror descent ends from random starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.case import Case
-from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
@@ -24,7 +23,7 @@ from attractor.training import mirror_descent, train
 CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _LENGTHS = (3000, 21_000, 168_000)
-"""How long training goes, and goes on for runs whose tokens are not locally optimal yet."""
+"""Steps of training, and further steps of runs whose tokens are not locally optimal yet."""
 _SEPARATED = 20.0
 """The least score gap at which a run counts as decided."""
 
@@ -63,7 +62,7 @@ def _ends(case: Case, seed: int) -> _Ends:
 def _after(
     case: Case, W: Float[np.ndarray, "run d e"], length: int
 ) -> Float[np.ndarray, "run d e"]:
-    """Where normalized mirror descent is after so many more steps; W is all it remembers."""
+    """The matrices after further steps of normalized mirror descent, whose state is W alone."""
     p, rate = steps_known(case)
     run = train(
         case.tokens,
@@ -85,7 +84,7 @@ def _scores(
 
 def _locally_optimal(case: Case, index: np.ndarray) -> bool:
     selection = keeping(case, index)
-    solution = case.solution(Lp(steps_known(case).p), selection)
+    solution = case.solution(steps_known(case).geometry, selection)
     return bool(check_local_optimality(case.tokens, case.head, selection, solution).holds)
 
 
@@ -107,10 +106,6 @@ def _share_locally_optimal(
     return Measurement(float(np.mean(holds)) if holds else np.nan, len(holds), details)
 
 
-def _attended(scores: np.ndarray) -> np.ndarray:
-    return scores.argmax(-1)
-
-
 def _one_token_away(scores: np.ndarray) -> np.ndarray:
     """The runner-up in the row where its score comes nearest; else what is attended to."""
     ordered = np.sort(scores, axis=-1)
@@ -128,7 +123,7 @@ ENDPOINTS = CLAIMS.claim(
     assuming=(trains("W"), MIRROR_DESCENT, UNIQUE_OPTIMUM),
     contrast=Contrast(
         "share of decided runs whose tokens are locally optimal in the own norm",
-        lambda case, seed: _share_locally_optimal(case, seed, _attended),
+        lambda case, seed: _share_locally_optimal(case, seed, lambda scores: scores.argmax(-1)),
         "the same for the tokens one away: the runner-up where it comes nearest",
         lambda case, seed: _share_locally_optimal(case, seed, _one_token_away),
         bound=1.0,

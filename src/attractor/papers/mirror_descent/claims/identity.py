@@ -1,4 +1,4 @@
-"""What one step of mirror descent does to the divergence from any matrix, exactly."""
+"""The exact change of the divergence from any matrix in one step of mirror descent."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _NORMS = (0.1, 1.0, 5.0, 30.0)
 _EACH = 50
-_BOUND = 1e-12
-_REASON = "an identity, but for a few roundings of its largest term"
 
 
 def _matrices(case: Case, seed: int, purpose: int) -> np.ndarray:
-    """Random matrices of several norms; of the case's start as well, if it has one."""
+    """Random matrices of several norms."""
     random = np.random.default_rng([seed, purpose])
     shape = (case.tokens.key_dimension, case.tokens.query_dimension)
     drawn = random.standard_normal((len(_NORMS), _EACH, *shape))
@@ -52,14 +50,6 @@ def _difference(case: Case, seed: int, off: float) -> Measurement:
     return Measurement(float(relative.max()), len(W), {"p": p, "learning rate": rate})
 
 
-def _exact(case: Case, seed: int) -> Measurement:
-    return _difference(case, seed, 0.0)
-
-
-def _with_another_potential(case: Case, seed: int) -> Measurement:
-    return _difference(case, seed, 0.01)
-
-
 STEP_IDENTITY = CLAIMS.claim(
     "step-identity",
     "a step changes the divergence from any U by what potential, gradient and loss say",
@@ -68,11 +58,11 @@ STEP_IDENTITY = CLAIMS.claim(
     contrast=Contrast(
         "difference of the sides of D(U, W) = D(U, W+) + D_(psi - eta L)(W+, W) "
         "- eta <grad L, U - W> + eta (L+ - L), relative to the largest term",
-        _exact,
+        lambda case, seed: _difference(case, seed, 0.0),
         "the same with the potential of the exponent p + 0.01",
-        _with_another_potential,
-        bound=_BOUND,
-        reason=_REASON,
+        lambda case, seed: _difference(case, seed, 0.01),
+        bound=1e-12,
+        reason="an identity, but for a few roundings of its largest term",
     ),
     data=lambda seed: [
         random_case(4 * seed),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,13 +11,14 @@ from attractor.attention import LinearHead
 from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import Solution, label_problem, label_support, solve
+from attractor.papers import joint_hypotheses
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import labeled
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import RADII, path
-from attractor.papers.mirror_descent.claims._examples import with_exponent
+from attractor.papers.mirror_descent.claims._examples import another_norm, with_exponent
 from attractor.papers.mirror_descent.data import two_sequences
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
@@ -25,18 +27,12 @@ from attractor.selection import Selection
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
-_BOUND = 1e-6
-_REASON = "both fall like R^-2; at 10,000 norms of the solutions the bound lets c be 100"
 _MOST = 100_000
-"""Selections that are looked through."""
-
-
-def _geometry(case: Case) -> Lp:
-    return Lp(steps_known(case).p)
+"""Largest number of selections that are enumerated."""
 
 
 def _label_solution(case: Case) -> Solution:
-    geometry = _geometry(case)
+    geometry = steps_known(case).geometry
     return case.once(
         ("label solution", geometry.name, case.selection.mask.tobytes()),
         lambda: solve(label_problem(case.tokens, case.selection), geometry),
@@ -53,12 +49,7 @@ def _separable(case: Case) -> Check:
     return Check(False, f"the label problem is {solution.status}")
 
 
-LABELS_SEPARABLE = Assumption(
-    "labels separable",
-    "Some head tells the labels apart by the selected tokens alone.",
-    _separable,
-    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
-)
+LABELS_SEPARABLE = replace(joint_hypotheses.LABELS_SEPARABLE, check=_separable)
 
 
 def _all_support(case: Case) -> Check:
@@ -66,16 +57,15 @@ def _all_support(case: Case) -> Check:
     return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
 
 
-ALL_LABELS_SUPPORT = Assumption(
-    "all labels support",
-    "Every label stands at the margin of the label problem in the own norm.",
-    _all_support,
-    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]),
+ALL_LABELS_SUPPORT = replace(
+    joint_hypotheses.ALL_LABELS_SUPPORT,
+    statement="Every label stands at the margin of the label problem in the own norm.",
+    check=_all_support,
 )
 
 
 def _attention_elsewhere_costs(case: Case) -> Check:
-    """Whether the multipliers of the label problem prove it.
+    """Checks it by the multipliers of the label problem.
 
     With multipliers of sum 1, ``f(s) = ||sum_i lambda_i y_i X_i^T s_i||_q`` is no less than the
     label margin of attention s, convex in s, and that margin at the selection. So if f is at most
@@ -94,7 +84,7 @@ def _attention_elsewhere_costs(case: Case) -> Check:
     signed = (weights * tokens.labels.ravel())[:, None, None] * values
     selections = np.array(list(itertools.product(*choices)))
     sums = signed[np.arange(len(signed)), selections].sum(1)
-    sizes = Lp(_geometry(case).q).norm(sums[..., None])
+    sizes = Lp(steps_known(case).geometry.q).norm(sums[..., None])
     selected = case.selection.mask.reshape(-1, tokens.length).argmax(-1)
     other = (selections != selected).any(-1)
     worst = float(np.max(sizes[other], initial=0.0) / sizes[~other][0])
@@ -110,16 +100,8 @@ ATTENTION_ELSEWHERE_COSTS = Assumption(
 )
 
 
-def _from_own(case: Case, seed: int) -> Measurement:
-    return _at_end(case, seed, _geometry(case))
-
-
-def _from_another(case: Case, seed: int) -> Measurement:
-    return _at_end(case, seed, Lp(1.75) if _geometry(case).p == 2 else Lp(2))
-
-
 def _at_end(case: Case, seed: int, of_attention: Lp) -> Measurement:
-    own, label = _geometry(case), _label_solution(case)
+    own, label = steps_known(case).geometry, _label_solution(case)
     run = path(
         case,
         seed,
@@ -151,10 +133,6 @@ def _two_sequences(chosen: list[int]) -> Case:
     )
 
 
-def _no_selection() -> Case:
-    return _two_sequences([1, 0]).replace(chosen=None)
-
-
 JOINT_PATH = CLAIMS.claim(
     "joint-path",
     "head and attention, best in two l_p balls, tend to both max-margin directions",
@@ -164,7 +142,7 @@ JOINT_PATH = CLAIMS.claim(
         MIRROR_DESCENT.broken_by(
             lambda: _two_sequences([1, 0]).replace(optimizer="sign descent:learning_rate=0.1")
         ),
-        ONE_TOKEN_A_ROW.broken_by(_no_selection),
+        ONE_TOKEN_A_ROW.broken_by(lambda: _two_sequences([1, 0]).replace(chosen=None)),
         feasible().broken_by(
             lambda: labeled([[0.5, 0], [1, 0], [0, 0]], [[-1, 0], [0, 1], [1, 0]])
         ),
@@ -174,11 +152,11 @@ JOINT_PATH = CLAIMS.claim(
     ),
     contrast=Contrast(
         "larger divergence, of attention and of the head, from both solutions in the own norm",
-        _from_own,
+        lambda case, seed: _at_end(case, seed, steps_known(case).geometry),
         "the same with the solution of attention in another norm",
-        _from_another,
-        bound=_BOUND,
-        reason=_REASON,
+        lambda case, seed: _at_end(case, seed, another_norm(case)),
+        bound=1e-6,
+        reason="both fall like R^-2; at 10,000 norms of the solutions the bound lets c be 100",
     ),
     data=lambda seed: [_two_sequences([1, 0]), with_exponent(_two_sequences([0, 0]), 3.0)],
     note="the tokens are those that the data select: of all, those of the largest label margin",

@@ -5,35 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.geometry import Lp
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.mirror_descent.claims._examples import (
+    another_norm,
     examples,
     next_to_selection,
     out_of_reach,
 )
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
-from attractor.papers.mirror_descent.training import (
-    divergence_from,
-    own_solution,
-    run,
-    steps_known,
-)
+from attractor.papers.mirror_descent.training import divergence_from, own_solution, run, steps_known
 from attractor.papers.paper import MIRROR_DESCENT
 
 CLAIMS = Claims(MIRROR_DESCENT, Case)
-
-_REASON = "D falls like (log k)^(-2 min(p - 1, 1)); training goes on until that is about 5e-4"
-
-
-def _end(case: Case, seed: int) -> Measurement:
-    return _at_end(case, seed, own_solution(case).W)
-
-
-def _end_from_another_norm(case: Case, seed: int) -> Measurement:
-    """The divergence from the solution of gradient descent; where that is meant, from p = 1.75."""
-    other = Lp(1.75) if steps_known(case).p == 2 else Lp(2)
-    return _at_end(case, seed, case.solution(other).W)
 
 
 def _at_end(case: Case, seed: int, solution: np.ndarray) -> Measurement:
@@ -78,11 +61,11 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
     assuming=NEAR_A_SOLUTION,
     contrast=Contrast(
         "directional divergence from the solution in the own norm, at the end",
-        _end,
+        lambda case, seed: _at_end(case, seed, own_solution(case).W),
         "directional divergence from the solution in another norm",
-        _end_from_another_norm,
+        lambda case, seed: _at_end(case, seed, case.solution(another_norm(case)).W),
         bound=1e-3,
-        reason=_REASON,
+        reason="D falls like (log k)^(-2 min(p - 1, 1)); training goes on until that is about 5e-4",
     ),
     data=examples,
     note="normalized steps, which follow the path of raw ones and much further: raw steps, ten "

@@ -1,4 +1,4 @@
-"""How fast mirror descent grows and turns to its direction."""
+"""Rates of the norm and of the direction of mirror descent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from attractor.files.case import Case
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.mirror_descent.claims._examples import examples, out_of_reach
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
-from attractor.papers.mirror_descent.training import (
-    divergence_from,
-    own_solution,
-    run,
-    steps_known,
-)
+from attractor.papers.mirror_descent.training import divergence_from, own_solution, run, steps_known
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.training import Trajectory
 
@@ -37,12 +32,12 @@ def _fitted(
         law=law,
         fraction=0.5,
         abscissa_is_log=True,
-        excluded={"frozen": trajectory.data["status"].values[0] != TrialStatus.TRAINED},
+        excluded={"terminated": trajectory.data["status"].values[0] != TrialStatus.TRAINED},
     )
     return rate.parts["whole window"].mean, rate
 
 
-def _growth(case: Case, seed: int, power: float = 1.0) -> Measurement:
+def _growth(case: Case, seed: int, power: float) -> Measurement:
     trajectory = run(case, seed)
     if trajectory is None:
         return out_of_reach(case)
@@ -50,10 +45,6 @@ def _growth(case: Case, seed: int, power: float = 1.0) -> Measurement:
     slope, rate = _fitted(trajectory, norms, "logarithm", power)
     details = {"p": steps_known(case).p, "log k": rate.last, "norm": float(norms[:, -1].min())}
     return Measurement(slope, rate.trials, details)
-
-
-def _growth_by_higher_power(case: Case, seed: int) -> Measurement:
-    return _growth(case, seed, 1.1)
 
 
 def _excess_of_slope(case: Case, seed: int, factor: float) -> Measurement:
@@ -68,14 +59,6 @@ def _excess_of_slope(case: Case, seed: int, factor: float) -> Measurement:
     return Measurement(slope + factor * proved, rate.trials, details)
 
 
-def _slope(case: Case, seed: int) -> Measurement:
-    return _excess_of_slope(case, seed, 1.0)
-
-
-def _four_times_the_slope(case: Case, seed: int) -> Measurement:
-    return _excess_of_slope(case, seed, 4.0)
-
-
 NORM_GROWTH = CLAIMS.claim(
     "norm-growth",
     "the norm of W grows at least like the logarithm of the number of steps",
@@ -83,9 +66,9 @@ NORM_GROWTH = CLAIMS.claim(
     assuming=NEAR_A_SOLUTION,
     contrast=Contrast(
         "slope of the norm, in norms of the solution, against log k",
-        _growth,
+        lambda case, seed: _growth(case, seed, 1.0),
         "slope of the norm against (log k)^1.1",
-        _growth_by_higher_power,
+        lambda case, seed: _growth(case, seed, 1.1),
         bound=0.9,
         reason="an order is claimed; its constant tends to 1, and is .94 or more at log k of 50",
         sense=">=",
@@ -101,9 +84,9 @@ RATE = CLAIMS.claim(
     assuming=NEAR_A_SOLUTION,
     contrast=Contrast(
         "slope of log divergence against log log k, less that of the proved rate",
-        _slope,
+        lambda case, seed: _excess_of_slope(case, seed, 1.0),
         "the same for four times the exponent",
-        _four_times_the_slope,
+        lambda case, seed: _excess_of_slope(case, seed, 4.0),
         bound=0.0,
         reason="the proved rate is an upper bound; the rate measured is about its square",
     ),

@@ -1,4 +1,4 @@
-"""Two optimizers held against each other, seed by seed."""
+"""Comparison of two optimizers, seed by seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Quantity(NamedTuple):
     """A number of every trained model.
 
     Attributes:
-        words: What it is.
+        words: The number, in words.
         variable: The variable of results that it is read from.
         matrix: Which matrix, where there are several.
         last: Whether it is that of the last block; else the mean over blocks, where there are any.
@@ -39,7 +39,7 @@ class Quantity(NamedTuple):
     of_all: bool = False
 
     def missing(self, data: xr.Dataset) -> str | None:
-        """What results lack to read it, in words; None if nothing."""
+        """Says what results lack to read it; None if nothing."""
         if self.variable not in data:
             return f"there is no {self.variable}"
         if self.matrix is not None and self.matrix not in data["matrix"]:
@@ -85,7 +85,7 @@ class Comparison:
         first: The optimizer that is expected to have more of it.
         second: The other.
         quantity: The number.
-        further: Others that a reader would want, told where the results have them.
+        further: Other quantities, reported where the results have them.
     """
 
     data: str
@@ -101,11 +101,11 @@ class Comparison:
 
     @property
     def words(self) -> str:
-        """What is measured."""
+        """The quantity that is measured."""
         return f"{self.quantity.words} of {self.first} less that of {self.second}"
 
     def difference(self, data: xr.Dataset, quantity: Quantity | None = None) -> Difference:
-        """How much more the first has than the second, by default of the quantity itself."""
+        """The excess of the first over the second, by default of the quantity itself."""
         values = self._counted(data, self.quantity if quantity is None else quantity)
         by_seed = values.sel(optimizer=self.first) - values.sel(optimizer=self.second)
         mean, half = interval(by_seed.to_numpy())
@@ -124,7 +124,7 @@ class Comparison:
         return Measurement(found.mean, len(found.by_seed), details)
 
     def measure_reversed(self, case: ClassifierCase, seed: int) -> Measurement:
-        """How much more the second has than the first."""
+        """The mean excess of the second over the first."""
         found = self.difference(case.data)
         return Measurement(-found.mean, len(found.by_seed), {"differences": -found.by_seed})
 

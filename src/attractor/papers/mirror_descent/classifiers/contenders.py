@@ -1,4 +1,4 @@
-"""The optimizers that are held against each other, and where the search for their rates begins."""
+"""The optimizers that are compared, and where the search for their learning rates begins."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Contender(NamedTuple):
     """An optimizer whose learning rate is to be found.
 
     Attributes:
-        name: What tables and figures call it.
-        make: From a learning rate to the optimizer.
+        name: Its name in tables and figures.
+        make: Makes the optimizer of a learning rate.
         guess: Where the search begins, for losses summed over a batch of 100.
     """
 

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -63,8 +64,16 @@ def experiment(
     with request.bar(f"{kind} classifiers", len(names) * epochs * batches) as advance:
 
         def kept(name: str) -> xr.Dataset:
-            known = None if searched is None else searched.sel(optimizer=name)
-            return _kept(CONTENDERS[name], task, request, folder, advance, same_start, known)
+            return _kept(
+                CONTENDERS[name],
+                task,
+                folder,
+                seed=request.seed,
+                seeds=request.seeds,
+                same_start=same_start,
+                searched=None if searched is None else searched.sel(optimizer=name),
+                advance=advance,
+            )
 
         found = dict(in_threads(kept, names))
     test = task.data.test
@@ -80,7 +89,7 @@ def experiment(
 
 
 def _folder(request: Request, task: ClassifierTask, kind: str, same_start: bool) -> Path | None:
-    """Where this very experiment is kept."""
+    """The folder of this experiment, named by a hash of its settings; None without a shared one."""
     if request.shared is None:
         return None
     settings = {
@@ -97,32 +106,16 @@ def _folder(request: Request, task: ClassifierTask, kind: str, same_start: bool)
 
 
 def _kept(
-    contender: Contender,
-    task: ClassifierTask,
-    request: Request,
-    folder: Path | None,
-    advance: Callable[[float], None],
-    same_start: bool,
-    searched: xr.Dataset | None,
+    contender: Contender, task: ClassifierTask, folder: Path | None, **arguments: Any
 ) -> xr.Dataset:
-    """What was found of an optimizer: read, or trained and written."""
+    """The results of an optimizer, read from the folder or trained and written there."""
+    if folder is None:
+        return trained(contender, task, place=None, **arguments)[0]
     name = contender.name.replace(" ", "")
-    file = None if folder is None else folder / f"{name}.nc"
-    if file is not None and file.is_file():
+    file, place = folder / f"{name}.nc", folder / f".{name}-unfinished"
+    if file.is_file():
         return read_data(file)
-    place = None if folder is None else folder / f".{name}-unfinished"
-    found, run = trained(
-        contender,
-        task,
-        seed=request.seed,
-        seeds=request.seeds,
-        same_start=same_start,
-        searched=searched,
-        place=place,
-        advance=advance,
-    )
-    if folder is None or file is None or place is None:
-        return found
+    found, run = trained(contender, task, place=place, **arguments)
     for seed in found["seed"].values.tolist():
         save_model(folder / f"{name}-seed-{seed}.safetensors", run.model(seed))
     save_netcdf(found, file)
@@ -150,7 +143,7 @@ def trained(
         seeds: Number of seeds.
         same_start: Whether all seeds start from the model of the first.
         place: A folder for checkpoints; None for none.
-        advance: Told of steps just done.
+        advance: Callback with the number of steps just done.
         searched: Earlier results of this optimizer, whose learning rates are taken; None to search.
 
     Returns:
@@ -161,9 +154,15 @@ def trained(
     else:
         rates = LearningRateSearch(searched["tried_rate"].values, searched["tried_accuracy"].values)
     run = _run(
-        contender, task, rates.best, seed, seeds,
-        place=place and place / "runs", advance=advance, same_start=same_start,
-    )  # fmt: skip
+        contender,
+        task,
+        rates.best,
+        seed=seed,
+        seeds=seeds,
+        same_initial_model=same_start,
+        checkpoint=place and place / "runs",
+        progress=advance,
+    )
     curves = run.to_xarray()
     found = xr.Dataset(
         {
@@ -194,11 +193,15 @@ def _search(
 
     def score(rate: float) -> float:
         run = _run(
-            contender, untested, rate, _SEARCH_SEED + seed, 1,
-            place=place and place / f"rate-{rate:.6g}", advance=advance, same_start=False,
-        )  # fmt: skip
+            contender,
+            untested,
+            rate,
+            seed=_SEARCH_SEED + seed,
+            checkpoint=place and place / f"rate-{rate:.6g}",
+            progress=advance,
+        )
         curves = run.to_xarray()
-        # Before anything is learned all rates know as much; the loss tells which goes somewhere.
+        # Before anything is learned accuracies are equal; the loss ranks rates even then.
         loss = float(curves["validation_loss"].min())
         return float(curves["validation_accuracy"].max()) - _TIE * loss  # NaN if it diverged
 
@@ -207,15 +210,7 @@ def _search(
 
 
 def _run(
-    contender: Contender,
-    task: ClassifierTask,
-    rate: float,
-    seed: int,
-    seeds: int,
-    *,
-    same_start: bool,
-    place: Path | None,
-    advance: Callable[[float], None],
+    contender: Contender, task: ClassifierTask, rate: float, **arguments: Any
 ) -> ClassifierTrajectory:
     return train_classifier(
         task.config,
@@ -224,13 +219,9 @@ def _run(
         learning_rate=rate,
         epochs=task.schedule.epochs,
         batch=task.schedule.batch,
-        seed=seed,
-        seeds=seeds,
         reduction="sum",
         patience=task.schedule.patience,
-        same_initial_model=same_start,
         augment=task.augment,
         prepare=task.prepare,
-        checkpoint=place,
-        progress=advance,
+        **arguments,
     )

@@ -1,4 +1,4 @@
-"""What claims ask of the results of trained classifiers."""
+"""Assumptions of claims on the results of trained classifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 0.5
 
 
 def results_of(comparison: Comparison) -> Assumption[ClassifierCase]:
-    """That results are of the right kind of data, and have what is compared."""
+    """Results are of the right kind of data, and have what is compared."""
     kind, words = f"{comparison.data}s", comparison.quantity.words
 
     def check(case: ClassifierCase) -> Check:
@@ -42,7 +42,7 @@ def results_of(comparison: Comparison) -> Assumption[ClassifierCase]:
 
 
 def rates_inside(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:
-    """That learning rates are inside the range tried, where a better one cannot be beyond it.
+    """Learning rates are inside the range tried, where a better one cannot be beyond it.
 
     Args:
         names: Of which optimizers; None for all.
@@ -63,7 +63,7 @@ def rates_inside(names: Sequence[str] | None = None) -> Assumption[ClassifierCas
 
 
 def own_starts() -> Assumption[ClassifierCase]:
-    """That seeds differ in the model they start from; an interval over others says too little."""
+    """Seeds differ in the model they start from; intervals over others leave variation out."""
 
     def check(case: ClassifierCase) -> Check:
         one = bool(case.data.attrs.get("same_start", 0))
@@ -73,7 +73,7 @@ def own_starts() -> Assumption[ClassifierCase]:
 
 
 def learned(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:
-    """That most seeds have learned something with every optimizer.
+    """Most seeds have learned something with every optimizer.
 
     Args:
         names: Of which optimizers; None for all.
@@ -98,7 +98,7 @@ def learned(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:
 
 
 def enough_seeds(comparison: Comparison, bound: float = 0.0) -> Assumption[ClassifierCase]:
-    """That there are seeds enough to tell a difference from a bound, on either side of it."""
+    """There are enough seeds to distinguish a difference from a bound, on either side of it."""
 
     def check(case: ClassifierCase) -> Check:
         found = comparison.difference(case.data)

@@ -1,4 +1,4 @@
-"""How each optimizer is drawn, and the panels that figures of classifiers share."""
+"""The look of each optimizer, and the panels that figures of classifiers share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOKS = {
 }
 """Color, marker and dash of each optimizer."""
 _HISTOGRAMS = ("p = 1.1", "p = 2", "p = 3", "Adam")
-"""The optimizers whose weights are drawn one by one; more lines could not be told apart."""
+"""The optimizers whose weights are drawn one by one; more lines could not be distinguished."""
 
 
 def by_optimizer(
@@ -72,7 +72,7 @@ def by_model(axes: Axes, values: xr.DataArray) -> None:
     axes.set_xlim(-0.6, len(models) - 0.4)
 
 
-def told(values: xr.DataArray, form: str = ".3f") -> str:
+def in_words(values: xr.DataArray, form: str = ".3f") -> str:
     """Means with their intervals in words, by optimizer."""
     words = []
     for name in values["optimizer"].values.tolist():
@@ -82,7 +82,7 @@ def told(values: xr.DataArray, form: str = ".3f") -> str:
 
 
 def rates_panel(axes: Axes, data: xr.Dataset) -> None:
-    """What each rate tried came to know; a ring around the one chosen, a cross if it diverged."""
+    """Draws accuracy against the rates tried: a ring around the one chosen, a cross if diverged."""
     axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
     for name in data["optimizer"].values.tolist():
         one, (color, marker, dash) = data.sel(optimizer=name), LOOKS[name]
@@ -120,7 +120,7 @@ def weights_panel(axes: Axes, data: xr.Dataset, matrix: str) -> None:
                   linewidth=1, label=name)  # fmt: skip
 
 
-def told_rates(data: xr.Dataset) -> str:
+def rates_in_words(data: xr.Dataset) -> str:
     """The learning rates chosen, in words."""
     return ", ".join(
         f"{name} {float(data['learning_rate'].sel(optimizer=name)):.2g}"

@@ -1,4 +1,4 @@
-"""What figures and claims of classifiers conclude, as numbers."""
+"""Readings that figures and claims of classifiers share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def interval(values: Float[np.ndarray, "seed"]) -> tuple[float, float]:
 
 
 def falls_with_the_exponent(what: str, values: xr.DataArray) -> list[Reading]:
-    """That a number is smaller with every larger p of mirror descent.
+    """Readings of a number that must be smaller with every larger p of mirror descent.
 
     Args:
         what: The number, in words that end before the name of an optimizer.
@@ -41,7 +41,7 @@ def falls_with_the_exponent(what: str, values: xr.DataArray) -> list[Reading]:
 
 
 def rates_inside_the_range(data: xr.Dataset) -> Reading:
-    """That no learning rate chosen is at the edge of those tried."""
+    """The reading that no learning rate chosen is at the edge of those tried."""
     count = data["at_edge"].size
     words = f"of {count} learning rates, those chosen inside the range tried"
     return at_least(words, count - int(data["at_edge"].sum()), count)

@@ -1,4 +1,4 @@
-"""What classifiers are trained on, for how long, and what is measured of them."""
+"""Tasks for classifiers: data, model, schedule, and measures of a trained model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attractor.models.classifier_training import Augment, Prepare
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how often to train.
+    """Length of training, and tries of the search for a learning rate.
 
     Attributes:
         epochs: Most epochs of a run, and of each try of a learning rate: a shorter search would
@@ -42,7 +42,7 @@ class ClassifierTask(abc.ABC):
     Attributes:
         data: The examples.
         config: The model.
-        schedule: How long and how often to train.
+        schedule: Length of training.
         augment: What changes inputs at random in training; None for nothing.
         prepare: What turns inputs into what the model reads; None for nothing.
     """

@@ -1,4 +1,4 @@
-"""How large and how sparse the attention matrices of a model are."""
+"""Magnitudes and sparsity of the attention matrices of a model."""
 
 from __future__ import annotations
 

@@ -12,18 +12,14 @@ from attractor.geometry import Lp
 from attractor.margin import MarginProblem, label_problem, solve
 from attractor.papers.figure import Request
 from attractor.papers.measurements.bregman import divergences
-from attractor.papers.mirror_descent.data import (
-    EXPONENTS,
-    LEARNING_RATE,
-    PUBLISHED_EPS,
-    STEPS,
-    two_sequences,
-)
+from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, two_sequences
+from attractor.papers.mirror_descent.figures import _protocols
+from attractor.papers.mirror_descent.figures._protocols import Protocol, trained
 from attractor.selection import Selection
 from attractor.tokens import Tokens
-from attractor.training import mirror_descent, train
 
-EXACT, PUBLISHED = "exact", "as published"
+EXACT, PUBLISHED = _protocols.EXACT.name, _protocols.PUBLISHED.name
+"""Labels of runs."""
 _EVERY_STEP_TO = 500
 _LATER = 150
 
@@ -42,39 +38,35 @@ def joint_runs(request: Request) -> xr.Dataset:
     """
     tokens = two_sequences()
     request.uses("two sequences", tokens)
-    kinds = {EXACT: ("exact", 0.0)}
-    if request.as_published:
-        kinds[PUBLISHED] = ("plain", PUBLISHED_EPS)
+    protocols = [_protocols.EXACT, _protocols.PUBLISHED][: 1 + request.as_published]
     found = [
-        _run(request, tokens, p, kind, *options).expand_dims(p=[p], kernel=[kind])
+        _run(request, tokens, p, protocol).expand_dims(p=[p], kernel=[protocol.name])
         for p in EXPONENTS
-        for kind, options in kinds.items()
+        for protocol in protocols
     ]
     return xr.combine_by_coords(found)  # pyright: ignore[reportReturnType]
 
 
-def _run(
-    request: Request, tokens: Tokens, p: float, kind: str, kernel: str, eps: float
-) -> xr.Dataset:
+def _run(request: Request, tokens: Tokens, p: float, protocol: Protocol) -> xr.Dataset:
     later = np.geomspace(_EVERY_STEP_TO, STEPS[p], _LATER + 1)[1:]
     steps = np.concatenate([np.arange(_EVERY_STEP_TO + 1), np.ceil(later).astype(int)])
-    run = train(
+    run = trained(
+        request,
+        protocol,
         tokens,
         LinearHead(np.zeros(2)),
-        mirror_descent(LEARNING_RATE, p, eps=eps),
-        steps=STEPS[p],
+        p,
         initial=np.zeros((2, 2)),
         parameterization="v, W",
-        kernel=kernel,
         record=steps,
-        checkpoint=request.checkpoint(f"{kind} {p:g}".replace(" ", "-")),
-        progress=request.progress,
     ).data.isel(instance=0, seed=0)
     W, v = run["W"].values, run["head_weight"].values
     attended = run["attended"].values[..., 0]
     end = Selection.from_index(tokens, attended[-1])
-    solution = solve(MarginProblem.from_selection(tokens, end), Lp(p)).W
-    label_solution = solve(label_problem(tokens, end), Lp(p)).W[:, 0]
+    geometry = Lp(p)
+    solution = solve(MarginProblem.from_selection(tokens, end), geometry).W
+    label_solution = solve(label_problem(tokens, end), geometry).W
+    of_head = divergences(v[None, ..., None], label_solution[None], geometry)[0]
     before = np.concatenate([attended[:1], attended[:-1]])
     return xr.Dataset(
         {
@@ -83,15 +75,12 @@ def _run(
             "softmax_probability": ("record", run["attended_probability"].values[..., 0].mean(-1)),
             "logistic_probability": ("record", _logistic(tokens, v, attended)),
             "published_logistic_probability": ("record", _logistic(tokens, v, before)),
-            "W_divergence": ("record", divergences(W[None], solution[None], Lp(p))[0]),
-            "v_divergence": (
-                "record",
-                divergences(v[None, ..., None], label_solution[None, :, None], Lp(p))[0],
-            ),
+            "W_divergence": ("record", divergences(W[None], solution[None], geometry)[0]),
+            "v_divergence": ("record", of_head),
             "step": ("record", steps),
             "tokens": ("sequence", attended[-1]),
             "W_solution": (("row", "column"), solution),
-            "v_solution": ("coordinate", label_solution),
+            "v_solution": ("coordinate", label_solution[:, 0]),
             "label_margin": _label_margin(tokens, end, p),
             "best_label_margin": _best_label_margin(tokens, p),
         }

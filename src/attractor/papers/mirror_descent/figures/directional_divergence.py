@@ -11,25 +11,20 @@ from matplotlib.ticker import MultipleLocator
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
-from attractor.papers.mirror_descent.figures._random_data import (
-    ALONG,
-    EXACT,
-    EXACT_WITH_EPS,
-    PUBLISHED,
-    held_against_solutions,
-)
+from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
+from attractor.papers.mirror_descent.figures._random_data import ALONG, compared_with_solutions
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import look, role_of, tint
 
 _BAND = (0.1, 0.9)
 _FLOOR = {1.75: 2e-3, 2.0: 4e-3, 3.0: 6e-3}
-"""What the median of the matched divergence falls below in the published number of steps."""
+"""Bound on the median of the matched divergence after the published number of steps."""
 
 
 def _compute(request: Request) -> xr.Dataset:
     protocols = [EXACT, PUBLISHED, EXACT_WITH_EPS] if request.as_published else [EXACT]
-    found = [held_against_solutions(request, protocol, ALONG) for protocol in protocols]
+    found = [compared_with_solutions(request, protocol, ALONG) for protocol in protocols]
     return xr.concat(found, dim="protocol")
 
 
@@ -63,12 +58,7 @@ def _readings(data: xr.Dataset) -> Readings:
             f"{published:.2g}, {alone:.2g} and {exact:.2g} for p = {p:g}"
             for p, (published, alone, exact) in means.items()
         )
-    return Readings(
-        *found,
-        ends=", ".join(ends),
-        stopped=stopped,
-        eps=PUBLISHED_EPS,
-    )
+    return Readings(*found, ends=", ".join(ends), stopped=stopped, eps=PUBLISHED_EPS)
 
 
 def _draw(data: xr.Dataset) -> Figure:

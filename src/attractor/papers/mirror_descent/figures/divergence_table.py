@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
+from attractor.papers.mirror_descent.figures._protocols import EXACT, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
     END,
-    EXACT,
-    PUBLISHED,
-    held_against_solutions,
+    compared_with_solutions,
     limits_of_optimal_tokens,
 )
 from attractor.papers.paper import MIRROR_DESCENT
@@ -33,10 +32,10 @@ _ZERO = 1e-9
 def _compute(request: Request) -> xr.Dataset:
     blocks = {}
     if request.as_published:
-        published = held_against_solutions(request, PUBLISHED, END).isel(record=-1)
+        published = compared_with_solutions(request, PUBLISHED, END).isel(record=-1)
         blocks[OTHER_RUNS] = published["divergence_from_other_runs"]
         blocks[STOPPED] = published["divergence"]
-    blocks[OWN_TOKENS] = held_against_solutions(request, EXACT, END)["divergence"].isel(record=-1)
+    blocks[OWN_TOKENS] = compared_with_solutions(request, EXACT, END)["divergence"].isel(record=-1)
     blocks[LIMIT] = limits_of_optimal_tokens(request)
     whole = [block.reset_coords(drop=True) for block in blocks.values()]
     divergence = xr.concat(whole, dim="block").assign_coords(block=list(blocks))
@@ -62,25 +61,20 @@ def _readings(data: xr.Dataset) -> Readings:
     ]
     mean = data["divergence"].mean("instance")
     if OTHER_RUNS in data["block"]:
-        mixed = _off_diagonal(mean.sel(block=OTHER_RUNS))
+        mixed, stopped = _off_diagonal(mean.sel(block=OTHER_RUNS)), mean.sel(block=STOPPED)
         found += [
             at_least(
                 "least mean off the diagonal with tokens of other runs, over that with its own",
-                (mixed / mean.sel(block=STOPPED)).min(),
+                (mixed / stopped).min(),
                 1.5,
             ),
             at_most(
                 "p = 1.75 as published: mean off the diagonal at p = 2 over that on it",
-                (mean.sel(block=STOPPED, p=1.75, solution=2.0)
-                 / mean.sel(block=STOPPED, p=1.75, solution=1.75)),
+                stopped.sel(p=1.75, solution=2.0) / stopped.sel(p=1.75, solution=1.75),
                 3.0,
             ),
-        ]  # fmt: skip
-    return Readings(
-        *found,
-        eps=PUBLISHED_EPS,
-        mean=mean.sel(p=1.75, solution=2.0),
-    )
+        ]
+    return Readings(*found, eps=PUBLISHED_EPS, mean=mean.sel(p=1.75, solution=2.0))
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -125,8 +119,8 @@ DIVERGENCE_TABLE = Figures(MIRROR_DESCENT).figure(
     caption=(
         "Directional Bregman divergence at the end of mirror descent (rows) from the max-margin "
         "solution in three norms (columns), mean and standard deviation over {sizes[instance]} "
-        "random data sets. Runs are held against the solutions of the tokens that they select "
-        "themselves; on the right, solutions are held against each other for the optimal tokens, "
+        "random data sets. Runs are compared with the solutions of the tokens that they select "
+        "themselves; on the right, solutions are compared with each other for the optimal tokens, "
         "which is what long runs tend to."
     ),
     artifact=Artifact(

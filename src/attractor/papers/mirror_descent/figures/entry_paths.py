@@ -9,32 +9,27 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.measurements.bregman import divergences
-from attractor.papers.mirror_descent.data import (
-    EXPONENTS,
-    LEARNING_RATE,
-    PUBLISHED_EPS,
-    STEPS,
-    random_data_sets,
-)
+from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
+from attractor.papers.mirror_descent.figures import _protocols
+from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.roles import look, role_of
-from attractor.selection import Selection, optimal_tokens
-from attractor.training import mirror_descent, train
+from attractor.plots.roles import role_of
+from attractor.selection import optimal_tokens
 
 ENTRIES = ((1, 2), (3, 4))
 """The entries drawn, counted from zero."""
 ARROWS = {1.75: (140, 225, 310, 425), 2.0: (300, 500, 700, 900), 3.0: (1500, 4000, 8000, 13_000)}
 """Steps with arrowheads, as published."""
-EXACT, PUBLISHED = "exact", "as published"
+EXACT, PUBLISHED = _protocols.EXACT.name, _protocols.PUBLISHED.name
+"""Labels of runs."""
 _RECORDS = 401
 
 
@@ -43,26 +38,16 @@ def _compute(request: Request) -> xr.Dataset:
     tokens, head = several[0], LinearHead(np.asarray(heads.weight)[0])
     request.uses("random data", tokens, head)
     best = optimal_tokens(tokens, head)
+    index = best.mask.argmax(-1)
     problem = MarginProblem.from_selection(tokens, best)
-    kinds = {EXACT: ("exact", 0.0)}
-    if request.as_published:
-        kinds[PUBLISHED] = ("plain", PUBLISHED_EPS)
+    protocols = [_protocols.EXACT, _protocols.PUBLISHED][: 1 + request.as_published]
     solutions = np.stack([solve(problem, Lp(p)).W for p in EXPONENTS])
     found = []
     for p, solution in zip(EXPONENTS, solutions, strict=True):
         steps = np.rint(np.linspace(0, STEPS[p], _RECORDS)).astype(int)
-        for kind, (kernel, eps) in kinds.items():
-            run = train(
-                tokens,
-                head,
-                mirror_descent(LEARNING_RATE, p, eps=eps),
-                steps=STEPS[p],
-                initial=np.zeros(solution.shape),
-                kernel=kernel,
-                record=steps,
-                checkpoint=request.checkpoint(f"{kind} {p:g}".replace(" ", "-")),
-                progress=request.progress,
-            )
+        for protocol in protocols:
+            start = np.zeros(solution.shape)
+            run = trained(request, protocol, tokens, head, p, initial=start, record=steps)
             W = run.data["W"].values[0, 0]
             found.append(
                 xr.Dataset(
@@ -72,10 +57,10 @@ def _compute(request: Request) -> xr.Dataset:
                         "divergence": ("record", divergences(W[None], solution[None], Lp(p))[0]),
                         "norm": ("record", run.data["norm"].values[0, 0]),
                         "step": ("record", steps),
-                        "optimal": (run.data["attended"].values[0, 0, -1] == _index(best)).all(),
+                        "optimal": (run.data["attended"].values[0, 0, -1] == index).all(),
                     },
                     {"entry": [f"W{place}" for place in ENTRIES], "solution": list(EXPONENTS)},
-                ).expand_dims(p=[p], kernel=[kind])
+                ).expand_dims(p=[p], kernel=[protocol.name])
             )
     return xr.combine_by_coords(found)  # pyright: ignore[reportReturnType]
 
@@ -86,10 +71,6 @@ def _entries(W: np.ndarray) -> np.ndarray:
 
 def _slope(entries: xr.DataArray) -> xr.DataArray:
     return entries.isel(entry=1) / entries.isel(entry=0)
-
-
-def _index(selection: Selection) -> np.ndarray:
-    return selection.mask.argmax(-1)
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -134,16 +115,8 @@ def _draw(data: xr.Dataset) -> Figure:
         whole.set_xlabel("$W_{23}$")
     for axes in panels[:, 0]:
         axes.set_ylabel("$W_{45}$")
-    handles = [
-        Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS
-    ]
-    if PUBLISHED in data["kernel"]:
-        handles.append(Line2D([], [], label=PUBLISHED, **_STOPPED))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    legend_of_exponents(figure, data, lambda p: role_of(f"l_{p:g}").label)
     return figure
-
-
-_STOPPED = look("as_published", linewidth=1.0, marker="o", markevery=[-1], markersize=3.5)
 
 
 def _panel(axes: Axes, panel: xr.Dataset, p: float, end: float, arrows: Sequence[int]) -> None:
@@ -159,7 +132,7 @@ def _panel(axes: Axes, panel: xr.Dataset, p: float, end: float, arrows: Sequence
     if PUBLISHED in paths:
         points = paths[PUBLISHED]["path"].transpose("entry", "record").values
         marked: dict[str, Any] = {} if end == STEPS[p] else {"marker": ""}
-        axes.plot(*points, zorder=3.5, **(_STOPPED | marked))
+        axes.plot(*points, zorder=3.5, **(STOPPED | marked))
 
 
 def _until(run: xr.Dataset, step: float) -> xr.Dataset:

@@ -7,23 +7,18 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS
+from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.roles import look
 
 W_ARROWS = {1.75: (20, 30, 38), 2.0: (20, 40, 60), 3.0: (15, 60, 130)}
 V_ARROWS = {1.75: (15, 35, 50), 2.0: (25, 50, 75), 3.0: (50, 175, 400)}
 """Steps with arrowheads, as published."""
-
-
-def _compute(request: Request) -> xr.Dataset:
-    return joint_runs(request)
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -65,17 +60,8 @@ def _draw(data: xr.Dataset) -> Figure:
         lower.set(title=f"head, $p = {p:g}$", xlabel="$v_1$")
     panels[0, 0].set_ylabel("$W_{12}$")
     panels[1, 0].set_ylabel("$v_2$")
-    handles = [
-        Line2D([], [], label=f"training and solution, $p = {p:g}$", **look(f"l_{p:g}"))
-        for p in EXPONENTS
-    ]
-    if PUBLISHED in data["kernel"]:
-        handles.append(Line2D([], [], label=PUBLISHED, **_STOPPED))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    legend_of_exponents(figure, data, lambda p: f"training and solution, $p = {p:g}$")
     return figure
-
-
-_STOPPED = look("as_published", linewidth=1.0, marker="o", markevery=[-1], markersize=3.5)
 
 
 def _panel(
@@ -95,7 +81,7 @@ def _panel(
     ray(axes, solution.sel(kernel=EXACT), f"l_{p:g}")
     trajectory(axes, path, f"l_{p:g}", steps=steps, arrows=arrows, start=False)
     if PUBLISHED in run["kernel"]:
-        axes.plot(*published.T, zorder=3.5, **_STOPPED)
+        axes.plot(*published.T, zorder=3.5, **STOPPED)
 
 
 JOINT_PATHS = Figures(MIRROR_DESCENT).figure(
@@ -107,7 +93,7 @@ JOINT_PATHS = Figures(MIRROR_DESCENT).figure(
         "three steps"
     ),
     sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
-    compute=_compute,
+    compute=joint_runs,
     draw=_draw,
     readings=_readings,
     caption=(

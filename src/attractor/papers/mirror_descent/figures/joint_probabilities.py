@@ -1,4 +1,4 @@
-"""How attention and prediction saturate when head and attention are trained together."""
+"""Saturation of attention and prediction when head and attention are trained together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
@@ -18,10 +18,6 @@ _PANELS = {
     "softmax_probability": "highest attention weight",
     "logistic_probability": "probability of the label",
 }
-
-
-def _compute(request: Request) -> xr.Dataset:
-    return joint_runs(request)
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -39,11 +35,7 @@ def _readings(data: xr.Dataset) -> Readings:
         found.append(at_most(text, off, 1e-6))
     short = data["softmax_probability"].sel(kernel=EXACT) < 0.99
     reach = ", ".join(f"{int(short.sel(p=p).sum())} for p = {p:g}" for p in EXPONENTS)
-    return Readings(
-        *found,
-        iterations=_SHOWN,
-        reach=reach,
-    )
+    return Readings(*found, iterations=_SHOWN, reach=reach)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -81,7 +73,7 @@ JOINT_PROBABILITIES = Figures(MIRROR_DESCENT).figure(
         "1.75, 2 and 3; both tend to 1"
     ),
     sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
-    compute=_compute,
+    compute=joint_runs,
     draw=_draw,
     readings=_readings,
     caption=(

@@ -1,4 +1,4 @@
-"""Where mirror descent on keys and queries goes: neither the nuclear nor the l_p solution."""
+"""The limit of mirror descent on keys and queries: neither the nuclear nor the l_p solution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
@@ -66,11 +66,9 @@ def _compute(request: Request) -> xr.Dataset:
                     "step": ("record", run["step"].values),
                 },
                 {"instance": tokens.instance_numbers},
-            ).expand_dims(p=[p])
+            )
         )
-    whole = xr.concat(found, dim="p")
-    assert isinstance(whole, xr.Dataset)
-    return whole
+    return stacked(found, "p", EXPONENTS)
 
 
 def _margin_ratios(
@@ -94,18 +92,11 @@ def _residuals(
 
 def _readings(data: xr.Dataset) -> Readings:
     end = data.isel(record=-1).median("instance")
+    nuclear, words = end["nuclear_ratio"], "median margin ratio in the nuclear norm"
     found = [
-        at_least(
-            "p = 2: median margin ratio in the nuclear norm", end["nuclear_ratio"].sel(p=2), 0.98
-        ),
-        at_most(
-            "p = 1.75: median margin ratio in the nuclear norm",
-            end["nuclear_ratio"].sel(p=1.75),
-            0.99,
-        ),
-        at_most(
-            "p = 3: median margin ratio in the nuclear norm", end["nuclear_ratio"].sel(p=3), 0.97
-        ),
+        at_least(f"p = 2: {words}", nuclear.sel(p=2), 0.98),
+        at_most(f"p = 1.75: {words}", nuclear.sel(p=1.75), 0.99),
+        at_most(f"p = 3: {words}", nuclear.sel(p=3), 0.97),
         at_most("largest median margin ratio in the norm of p", end["entrywise_ratio"].max(), 0.92),
     ]
     for p in EXPONENTS:

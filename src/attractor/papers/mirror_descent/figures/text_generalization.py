@@ -1,4 +1,4 @@
-"""What text classifiers trained by several optimizers know of texts they have not seen."""
+"""Accuracy of text classifiers trained by several optimizers on texts they have not seen."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from attractor.papers.mirror_descent.classifiers.looks import (
     by_model,
     by_optimizer,
     epochs_panel,
+    in_words,
+    rates_in_words,
     rates_panel,
-    told,
-    told_rates,
 )
 from attractor.papers.mirror_descent.classifiers.readings import (
     falls_with_the_exponent,
@@ -57,12 +57,12 @@ def _readings(data: xr.Dataset) -> Readings:
     return Readings(
         *falls_with_the_exponent("mean test accuracy of", mean),
         rates_inside_the_range(data),
-        accuracy=told(data["test_accuracy"]),
+        accuracy=in_words(data["test_accuracy"]),
         by_size=_by_size(data),
         rates_panel=rates,
-        rates=told_rates(data),
+        rates=rates_in_words(data),
         epochs_panel=epochs,
-        as_published=told(data[_PUBLISHED]) if _PUBLISHED in data else "",
+        as_published=in_words(data[_PUBLISHED]) if _PUBLISHED in data else "",
     )
 
 
@@ -93,7 +93,9 @@ def _draw(data: xr.Dataset) -> Figure:
 def _by_size(data: xr.Dataset) -> str:
     """Accuracies of the other models, where there are any, in a sentence."""
     accuracy = data[_BY_MODEL].rename(compared="optimizer")
-    others = [f"{name} {told(accuracy.sel(model=name))}" for name in accuracy["model"].values[:-1]]
+    others = [
+        f"{name} {in_words(accuracy.sel(model=name))}" for name in accuracy["model"].values[:-1]
+    ]
     return f"(b) By size of the model: {'; '.join(others)}. " if others else ""
 
 

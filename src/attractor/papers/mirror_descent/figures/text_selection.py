@@ -1,4 +1,4 @@
-"""Whether the read-out of text classifiers looks at the words that tell the class."""
+"""Attention of the read-out of text classifiers on the words that tell the class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told
+from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, in_words
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import COLORS, PAGE
@@ -30,10 +30,6 @@ def _last(values: xr.DataArray) -> xr.DataArray:
     return values.isel(block=-1, drop=True)
 
 
-def _all(values: xr.DataArray) -> xr.DataArray:
-    return values.mean("block")
-
-
 def _readings(data: xr.Dataset) -> Readings:
     ratio = (_last(data["attention"]) / data["attention_by_chance"]).mean("seed")
     rescaled = data["rescaled_attention"].mean("seed")
@@ -46,8 +42,8 @@ def _readings(data: xr.Dataset) -> Readings:
         at_least("published reading: rescaled attention of p = 1.1 less that of p = 2",
                  rescaled.sel(optimizer="p = 1.1") - rescaled.sel(optimizer="p = 2"), 0),
         chance=data["attention_by_chance"].mean(),
-        in_last_block=told(_last(data["attention"])),
-        rescaled=told(data["rescaled_attention"]),
+        in_last_block=in_words(_last(data["attention"])),
+        rescaled=in_words(data["rescaled_attention"]),
     )  # fmt: skip
 
 
@@ -55,7 +51,7 @@ def _draw(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 2.9))
     parts = {"last block": _last}
     if data.sizes["block"] > 1:
-        parts["all blocks"] = _all
+        parts["all blocks"] = lambda values: values.mean("block")
     panels = figure.subplots(1, len(parts) + 1)
     for axes, (title, part) in zip(panels, parts.items(), strict=False):
         by_optimizer(axes, part(data["attention"]))

@@ -10,9 +10,9 @@ from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.looks import (
     by_optimizer,
     epochs_panel,
+    in_words,
+    rates_in_words,
     rates_panel,
-    told,
-    told_rates,
     weights_panel,
 )
 from attractor.papers.mirror_descent.classifiers.readings import rates_inside_the_range
@@ -52,9 +52,9 @@ def _readings(data: xr.Dataset) -> Readings:
         at_least("mean sparsity of the keys with p = 1.1 less that with Adam",
                  sparse.sel(optimizer="p = 1.1") - sparse.sel(optimizer="Adam"), 0),
         rates_inside_the_range(data),
-        accuracy=told(data["test_accuracy"]),
-        rates=told_rates(data),
-        sparsity=told(data["hoyer"].sel(matrix="keys").mean("block"), ".2f"),
+        accuracy=in_words(data["test_accuracy"]),
+        rates=rates_in_words(data),
+        sparsity=in_words(data["hoyer"].sel(matrix="keys").mean("block"), ".2f"),
     )  # fmt: skip
 
 
@@ -75,7 +75,9 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-_THREE = ("p = 1.1", "p = 2", "Adam")
+_COMMON = {"optimizers": ("p = 1.1", "p = 2", "Adam"), "seeds": 3, "patience": None, "tries": 5}
+_DIGITS = {"train": 900, "validation": 300, "test": 500}
+_MNIST = {"images": "MNIST", "split": {"train": 4000, "validation": 500, "test": 500}}
 
 VISION = Figures(MIRROR_DESCENT).figure(
     "vision",
@@ -84,35 +86,26 @@ VISION = Figures(MIRROR_DESCENT).figure(
     published="CIFAR-10, one run each: both reach .81; with p = 1.1 more weights near zero",
     sizes={
         "quick": {
+            **_COMMON,
             "images": "digits",
-            "split": {"train": 900, "validation": 300, "test": 500},
-            "given_split": {"train": 900, "validation": 300, "test": 500},
-            "seeds": 3,
-            "optimizers": _THREE,
+            "split": _DIGITS,
+            "given_split": _DIGITS,
             "epochs": 60,
-            "patience": None,
-            "tries": 5,
             "model": {"patch": 2, "width": 32, "blocks": 2, "heads": 4, "hidden": 64},
         },
         "small": {
-            "images": "MNIST",
-            "split": {"train": 4000, "validation": 500, "test": 500},
+            **_COMMON,
+            **_MNIST,
             "given_split": {"train": 4000, "validation": 1000, "test": 4000},
-            "seeds": 3,
-            "optimizers": _THREE,
             "epochs": 40,
-            "patience": None,
-            "tries": 5,
             "model": {"patch": 4, "width": 64, "blocks": 2, "heads": 4, "hidden": 128},
         },
         "paper": {
-            "images": "MNIST",
-            "split": {"train": 4000, "validation": 500, "test": 500},
+            **_COMMON,
+            **_MNIST,
             "given_split": {"train": None, "validation": 5000, "test": None},
             "seeds": 10,
-            "optimizers": _THREE,
             "epochs": 200,
-            "patience": None,
             "tries": 7,
             "model": {"patch": 4, "width": 512, "blocks": 6, "heads": 8, "hidden": 512},
         },

@@ -1,4 +1,4 @@
-"""How sparse the attention matrices of text classifiers are, by optimizer."""
+"""Sparsity of the attention matrices of text classifiers, by optimizer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, told, weights_panel
+from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, in_words, weights_panel
 from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
@@ -24,7 +24,7 @@ def _readings(data: xr.Dataset) -> Readings:
     by_seed = data["hoyer"].mean("block")
     mean = data["hoyer"].sel(matrix="keys").mean(["seed", "block"])
     sparsity = (
-        f"{matrix} {told(by_seed.sel(matrix=matrix), '.2f')}"
+        f"{matrix} {in_words(by_seed.sel(matrix=matrix), '.2f')}"
         for matrix in data["matrix"].values.tolist()
     )
     return Readings(

@@ -41,13 +41,13 @@ class ImageTask(ClassifierTask):
     """An image task."""
 
     def measure(self, model: VisionTransformer) -> xr.Dataset:
-        """How large and how sparse the weights are."""
+        """Magnitudes and sparsity of the weights."""
         return measure_weights(model)
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What makes images in color ready while they are trained on, as published.
+    """Preprocessing of images in color during training, as published.
 
     Attributes:
         mean: Of each channel of the images to train on.
@@ -70,19 +70,14 @@ class Preparation:
 
 
 def image_task(
-    schedule: Schedule,
-    images: Images,
-    *,
-    sizes: dict[str, Any],
-    seed: int = 0,
-    **model: Any,
+    schedule: Schedule, images: Images, *, sizes: dict[str, Any], seed: int = 0, **model: Any
 ) -> ImageTask:
     """Images, normalized by the mean and the deviation of those to train on.
 
     Images in color are resized, too, and those to train on shifted and mirrored at random.
 
     Args:
-        schedule: How long and how often to train.
+        schedule: Length of training.
         images: The images.
         sizes: How many to train on, to choose by and to test with.
         seed: Of the split.
@@ -94,7 +89,6 @@ def image_task(
     """
     parts = split_images(images, **sizes, seed=seed)
     statistics = channel_statistics(parts.train.pixels)
-
     colored = images.pixels.shape[3] > 1
     ready = Preparation(*statistics) if colored else None
 

@@ -93,7 +93,7 @@ def task_of(request: Request, model: str | None = None) -> TextTask:
     """The task of a size.
 
     Args:
-        request: Says of which.
+        request: The request of a figure.
         model: The name of one of its models; None for the last.
     """
     settings = request.settings
@@ -134,7 +134,7 @@ def reviews_task(
     """Reviews with their labels, cut into pieces of words by a tokenizer trained on some of them.
 
     Args:
-        schedule: How long and how often to train.
+        schedule: Length of training.
         sizes: How many reviews to train on, to choose by and to test with.
         vocabulary: Pieces that the tokenizer is to know.
         length: Pieces of a review that are read.
@@ -169,11 +169,11 @@ def reviews_task(
 def telling_words(
     texts: Sequence[str], tokenizer: TextTokenizer, lexicon: SentimentWords, length: int
 ) -> Bool[np.ndarray, "n length"]:
-    """Where the words of a lexicon stand, by all of their pieces.
+    """The positions of the words of a lexicon, with all of their pieces.
 
     Args:
         texts: The texts.
-        tokenizer: What cuts them.
+        tokenizer: The tokenizer that cuts them.
         lexicon: The words.
         length: Pieces of a text.
     """

@@ -38,14 +38,14 @@ class TextTask(ClassifierTask):
 
     @property
     def frequencies(self) -> Float[np.ndarray, "vocabulary"]:
-        """How often each token occurs in the texts trained on."""
+        """Number of occurrences of each token in the texts trained on."""
         train = self.data.train
         real = train.inputs if train.mask is None else train.inputs[train.mask]
         vocabulary = int(max(real.max() + 1, getattr(self.config, "vocabulary", 0)))
         return np.bincount(real.ravel(), minlength=vocabulary).astype(np.float64)
 
     def measure(self, model: TextTransformer) -> xr.Dataset:
-        """Where the read-out looks on texts to test with, and how sparse the weights are."""
+        """Attention of the read-out on texts to test with, and sparsity of the weights."""
         test = self.data.test
         assert test is not None
         mask = np.ones(test.inputs.shape, bool) if test.mask is None else test.mask
@@ -63,7 +63,7 @@ def planted_task(schedule: Schedule, *, seed: int = 0, **model: Any) -> TextTask
     """Made-up reviews with planted words, for a small model.
 
     Args:
-        schedule: How long and how often to train.
+        schedule: Length of training.
         seed: Of the reviews.
         model: What the config of the model has otherwise than the published sizes, but for the
             vocabulary and the length.

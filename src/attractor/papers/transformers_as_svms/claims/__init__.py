@@ -8,7 +8,6 @@ ORDER = (
     "global_path",
     "no_stationary_point",
     "global_convergence",
-    "good_first_gradient",
     "large_start",
     "local_convergence",
     "wide_is_global",

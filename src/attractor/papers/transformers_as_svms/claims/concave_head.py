@@ -22,12 +22,11 @@ CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 _ROUNDING = 1e-12
 
 
-def _head(case: Case) -> Check:
-    return Check(isinstance(case.head, ConcaveHead), f"the head is {case.head.name}")
-
-
-CONCAVE_HEAD = Assumption(
-    "concave head", "The head is v^T x - lambda ||x||^2.", _head, lambda: Case(*_drawn(0), "W")
+CONCAVE_HEAD = Assumption[Case](
+    "concave head",
+    "The head is v^T x - lambda ||x||^2.",
+    lambda case: Check(isinstance(case.head, ConcaveHead), f"the head is {case.head.name}"),
+    lambda: Case(*_drawn(0), "W"),
 )
 
 
@@ -99,7 +98,7 @@ PENALTY_BETWEEN_GAPS = Assumption(
 
 
 def kept_by_projection(scores: Float[np.ndarray, "token"], penalty: float) -> int:
-    """How many weights of the best attention are positive, in exact rational arithmetic.
+    """Number of positive weights of the best attention, in exact rational arithmetic.
 
     The maximum of ``gamma^T s - lambda ||s||^2`` over the simplex is the Euclidean projection of
     ``gamma / (2 lambda)`` on it, which keeps the k largest scores for the largest k with
@@ -115,7 +114,7 @@ def kept_by_projection(scores: Float[np.ndarray, "token"], penalty: float) -> in
 
 
 def _outside(case: Case, least: int, most: int) -> Measurement:
-    """By how many tokens the best attention misses a range."""
+    """The number of tokens by which the best attention misses a range."""
     kept = kept_by_projection(*_sorted_scores(case))
     details = {"tokens of the best attention": kept, "tokens claimed": f"{least} to {most}"}
     return Measurement(float(max(least - kept, kept - most, 0)), 1, details)
@@ -162,13 +161,7 @@ CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
     "concave-head",
     "with the head v^T x - lambda |x|^2, lambda between score gaps, 2 to tau tokens stay",
     statement="heads that make attention select several tokens",
-    assuming=(
-        ONE_ROW,
-        CONCAVE_HEAD,
-        POSITIVE_LABEL,
-        ORTHONORMAL_TOKENS,
-        PENALTY_BETWEEN_GAPS,
-    ),
+    assuming=(ONE_ROW, CONCAVE_HEAD, POSITIVE_LABEL, ORTHONORMAL_TOKENS, PENALTY_BETWEEN_GAPS),
     contrast=Contrast(
         "tokens by which the best attention misses the range 2 to tau",
         _outside_claimed,

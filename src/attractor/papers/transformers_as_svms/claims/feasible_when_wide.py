@@ -13,7 +13,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
-    asked_by_first_tokens,
+    first_token_queries,
     random_unit_tokens,
 )
 from attractor.selection import Selection
@@ -88,24 +88,18 @@ def _selections(case: Case, seed: int) -> np.ndarray:
 
 
 def _infeasible(case: Case, seed: int, *, repeated: bool = False) -> Measurement:
-    """How many selections have no solution; with a row repeated, that wants another token."""
+    """Number of selections without a solution; ``repeated`` adds a row that wants another token."""
     tokens, index = case.tokens, _selections(case, seed)
+    arrays = tokens.keys, tokens.queries, tokens.mask
     if repeated:
         i, k = np.argwhere(_choices(case))[0]
-        tokens = Tokens(
-            np.concatenate([tokens.keys, tokens.keys[[i]]]),
-            np.concatenate([tokens.queries, tokens.queries[[i]]]),
-            None,
-            np.concatenate([tokens.mask, tokens.mask[[i]]]),
-        )
+        arrays = tuple(np.concatenate([array, array[[i]]]) for array in arrays)
         allowed = np.flatnonzero(tokens.mask[i, k])
         again = index[:, [i]].copy()
         again[:, 0, k] = np.where(again[:, 0, k] == allowed[0], allowed[1], allowed[0])
         index = np.concatenate([index, again], axis=1)
-    copies = Tokens(
-        *(np.tile(array, (len(index), 1, 1, 1)) for array in (tokens.keys, tokens.queries)),
-        mask=np.tile(tokens.mask, (len(index), 1, 1, 1)),
-    )
+    keys, queries, mask = (np.tile(array, (len(index), 1, 1, 1)) for array in arrays)
+    copies = Tokens(keys, queries, mask=mask)
     chosen = index[..., None] == np.arange(tokens.length)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DuplicateTokensWarning)
@@ -148,8 +142,8 @@ FEASIBLE_WHEN_WIDE = CLAIMS.claim(
             random_unit_tokens(seed, size)
             for size in ((3, 4, 4), (5, 5, 5), (4, 5, 4), (5, 6, 5), (3, 6, 5), (10, 11, 10))
         ),
-        asked_by_first_tokens(seed),
-        asked_by_first_tokens(seed, (5, 5, 5)),
+        first_token_queries(seed),
+        first_token_queries(seed, (5, 5, 5)),
     ],
     note="random data are in general position with probability one; the width is sufficient and "
     "far from necessary, as most data of half of it can be separated too",

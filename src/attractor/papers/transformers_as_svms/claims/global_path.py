@@ -1,4 +1,4 @@
-"""Where the regularization paths of W, and of keys and queries, lead."""
+"""Limits of the regularization paths of W, and of keys and queries."""
 
 from __future__ import annotations
 

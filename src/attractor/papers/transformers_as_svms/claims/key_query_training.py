@@ -77,5 +77,5 @@ KEY_QUERY_TRAINING = CLAIMS.claim(
     ],
     holding=lambda: _case(0, decay=True, size=(4, 4, 6)),
     note="fails without the penalty of 2.2e-16 (|K|^2 + |Q|^2) in the published code, by which the "
-    "norm comes to rest near 130; without it the margin ratio is higher, the correlation lower",
+    "norm converges near 130; without it the margin ratio is higher, the correlation lower",
 )

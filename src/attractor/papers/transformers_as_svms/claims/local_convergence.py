@@ -1,4 +1,4 @@
-"""Which selections attract gradient descent on W, and in which direction."""
+"""Selections that attract gradient descent on W, and the direction it takes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_R
 from attractor.papers.max_margin.claims import local_convergence as prompt
 from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.random_data import (
-    random_unit_tokens,
-)
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.selection import Selection
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
@@ -38,7 +36,7 @@ NOT_LOCALLY_OPTIMAL = Assumption(
 
 
 def _kept(case: Case, seed: int, selection: Selection) -> Measurement:
-    """How many starts on the ray of a selection's solution keep the selection."""
+    """Number of starts on the ray of a selection's solution that keep the selection."""
     solution = case.solution(selection=selection)
     if not np.isfinite(solution.value):
         return Measurement(np.nan, 0)

@@ -14,10 +14,7 @@ from attractor.papers.hypotheses import (
 )
 from attractor.papers.max_margin.claims import no_stationary_point as prompt
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.random_data import (
-    SMALL,
-    equal_other_scores,
-)
+from attractor.papers.transformers_as_svms.random_data import SMALL, equal_other_scores
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

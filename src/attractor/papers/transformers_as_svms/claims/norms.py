@@ -1,4 +1,4 @@
-"""Where Frobenius and nuclear solutions coincide, and where nuclear ones are not unique."""
+"""Cases in which Frobenius and nuclear solutions coincide, or nuclear ones are not unique."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARALLEL_QUERIES = Assumption(
 
 
 def _apart(case: Case, geometry: Geometry) -> Measurement:
-    """By how much the Frobenius solution misses the smallest norm in another geometry."""
+    """Relative excess of the Frobenius solution over the least norm in another geometry."""
     ours, other = case.solution(), case.solution(geometry)
     excess = float(geometry.norm(ours.W)) / float(other.dual_value) - 1
     details = {
@@ -62,15 +62,11 @@ NORMS_COINCIDE = CLAIMS.claim(
         reason="the smallest norm is known from below to a relative duality gap of 1e-9",
     ),
     data=lambda seed: [
-        *(_one_sequence(number) for number in range(seed, seed + 3)),
+        *(random_unit_tokens(number, (1, 4, 4)) for number in range(seed, seed + 3)),
         *(_multiples_of_a_query(number) for number in range(seed, seed + 3)),
     ],
     note="W = w z^T has one singular value, so that both norms are ||w|| ||z||",
 )
-
-
-def _one_sequence(seed: int) -> Case:
-    return random_unit_tokens(seed, (1, 4, 4))
 
 
 def _multiples_of_a_query(seed: int) -> Case:
@@ -106,7 +102,7 @@ ORTHOGONAL_PAIRS = Assumption(
 
 
 def _other_solution(case: Case, geometry: Geometry) -> Measurement:
-    """How far another solution lies from the one found, once it is seen to be a solution."""
+    """Distance of another solution from the one found; NaN where it fails verification."""
     solution = case.solution(geometry)
     other = solution.other_solution
     least = float((solution.problem.margins(other) / solution.problem.bounds).min())

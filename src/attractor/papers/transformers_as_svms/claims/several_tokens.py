@@ -23,7 +23,7 @@ _LOG_TIMES = np.array([12.0, 24.0])
 
 
 def _end(case: Case) -> tuple[np.ndarray, np.ndarray, Decomposition]:
-    """Where the flow from zero ends, how it got there late, and what its attention stands for."""
+    """The end of the flow from zero, its late change, and both parts that its attention fixes."""
 
     def compute() -> tuple[np.ndarray, np.ndarray, Decomposition]:
         half, end = flow(case, _LOG_TIMES)

@@ -23,14 +23,10 @@ _APART = (1e-3, 0.1, 1.0, 10.0)
 _ITERATIONS = 10
 
 
-def _linear_head(case: Case) -> Check:
-    return Check(isinstance(case.head, LinearHead), f"the head is {case.head.name}")
-
-
-LINEAR_HEAD = Assumption(
+LINEAR_HEAD = Assumption[Case](
     "linear head",
     "The head is linear.",
-    _linear_head,
+    lambda case: Check(isinstance(case.head, LinearHead), f"the head is {case.head.name}"),
     lambda: random_unit_tokens(0).replace(head=ConcaveHead(np.ones(4), 1.0)),
 )
 

@@ -10,14 +10,13 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.attention import ConcaveHead
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.parts import held_against_parts
+from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, LOOKS
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
-from attractor.papers.transformers_as_svms.side_by_side import Starts, uniform_starts
+from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import look
@@ -26,7 +25,7 @@ from attractor.training import train
 
 _DIMENSION = 10
 _STEPS, _LONGER = 2001, 8000
-"""How long the published runs are, and how long it takes until no further token is given up."""
+"""Steps of the published runs, and steps after which no further token is given up."""
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 _FINE = np.linspace(0, _PENALTIES[-1] ** 0.5, 61) ** 2
 _PARTS = ("both parts", "direction")
@@ -67,16 +66,29 @@ def _compute(request: Request) -> xr.Dataset:
         name: np.tile(array, (len(_PENALTIES), 1, 1))
         for name, array in uniform_starts(once, "W").items()
     }
-    exact = _trained(tokens, head, request, (_STEPS, _LONGER), starts, **descent("W"))
+
+    def trained(record: tuple[int, int], **how: Any) -> Float[np.ndarray, "instance step d d"]:
+        run = train(
+            tokens,
+            head,
+            steps=record[-1],
+            initial=starts,
+            record=record,
+            checkpoint=request.checkpoint(how["kernel"]),
+            progress=request.progress,
+            **how,
+        )
+        return run.data["W"].isel(seed=0).values
+
+    exact = trained((_STEPS, _LONGER), **descent("W"))
     measured = {
-        _SHORT: held_against_parts(tokens, exact[:, :1]),
-        _LONG: held_against_parts(tokens, exact[:, 1:]),
+        _SHORT: compared_with_parts(tokens, exact[:, :1]),
+        _LONG: compared_with_parts(tokens, exact[:, 1:]),
     }
     if request.as_published:
-        settings = descent("W", as_published=True)
-        W = _trained(tokens, head, request, (_STEPS - 1, _STEPS), starts, **settings)
+        W = trained((_STEPS - 1, _STEPS), **descent("W", as_published=True))
         # The published code takes attention from before its last step, and W from after it.
-        measured[_PUBLISHED] = held_against_parts(tokens, W[:, 1:], W[:, :1])
+        measured[_PUBLISHED] = compared_with_parts(tokens, W[:, 1:], W[:, :1])
     runs = [_by_penalty(one.isel(step=0), shape) for one in measured.values()]
     found = xr.concat(runs, xr.IndexVariable("run", list(measured)))
     found = found.assign_coords(penalty=list(_PENALTIES), data_set=list(seeds))
@@ -86,27 +98,6 @@ def _compute(request: Request) -> xr.Dataset:
         axis = "penalty" if name == "best" else "fine_penalty"
         found[name] = ((axis, "data_set"), counts)
     return found.assign_coords(fine_penalty=_FINE)
-
-
-def _trained(
-    tokens: Tokens,
-    head: ConcaveHead,
-    request: Request,
-    record: tuple[int, int],
-    starts: Starts,
-    **settings: Any,
-) -> Float[np.ndarray, "instance step d d"]:
-    run = train(
-        tokens,
-        head,
-        steps=record[-1],
-        initial=starts,
-        record=record,
-        checkpoint=request.checkpoint(settings["kernel"]),
-        progress=request.progress,
-        **settings,
-    )
-    return run.data["W"].isel(seed=0).values
 
 
 def _by_penalty(measured: xr.Dataset, shape: tuple[int, int]) -> xr.Dataset:
@@ -244,7 +235,7 @@ def _means(data: xr.Dataset, along: str, *, only_passing: bool) -> xr.DataArray:
 
 
 def _penalty_axis(axes: Axes) -> None:
-    """Small penalties, where the count rises, get most of the room."""
+    """Small penalties, where the count rises, get most of the axis."""
     axes.set_xscale("function", functions=(_signed_root, lambda x: np.sign(x) * x**2))
     axes.set_xlim(-0.005, 1.05 * _PENALTIES[-1])
     ticks = (0, 0.1, 0.5, 1, 2, 3)

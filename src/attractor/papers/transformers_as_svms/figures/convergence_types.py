@@ -1,4 +1,4 @@
-"""Which kinds of directions training ends in, and what over-parameterization changes."""
+"""Kinds of directions in which training ends, against the dimension."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_DATA = {
         {"color": COLORS["purple"], "linestyle": DASHED, "marker": "D"},
     ),
 }
-"""What the lower panels show of the optimal tokens."""
+"""Properties of the optimal tokens in the lower panels."""
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -110,7 +110,9 @@ def _draw(data: xr.Dataset) -> Figure:
         here = (data["n"].values == n) & (data["T"].values == T)
         panel = data.isel(size=here).swap_dims(size="d")
         _outcomes(column[0], panel)
-        _of_data(column[1], panel)
+        for name, (label, look) in _OF_DATA.items():
+            count = int(panel["data_sets"])
+            fraction_curve(column[1], panel[name], count, "d", look=look, label=label)
         column[0].set_title(f"{n} sequences of {T} tokens", pad=12)
         column[0].set_xlabel("")
         column[1].set_xlabel("dimension $d$")
@@ -135,11 +137,6 @@ def _outcomes(axes: Axes, panel: xr.Dataset) -> None:
             color=COLORS["black"],
             label="attend most to optimal tokens" if slot == 0 else None,
         )
-
-
-def _of_data(axes: Axes, panel: xr.Dataset) -> None:
-    for name, (label, look) in _OF_DATA.items():
-        fraction_curve(axes, panel[name], int(panel["data_sets"]), "d", look=look, label=label)
 
 
 CONVERGENCE_TYPES = Figures(TRANSFORMERS_AS_SVMS).figure(

@@ -1,4 +1,4 @@
-"""How often training ends at the optimal tokens, against the dimension."""
+"""Share of data sets on which training ends at the optimal tokens, against the dimension."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
-from attractor.papers.transformers_as_svms.selections_reached import selections_reached
+from attractor.papers.transformers_as_svms.selections_reached import (
+    DASHES,
+    selections_reached,
+    training_handles,
+)
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import shared_legend
-from attractor.plots.roles import DASHED, SOLID, ordered_looks
+from attractor.plots.roles import ordered_looks
 from attractor.plots.shares import fraction_curve
 
 _COUNTS = (5, 10, 15)
 _PANELS = {"n": [(n, 5) for n in _COUNTS], "T": [(5, T) for T in _COUNTS]}
 """Sequences n and tokens T of the curves, by panel: which of the two it varies."""
-_DASHES = {"W": SOLID, "KQ": DASHED}
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -73,11 +75,7 @@ def _draw(data: xr.Dataset) -> Figure:
         _panel(axes, data, varied, pairs)
         axes.set_title("T = 5 tokens" if varied == "n" else "n = 5 sequences")
     panels[0].set_ylabel("ends at the optimal tokens")
-    kinds = [
-        Line2D([], [], color=COLORS["black"], linestyle=dash, label=label)
-        for dash, label in zip(_DASHES.values(), ("training $W$", "training $(K, Q)$"), strict=True)
-    ]
-    shared_legend(figure, panels, handles=kinds)
+    shared_legend(figure, panels, handles=training_handles(COLORS["black"]))
     return figure
 
 
@@ -86,7 +84,7 @@ def _panel(axes: Axes, data: xr.Dataset, varied: str, pairs: list[tuple[int, int
     for (n, T), look, middle in zip(pairs, looks, (-3.0, 0.0, 3.0), strict=True):
         here = (data["n"].values == n) & (data["T"].values == T)
         reached = data["optimal"].isel(size=here).swap_dims(size="d")
-        for (name, dash), side in zip(_DASHES.items(), (-0.7, 0.7), strict=True):
+        for (name, dash), side in zip(DASHES.items(), (-0.7, 0.7), strict=True):
             fraction_curve(
                 axes,
                 reached.sel(parameterization=name).sum("data_set"),

@@ -1,4 +1,4 @@
-"""Keys and queries of every width, held against the nuclear solution of full width."""
+"""Keys and queries of every width, compared with the nuclear solution of full width."""
 
 from __future__ import annotations
 
@@ -61,16 +61,10 @@ def _trained(request: Request, kernel: str) -> xr.Dataset:
         record=[steps],
         **descent("KQ", as_published=published),
     )
-    measured = [held_against_nuclear(one, end) for one, end in zip(sets, ends, strict=True)]
-    shape = (len(pairs), len(widths), len(seeds))
+    measured = [compared_with_nuclear(one, end) for one, end in zip(sets, ends, strict=True)]
+    along, shape = ("size", "width", "data_set"), (len(pairs), len(widths), len(seeds))
     return xr.Dataset(
-        {
-            name: (
-                ("size", "width", "data_set"),
-                np.reshape([one[name] for one in measured], shape),
-            )
-            for name in measured[0]
-        },
+        {name: (along, np.reshape([one[name] for one in measured], shape)) for name in measured[0]},
         {
             "n": ("size", [n for n, _ in pairs]),
             "T": ("size", [T for _, T in pairs]),
@@ -80,8 +74,8 @@ def _trained(request: Request, kernel: str) -> xr.Dataset:
     )
 
 
-def held_against_nuclear(one: DataSets, end: xr.Dataset) -> dict[str, np.ndarray]:
-    """``K Q^T`` held against the nuclear solution for the tokens it attends to most.
+def compared_with_nuclear(one: DataSets, end: xr.Dataset) -> dict[str, np.ndarray]:
+    """Compares ``K Q^T`` with the nuclear solution for the tokens it attends to most.
 
     Args:
         one: The data sets.
@@ -114,28 +108,22 @@ def _readings(data: xr.Dataset) -> Readings:
         narrow = one["rank"] > one["width"]
         lost = 1 - one
         full, single = lost.isel(width=-1), lost.sel(width=1)
-        found += [
-            at_least(
-                f"{kernel}: median margin ratio, width at least the solution's rank",
-                float(one["margin_ratio"].where(wide).median()),
-                0.95 if kernel == "exact" else 0.9,
-            ),
-            at_most(
-                f"{kernel}: median of 1 - correlation there",
-                float(lost["correlation"].where(wide).median()),
-                0.06 if kernel == "exact" else 0.01,
-            ),
-            at_least(
-                f"{kernel}: median of 1 - correlation with smaller widths",
-                float(lost["correlation"].where(narrow).median()),
+        correlation = lost["correlation"]
+        reached = one["margin_ratio"].where(wide).median()
+        falls = single["correlation"].mean() / full["correlation"].mean()
+        most, least = (0.06, 0.95) if kernel == "exact" else (0.01, 0.9)
+        expected = (
+            (at_least, "median margin ratio, width at least the solution's rank", reached, least),
+            (at_most, "median of 1 - correlation there", correlation.where(wide).median(), most),
+            (
+                at_least,
+                "median of 1 - correlation with smaller widths",
+                correlation.where(narrow).median(),
                 0.1,
             ),
-            at_least(
-                f"{kernel}: mean of 1 - correlation of width 1 over that of full width",
-                float(single["correlation"].mean() / full["correlation"].mean()),
-                10.0,
-            ),
-        ]
+            (at_least, "mean of 1 - correlation of width 1 over that of full width", falls, 10.0),
+        )
+        found += [make(f"{kernel}: {text}", value, bound) for make, text, value, bound in expected]
     ranks = data.sel(kernel="exact")["rank"].isel(width=-1)
     ends = (1 - data).isel(width=-1).mean(("size", "data_set"))
     return Readings(
@@ -220,7 +208,7 @@ KEY_QUERY_WIDTH = Figures(TRANSFORMERS_AS_SVMS).figure(
     readings=_readings,
     caption=(
         "Training of keys and queries of width m on {sizes[data_set]} data sets of random unit "
-        "tokens in dimension {dimension}, held against the solution in the nuclear norm with no "
+        "tokens in dimension {dimension}, compared with the solution in the nuclear norm with no "
         "bound on the rank, for the tokens attended to most: means over data sets, lines from the "
         "10th to the 90th percentile. Dotted: mean rank of these solutions, which are of ranks "
         "{least_rank} to {largest_rank} and on average well below the number n of sequences. From "
@@ -229,7 +217,7 @@ KEY_QUERY_WIDTH = Figures(TRANSFORMERS_AS_SVMS).figure(
         "{correlation[exact]:.4f} and 1 - margin ratio {ratio[exact]:.4f}."
     ),
     artifact=Artifact(
-        "plain gradients and a penalty of 2.2e-16 on K and Q, at which training comes to rest",
+        "plain gradients and a penalty of 2.2e-16 on K and Q, at which training converges",
         "As published: plain gradients with 2.2e-16 added to their norms, and a penalty of 2.2e-16 "
         "(||K||^2 + ||Q||^2) that stops K Q^T at norm {norm[as published]:.0f}, where exact "
         "descent goes on to {norm[exact]:.0f}. It ends nearer by correlation, "

@@ -30,11 +30,7 @@ _RECORD = (
     *(0, 10, 20, 35, 50, 65, 80, 100, 130, 160, 200, 250, 300, 350, 400, 500, 600, 700, 800, 900),
     *(1000, 1400, 2000, 2800, 4000, 5000),
 )
-_RUNS = {
-    "W": descent("W"),
-    "KQ": descent("KQ"),
-    "KQ with decay": descent("KQ", decay=True),
-}
+_RUNS = {"W": descent("W"), "KQ": descent("KQ"), "KQ with decay": descent("KQ", decay=True)}
 _PUBLISHED = {
     "W as published": descent("W", as_published=True),
     "KQ as published": descent("KQ", as_published=True),
@@ -58,7 +54,7 @@ def _compute(request: Request) -> xr.Dataset:
 
 
 def _one(request: Request, tokens: Tokens, head: LinearHead, name: str, steps: int) -> xr.Dataset:
-    """A run held against both solutions: of the selection at each step, or at the last one."""
+    """Trains and compares the run with both solutions."""
     run = train(
         tokens,
         head,
@@ -72,11 +68,12 @@ def _one(request: Request, tokens: Tokens, head: LinearHead, name: str, steps: i
 
 
 def measured(run: Trajectory, selection: str) -> xr.Dataset:
-    """Holds a run against both solutions.
+    """Compares a run with both solutions.
 
     Args:
         run: The run, one start for every data set.
-        selection: Of which tokens: those of each step, or those at the end; see ``verify``.
+        selection: ``"reached at step"`` or ``"reached at end"``: the tokens that solutions are
+            of; see ``verify``.
 
     Returns:
         ``correlation`` with the solution in either norm; ``margin_ratio`` in the norm that

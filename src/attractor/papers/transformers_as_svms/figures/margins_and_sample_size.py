@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.papers.transformers_as_svms.planted import (
@@ -58,13 +58,12 @@ def _compute(request: Request) -> xr.Dataset:
                     matrices["training", name] = trained[name][place]
                     advance(1)
                 sizes.append(_measured(matrices, planted, seen, test))
-        found.append(xr.concat(sizes, "n").assign_coords(n=list(counts)))
-    coordinates = {"planted_rank": list(RANKS), "instance": list(seeds)}
-    return xr.concat(found, "planted_rank").assign_coords(coordinates)
+        found.append(stacked(sizes, "n", counts))
+    return stacked(found, "planted_rank", RANKS).assign_coords(instance=list(seeds))
 
 
 def _solution(seen: Inputs, geometry: Geometry) -> Float[np.ndarray, "instance d d"]:
-    """What attention with the largest margin on these inputs looks like."""
+    """The attention matrices of largest margin on these inputs."""
     tokens = seen.tokens()
     problem = MarginProblem.from_selection(tokens, Selection.from_index(tokens, seen.best))
     return solve(problem, geometry, tolerance=1e-6).W

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request
+from attractor.papers.figure import Artifact, Figures, Readings
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_three
 from attractor.papers.transformers_as_svms.plane_paths import (
@@ -23,10 +23,6 @@ from attractor.plots.plane import frame, optimal_token_handle, plane_tokens
 _NEAR = np.array([[-1.9, -1.9], [1.9, 1.9]])
 _FAR = np.array([[-30.0, -100.0], [40.0, 100.0]])
 """Corners of what the panels show; the second is what the published figure shows."""
-
-
-def _compute(request: Request) -> xr.Dataset:
-    return plane_paths(two_sequences_of_three(), request)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -67,7 +63,7 @@ PATHS = Figures(TRANSFORMERS_AS_SVMS).figure(
     statement="experiment: paths of gradient descent in the plane",
     published="paths of 2000 steps with arrows, rays to both solutions, tokens",
     sizes=SIZES,
-    compute=_compute,
+    compute=lambda request: plane_paths(two_sequences_of_three(), request),
     draw=_draw,
     readings=_readings,
     caption=(
@@ -80,9 +76,9 @@ PATHS = Figures(TRANSFORMERS_AS_SVMS).figure(
         "solution, (K, Q) with {correlation[KQ]:.5f} to the nuclear one."
     ),
     artifact=Artifact(
-        "a penalty of 2.2e-16 on K and Q, at which training of (K, Q) comes to rest",
+        "a penalty of 2.2e-16 on K and Q, at which training of (K, Q) converges",
         "Right, with circles: as published, with 2.2e-16 added to the norms that divide and a "
-        "penalty of 2.2e-16 (||K||^2 + ||Q||^2) in the loss, which lets (K, Q) come to rest at "
+        "penalty of 2.2e-16 (||K||^2 + ||Q||^2) in the loss, which lets (K, Q) converge at "
         "norm {norm[as published][KQ]:.0f}, where exact descent without it has gone on to "
         "{norm[exact][KQ]:.0f}; nothing saturates in W (norm {norm[as published][W]:.0f}), whose "
         "two curves coincide.",

@@ -27,12 +27,12 @@ SHAPES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))
 """Sequences in a data set, and tokens in a sequence."""
 DIMENSIONS = (1, 2, 3, 4, 5, 10, 15, 20)
 ACCURACIES = (1e-4, 1e-5, 1e-6)
-"""Where the first-order method is stopped; published is about the second."""
+"""Accuracies at which the first-order method stops; the published one is about the second."""
 
 _TITLES = {"n": "more sequences, $T = 5$", "T": "longer sequences, $n = 5$"}
 _LEGENDS = {"n": "upper left", "T": "lower right"}
 _PANELS = (("n", [0, 1, 2]), ("T", [0, 3, 4]))
-"""What differs between the curves of a panel, and their places among the shapes."""
+"""The number that varies between the curves of a panel, and their places among the shapes."""
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -63,7 +63,7 @@ def _ranks(problem: MarginProblem, as_published: bool) -> xr.Dataset:
     places = np.flatnonzero(feasible)
     nuclear = solve(problem[places], Nuclear(), tolerance=1e-11)
     rank = np.full((2, len(problem)), np.nan)
-    rank[0, places], rank[1, places] = _told(frobenius)[places], _told(nuclear)
+    rank[0, places], rank[1, places] = _certified(frobenius)[places], _certified(nuclear)
     found = xr.Dataset(
         {"feasible": ("instance", feasible), "rank": (("norm", "instance"), rank)},
         {"norm": ["frobenius", "nuclear"]},
@@ -79,7 +79,7 @@ def _ranks(problem: MarginProblem, as_published: bool) -> xr.Dataset:
     return found
 
 
-def _told(solution: Solution) -> np.ndarray:
+def _certified(solution: Solution) -> np.ndarray:
     """Certified ranks, NaN where none could be certified."""
     return np.where(solution.rank < 0, np.nan, solution.rank)
 

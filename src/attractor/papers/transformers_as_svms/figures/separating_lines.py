@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least
+from attractor.papers.figure import Artifact, Figures, Readings, at_least
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_five
 from attractor.papers.transformers_as_svms.descent import ROLES
@@ -33,10 +33,6 @@ _NEAR = np.array([[-1.6, -1.7], [1.8, 1.7]])
 _FAR = np.array([[-12.0, -36.0], [60.0, 36.0]])
 """Corners of what the upper and the lower panels show."""
 _TITLES = {"W": "training $W$", "KQ": "training $(K, Q)$"}
-
-
-def _compute(request: Request) -> xr.Dataset:
-    return plane_paths(two_sequences_of_five(), request)
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -94,7 +90,7 @@ SEPARATING_LINES = Figures(TRANSFORMERS_AS_SVMS).figure(
     statement="experiment: attention separates optimal tokens in the plane",
     published="rays W z_i, lines through the middle of the margin orthogonal to them, first steps",
     sizes=SIZES,
-    compute=_compute,
+    compute=lambda request: plane_paths(two_sequences_of_five(), request),
     draw=_draw,
     readings=_readings,
     caption=(

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
@@ -14,7 +13,12 @@ from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
-from attractor.papers.transformers_as_svms.selections_reached import SETTLED, Size
+from attractor.papers.transformers_as_svms.selections_reached import (
+    DASHES,
+    SETTLED,
+    Size,
+    training_handles,
+)
 from attractor.papers.transformers_as_svms.side_by_side import (
     DataSets,
     train_side_by_side,
@@ -22,7 +26,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
 )
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASHED, SOLID, ordered_looks
+from attractor.plots.roles import ordered_looks
 from attractor.plots.shares import fraction_curve
 from attractor.randomness import generator
 from attractor.selection import Selection, optimal_tokens
@@ -32,12 +36,11 @@ _SIZES: tuple[Size, ...] = ((2, 4, 4), (2, 4, 8), (3, 5, 16), (4, 6, 30))
 """Sequences n, tokens T and dimension d."""
 _COMMON = (4, 6, 6, 30)
 _KINDS = ("full", "causal")
-_DASHES = {"W": SOLID, "KQ": DASHED}
 _LOOKS = {"full": (COLORS["black"], "o"), "causal": (COLORS["purple"], "s")}
 
 
 def labeled_sequences(size: Size, kind: str, seeds: range) -> tuple[Tokens, LinearHead]:
-    """Random unit tokens, each of which asks for an output of its own, with a random label.
+    """Random unit tokens, each of which is a query with a random label of its own.
 
     Args:
         size: Sequences n, tokens T and dimension d.
@@ -75,7 +78,7 @@ def _trained(name: str, data_sets: list[tuple[Tokens, LinearHead]], request: Req
         sets, request, name, common=_COMMON, steps=steps, record=record, **descent(name)
     )
     measured = [
-        held_against_own_tokens(one, end, name) for one, end in zip(sets, ends, strict=True)
+        compared_with_own_tokens(one, end, name) for one, end in zip(sets, ends, strict=True)
     ]
     by_kind = [
         xr.concat(measured[first : first + len(_SIZES)], "size")
@@ -84,8 +87,8 @@ def _trained(name: str, data_sets: list[tuple[Tokens, LinearHead]], request: Req
     return xr.concat(by_kind, "kind").assign_coords(step=record)
 
 
-def held_against_own_tokens(one: DataSets, end: xr.Dataset, name: str) -> xr.Dataset:
-    """Every step held against the solution for the tokens attended to most at the last one.
+def compared_with_own_tokens(one: DataSets, end: xr.Dataset, name: str) -> xr.Dataset:
+    """Compares every step with the solution for the tokens attended to most at the last one.
 
     Args:
         one: The data sets.
@@ -98,16 +101,14 @@ def held_against_own_tokens(one: DataSets, end: xr.Dataset, name: str) -> xr.Dat
     best = optimal_tokens(one.tokens, one.head)
     W = end["W"].values.swapaxes(0, 1)
     margins = np.where(solution.problem.present, solution.problem.margins(W), np.inf).min(-1)
-    ratio = (
-        margins / geometry.norm(W) * np.where(np.isfinite(solution.value), solution.value, np.nan)
-    )
+    value = np.where(np.isfinite(solution.value), solution.value, np.nan)
     products = (W * solution.W).sum((-1, -2)) / np.linalg.norm(W, axis=(-1, -2))
     correlation = products / np.linalg.norm(solution.W, axis=(-1, -2))
     settled = end["attended_probability"].values[:, -1].min((-1, -2)) >= SETTLED
     local = check_local_optimality(one.tokens, one.head, selection, solution).holds
     return xr.Dataset(
         {
-            "margin_ratio": (("step", "data_set"), ratio),
+            "margin_ratio": (("step", "data_set"), margins / geometry.norm(W) * value),
             "correlation": (("step", "data_set"), correlation),
             "optimal": ("data_set", (selection.mask == best.mask).all((-1, -2, -3))),
             "locally_optimal": ("data_set", local),
@@ -163,11 +164,7 @@ def _draw(data: xr.Dataset) -> Figure:
     full.set_ylabel("1 \N{MINUS SIGN} margin ratio, median")
     _shares(shares, data)
     panel_letters([full, causal, shares])
-    kinds = [
-        Line2D([], [], color=COLORS["gray"], linestyle=dash, label=label)
-        for dash, label in zip(_DASHES.values(), ("training $W$", "training $(K, Q)$"), strict=True)
-    ]
-    shared_legend(figure, [full], handles=kinds)
+    shared_legend(figure, [full], handles=training_handles(COLORS["gray"]))
     return figure
 
 
@@ -175,7 +172,7 @@ def _curves(axes: Axes, data: xr.Dataset) -> None:
     axes.set(xscale="log", yscale="log", xlabel="iteration", ylim=(3e-3, 1.3))
     lost = 1 - data["margin_ratio"].median("data_set")
     for place, style in enumerate(ordered_looks(len(_SIZES))):
-        for name, dash in _DASHES.items():
+        for name, dash in DASHES.items():
             one = lost.isel(size=place).sel(parameterization=name)
             words = "$n, T, d = {}, {}, {}$".format(*_SIZES[place]) if name == "W" else None
             points = {"markersize": 3, "markevery": 3}
@@ -185,7 +182,7 @@ def _curves(axes: Axes, data: xr.Dataset) -> None:
 def _shares(axes: Axes, data: xr.Dataset) -> None:
     shifts = iter((-3.0, -1.0, 1.0, 3.0))
     for kind, (color, marker) in _LOOKS.items():
-        for name, dash in _DASHES.items():
+        for name, dash in DASHES.items():
             one = data["optimal"].sel(kind=kind, parameterization=name).sum("data_set")
             fraction_curve(
                 axes,
@@ -216,9 +213,9 @@ SEQUENCES = Figures(TRANSFORMERS_AS_SVMS).figure(
     draw=_draw,
     readings=_readings,
     caption=(
-        "Self-attention with a random label for every token, all tokens asking through one W, on "
+        "Self-attention with a random label for every token, each of them a query of one W, on "
         "{sizes[data_set]} data sets of random unit tokens; {last[step]} normalized steps of W "
-        "(solid) and of (K, Q) (dashed). Left and middle: median of 1 - margin ratio, held against "
+        "(solid) and of (K, Q) (dashed). Left and middle: median of 1 - margin ratio, relative to "
         "the solution (in the Frobenius norm for W, in the nuclear norm for (K, Q)) for the tokens "
         "that the run itself attends to most at its end, of sequences that see all their tokens, "
         "and of tokens that see themselves and those before. At the end medians are "

@@ -14,7 +14,7 @@ from attractor.attention import ReLUHead
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.parts import held_against_parts
+from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import (
     error_curves,
     outcome_bars,
@@ -47,9 +47,9 @@ def _compute(request: Request) -> xr.Dataset:
         tokens, head = relu_data_sets(*_SIZE, d, count, first=1 + request.seed)
         request.uses(f"unit tokens with ReLU head d={d}", tokens, head)
         data_sets.append(DataSets(tokens, head, uniform_starts(tokens, "W")))
-    kernels = _KERNELS[: 1 + request.as_published]
+    kernels = list(_KERNELS[: 1 + request.as_published])
     runs = [_trained(data_sets, request, kernel == "as published") for kernel in kernels]
-    return xr.concat(runs, xr.IndexVariable("kernel", list(kernels)))
+    return xr.concat(runs, xr.IndexVariable("kernel", kernels))
 
 
 def _trained(sets: list[DataSets], request: Request, as_published: bool) -> xr.Dataset:
@@ -68,7 +68,7 @@ def _trained(sets: list[DataSets], request: Request, as_published: bool) -> xr.D
         curve = end["W"].sel(step=list(_CURVE)).values
         # The published code takes attention from before its last step, and W from after it.
         before = end["W"].sel(step=[_STEPS]).values if as_published else None
-        measured = held_against_parts(one.tokens, curve, before)
+        measured = compared_with_parts(one.tokens, curve, before)
         # Under a label of 1 the head is convex, and one token is best; some give up others slowly.
         several = measured["several"].values & (one.tokens.labels[..., 0] < 0)
         nonsmooth = at_nonsmooth_points(one.tokens, one.head, end["W"].sel(step=list(_LAST)).values)
@@ -84,7 +84,7 @@ def _trained(sets: list[DataSets], request: Request, as_published: bool) -> xr.D
 
 
 _NONE: dict[str, Any] = {"outcome": -1, "several": False, "nonsmooth": False}
-"""What stands where a dimension has fewer data sets than another; NaN in all else."""
+"""Fill values where a dimension has fewer data sets than another; NaN in other variables."""
 
 
 def at_nonsmooth_points(
@@ -127,42 +127,38 @@ def _readings(data: xr.Dataset) -> Readings:
         )
         found += [
             at_most(f"{kernel}: largest share of trials that pass the filter", share.max(), 0.4),
-            at_most(
-                f"{kernel}: that share at d = {_DIMENSIONS[-1]}", float(share.isel(d=-1)), 0.08
-            ),
+            at_most(f"{kernel}: that share at d = {_DIMENSIONS[-1]}", share.isel(d=-1), 0.08),
             at_most(
                 f"{kernel}: passing trials, mean of 1 - correlation with both parts",
-                float(both.max()),
+                both.max(),
                 0.15,
             ),
             at_most(
                 f"{kernel}: the same over that with the single token's solution",
-                float((both / single).max()),
+                (both / single).max(),
                 0.8,
             ),
             at_most(
                 f"{kernel}: passing trials, both parts less the direction alone",
-                float((both - direction).max()),
+                (both - direction).max(),
                 0.002,
             ),
             at_least(
                 f"{kernel}: every trial with a direction, both parts over the direction alone",
-                float(
-                    (every.sel(prediction="direction") / every.sel(prediction="both parts")).min()
-                ),
+                (every.sel(prediction="direction") / every.sel(prediction="both parts")).min(),
                 3.0,
             ),
             at_least(
                 f"{kernel}: passing trials that keep several tokens under a label of -1, share at "
                 "a kink or where the head is flat",
-                float((several & one["nonsmooth"]).sum() / several.sum()),
+                (several & one["nonsmooth"]).sum() / several.sum(),
                 0.99,
             ),
         ]
     exact = data.sel(kernel="exact")
     several = (exact["outcome"] == 0) & exact["several"]
     found.append(at_most("closed form of the correlation", exact["closed_form"].max(), 1e-9))
-    found.append(at_most("cosine between both parts", float(data["angle"].max()), 1e-9))
+    found.append(at_most("cosine between both parts", data["angle"].max(), 1e-9))
     return Readings(
         *found,
         sequences=_SIZE[0],
@@ -183,9 +179,8 @@ def _draw(data: xr.Dataset) -> Figure:
     first = _row(parts[0], exact, "every trial with a direction", filtered=False)
     rows = [first, _row(parts[1], exact, "passing the published filter", filtered=True)]
     if len(kernels) > 1:
-        rows.append(
-            _row(parts[2], data.sel(kernel=kernels[1]), "as published, filtered", filtered=True)
-        )
+        published = data.sel(kernel=kernels[1])
+        rows.append(_row(parts[2], published, "as published, filtered", filtered=True))
     for axes in rows[-1]:
         axes.set_xlabel("iteration")
     bars, scatter = parts[-1].subplots(1, 2, width_ratios=(1.15, 1))
