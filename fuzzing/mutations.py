@@ -176,7 +176,8 @@ def _array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     elif kind == 3 and array.ndim:
         array = array[: int(rng.integers(len(array) + 1))]
     elif kind == 4 and array.dtype.kind == "f":
-        array = array * 10.0 ** rng.uniform(-320, 300)
+        with np.errstate(all="ignore"):
+            array = array * 10.0 ** rng.uniform(-320, 300)
     else:
         array = np.zeros(_pick(rng, [(0,), (1,), (2, 2), (2, 3, 4), ()]))
     return array
