@@ -1,4 +1,4 @@
-"""What the user gave: a token file, and what stands over it on the command line."""
+"""What the user gave: a token file, and the options of the command line that override it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_tokens(
     Args:
         file: The file.
         loss: Name of the loss.
-        parameterization: What is trained, over what the file says.
+        parameterization: What is trained, in place of what the file says.
 
     Raises:
         InvalidInputError: If anything in it cannot be used.
@@ -74,7 +74,7 @@ def read_tokens(
     if loaded.initial is not None and set(layer.shapes(1, 1)) != set(own.shapes(1, 1)):
         raise InvalidInputError(
             "parameterization",
-            f"{layer.name!r} is asked for, but {file.name} says where {own.name!r} starts",
+            f"{layer.name!r} is requested, but {file.name} says where {own.name!r} starts",
             "Leave the option out, or initial out of the file",
         )
     return dataclasses.replace(

@@ -49,7 +49,7 @@ class Reproducible:
     Attributes:
         run: The command.
         arguments: What its report can set.
-        takes: Its argument for the file that it was made from; empty if from none.
+        takes: Its argument for the file that the report was made from; empty if there is none.
     """
 
     run: Callable[..., None]
