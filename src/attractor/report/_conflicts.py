@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from attractor.checks import check_kinds
 from attractor.margin import Solution
 from attractor.precision import as_integers
 from attractor.report.page import Section, Table
+
+if TYPE_CHECKING:
+    from attractor.report.support import SupportPair
 
 MOST_ROWS = 60
 """Constraints listed on a page; all of them are in the data files."""
@@ -48,7 +52,9 @@ def conflicts(solution: Solution, instance_numbers: np.ndarray) -> list[Conflict
     count = int(np.size(solution.norm))
     instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
     found = []
-    for number, lone in zip(instance_numbers, _one_by_one(solution), strict=True):
+    several = solution.problem.instances is not None
+    alone = [solution[i] for i in range(count)] if several else [solution]
+    for number, lone in zip(instance_numbers, alone, strict=True):
         problem = lone.problem
         selection = problem.selection
         if selection is None or problem.sequence is None:
@@ -66,22 +72,12 @@ def conflicts(solution: Solution, instance_numbers: np.ndarray) -> list[Conflict
 
 
 def conflict_section(found: list[Conflict]) -> Section:
-    """The part of the page that names them."""
-    several_sets = len({one.instance for one in found}) > 1
-    several_queries = any(one.query for one in found)
-    header = ["sequence", "token to keep", "against token", "share"]
-    if several_queries:
-        header.insert(1, "query")
-    if several_sets:
-        header.insert(0, "data set")
-    rows = []
-    for one in found[:MOST_ROWS]:
-        row = [str(one.sequence), str(one.selected), str(one.token), f"{one.weight:.3f}"]
-        if several_queries:
-            row.insert(1, str(one.query))
-        if several_sets:
-            row.insert(0, str(one.instance))
-        rows.append(row)
+    """The section of the page that lists them."""
+    columns = place_columns(found) | {"token to keep": "selected", "against token": "token"}
+    rows = [
+        [*(str(getattr(one, attribute)) for attribute in columns.values()), f"{one.weight:.3f}"]
+        for one in found[:MOST_ROWS]
+    ]
     more = len(found) - MOST_ROWS
     note = f" The first {MOST_ROWS} of {len(found)} are shown." if more > 0 else ""
     return Section(
@@ -93,12 +89,18 @@ def conflict_section(found: list[Conflict]) -> Section:
             "selecting another token in it, breaks this contradiction; others may remain."
             f"{note}"
         ],
-        table=Table(header, rows),
+        table=Table([*columns, "share"], rows),
     )
 
 
-def _one_by_one(solution: Solution) -> Iterator[Solution]:
-    if solution.problem.instances is None:
-        yield solution
-    else:
-        yield from (solution[i] for i in range(len(solution)))
+def place_columns(found: Sequence[Conflict | SupportPair]) -> dict[str, str]:
+    """Columns of a table that say where constraints are, as attributes by header.
+
+    Data sets and queries are left out where there is only one.
+    """
+    columns = {"sequence": "sequence"}
+    if any(one.query for one in found):
+        columns["query"] = "query"
+    if len({one.instance for one in found}) > 1:
+        columns = {"data set": "instance"} | columns
+    return columns

@@ -1,4 +1,4 @@
-"""Which tokens a solution of a margin problem rests on, and with what weight."""
+"""The support tokens of a solution of a margin problem, with their multipliers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 from rich.table import Table
 
 from attractor.margin import Solution
+from attractor.report._conflicts import place_columns
 
 
 @dataclasses.dataclass(frozen=True)
 class SupportPair:
-    """A constraint at its bound: ``selected`` outscores ``token`` by no more than is asked.
+    """A constraint at its bound: ``selected`` outscores ``token`` by the margin required.
 
     Attributes:
         instance: Number of the data set.
@@ -20,7 +21,7 @@ class SupportPair:
         query: Query it is about.
         selected: The token that is kept.
         token: The token that scores lower by the margin, or the same where ``tied``.
-        multiplier: Its multiplier: how fast the norm grows with the margin asked for.
+        multiplier: Its multiplier: how fast the norm grows with the margin required.
         tied: Whether both tokens are kept, with equal scores.
     """
 
@@ -70,17 +71,11 @@ def support_table(pairs: list[SupportPair], most: int) -> Table:
     shown = sorted(pairs, key=lambda pair: -abs(pair.multiplier))[:most]
     more = f"; {most} of {len(pairs)}, largest multipliers" if len(pairs) > most else ""
     table = Table(title=f"Support tokens{more}", title_justify="left")
-    several_sets = len({pair.instance for pair in pairs}) > 1
-    several_queries = any(pair.query for pair in pairs)
-    columns = [("sequence", "sequence"), ("selected", "selected"), ("support token", "token")]
-    if several_queries:
-        columns.insert(1, ("query", "query"))
-    if several_sets:
-        columns.insert(0, ("data set", "instance"))
-    for name, _ in [*columns, ("multiplier", "")]:
+    columns = place_columns(pairs) | {"selected": "selected", "support token": "token"}
+    for name in (*columns, "multiplier"):
         table.add_column(name, justify="right")
     for pair in shown:
-        cells = [str(getattr(pair, attribute)) for _, attribute in columns]
+        cells = [str(getattr(pair, attribute)) for attribute in columns.values()]
         tie = " (tied)" if pair.tied else ""
         table.add_row(*cells, f"{pair.multiplier:.6f}{tie}")
     return table
