@@ -1,4 +1,4 @@
-"""How far matrices are from the solution of a margin problem: the numbers a verdict is made of."""
+"""Distances of matrices from the solution of a margin problem: the numbers of a verdict."""
 
 from __future__ import annotations
 

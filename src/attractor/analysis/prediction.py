@@ -1,4 +1,4 @@
-"""Which margin problem theory predicts for what was trained, and why."""
+"""The margin problem that theory predicts for what was trained, and why."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def predicted_problem(
     left out where they would matter. With a linear head trained on a loss with an exponential
     tail, rows beyond its label margin relax the problem (*Max-Margin Token Selection in Attention
     Mechanism*, joint regularization path); label support is decided from the solution of the label
-    problem and its certificate. Tokens that attention cannot tell apart are kept equal.
+    problem and its certificate. Tokens that attention cannot distinguish are kept equal.
 
     Args:
         tokens: One data set for each selection.
@@ -211,7 +211,7 @@ _ALL_ALIKE = (
     "from another start, or with a head that tells tokens apart."
 )
 _ALL_AT_MARGIN = (
-    "The head is trained, and every label stands at its margin for the tokens that attention keeps."
+    "The head is trained, and every label is at its margin for the tokens that attention keeps."
 )
 _BEYOND = (
     "The head is trained, and {beyond} of {rows} labels lie beyond its margin for the tokens that "
@@ -224,7 +224,7 @@ _INSEPARABLE = (
 )
 _NO_ROW_AT_MARGIN = (
     "The head is trained, and no row at its label margin has a second token: no direction of W is "
-    "predicted. Hold the run against rate_ratio_direction, at the ratio of the norms reached."
+    "predicted. Compare the run with rate_ratio_direction, at the ratio of the norms reached."
 )
 _UNSETTLED = (
     " {rows} rows, counted as at the margin, are so near to it that the certificate leaves it "

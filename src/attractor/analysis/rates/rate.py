@@ -139,7 +139,7 @@ class Rate(PlainText):
         return f"{number:.{decimals}f}"
 
     def sample_text(self) -> str:
-        """What the interval is over, and how many trials were left out for what reason."""
+        """The sample of the interval, and the trials left out by reason."""
         sample = f"{self.trials} trials"
         if self.unit_name == "instances" and self.trials > self.units:
             sample += f" of {self.units} instances"
