@@ -20,7 +20,7 @@ SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 """A realizable corpus: subject, verb, object and period, as in arXiv 2409.17335."""
 
 SAMPLED_TOKENS = 10_000
-"""How many tokens a head file of samples holds."""
+"""The number of tokens in a head file of samples."""
 
 ArrayPath = Annotated[Path, typer.Argument(metavar="PATH", help="A .npz or .safetensors file.")]
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder that PATH is counted from.")]

@@ -117,7 +117,7 @@ def figures(
 
 
 def _readings(done: DrawnFigure, how: str) -> Table:
-    """What a figure shows as numbers."""
+    """The readings of a figure as a table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

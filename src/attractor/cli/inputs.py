@@ -27,11 +27,11 @@ GIVEN = "the tokens given with --selection"
 OPTIMIZER = "normalized gradient descent"
 STEPS = 5000
 SEEDS = 10
-"""How to train where neither the file nor the command line says it."""
+"""The training where neither the file nor the command line sets it."""
 
 
 class Plan(NamedTuple):
-    """How to train.
+    """A training: optimizer, what it trains, steps and starts.
 
     Attributes:
         method: The optimizer by name, and what it trains.
@@ -90,7 +90,7 @@ def plan(
     steps: int | None = None,
     seeds: int | None = None,
 ) -> Plan:
-    """How to train: as the command line says; else as the file does; else as documented.
+    """The training set by the command line; else by the file; else as documented.
 
     A start in the file is one start, so that one seed is trained from it.
 

@@ -33,7 +33,7 @@ class Predicted(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Which problem it is, and why."""
+        """The problem and why it is that one, in words."""
         return f"Problem: {self.problem}. {self.why}"
 
 

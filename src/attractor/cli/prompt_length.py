@@ -19,7 +19,7 @@ from attractor.storage.markers import REPORT
 ERROR = 0.1
 """The relative error required where none is given."""
 QUERIES = 1000
-"""How many queries are drawn where the file has no samples of them."""
+"""The number of queries drawn where the file has no samples of them."""
 
 HELP = (
     f"{COMMANDS['prompt-length']}\n\n"

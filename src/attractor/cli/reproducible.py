@@ -1,4 +1,4 @@
-"""Which arguments of a command a report can set when it is made again, and which never.
+"""The arguments of a command that a report can set when it is made again.
 
 Outputs, checkpoints and data files are paths: they are named on the command line or not at all.
 Numbers have a range beyond which a command is to be called by itself, by somebody who means it.
@@ -177,7 +177,7 @@ FIGURE = {
     "as_published": truth(),
     "source": text(r".+", "where the data were"),
 }
-"""What a figure can set. Where the data were is not opened: they are named again."""
+"""The arguments that a figure can set. Where the data were is not opened: they are named again."""
 
 
 def report_arguments(

@@ -22,7 +22,7 @@ from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
 
 
 class ExitCode(enum.IntEnum):
-    """How a command ended."""
+    """The codes that commands end with."""
 
     DONE = 0
     BAD_INPUT = 2
@@ -32,7 +32,7 @@ class ExitCode(enum.IntEnum):
 
 
 class Session:
-    """Where a command prints, and what it has to say in the end.
+    """The output of a command: text for people, and one JSON object at its end.
 
     Attributes:
         exit_code: What the command ends with; commands may set it.

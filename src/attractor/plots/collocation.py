@@ -156,11 +156,11 @@ def _shown(found: list[Chain]) -> tuple[list[Chain], int]:
     total = sum(len(chain.tokens) for chain in found)
     shown: list[Chain] = []
     for chain in found:
-        room = MOST_TOKENS - sum(len(one.tokens) for one in shown)
-        if room <= 0:
+        most = MOST_TOKENS - sum(len(one.tokens) for one in shown)
+        if most <= 0:
             break
-        # The rest of a chain that is cut stands for the token that comes next.
-        cut = chain.tokens[:room]
-        end = chain.end if len(cut) == len(chain.tokens) else chain.tokens[room]
+        # The rest of a chain that is cut is replaced by the token that comes next.
+        cut = chain.tokens[:most]
+        end = chain.end if len(cut) == len(chain.tokens) else chain.tokens[most]
         shown.append(Chain(cut, end, chain.cycle))
     return shown, total - sum(len(chain.tokens) for chain in shown)

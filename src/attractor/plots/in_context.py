@@ -38,7 +38,7 @@ def lengths_figure(
 
     Args:
         data: Runs of training, as ``InContextRuns.to_xarray`` labels them.
-        time_of_step: Time of gradient flow that a step stands for.
+        time_of_step: Time of gradient flow of a step.
         flow: The flow on infinite prompts: the same names along ``time``.
     """
     figure = Figure(figsize=(PAGE, 4.4))
@@ -155,5 +155,5 @@ def _length(length: float) -> str:
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
     low, high = min(float(values.min()), 0), max(float(values.max()), 0)
-    room = 0.1 * (high - low) + 0.02
-    return low - room, high + room
+    margin = 0.1 * (high - low) + 0.02
+    return low - margin, high + margin

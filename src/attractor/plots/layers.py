@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Where a word stands: its center and its width, in inches."""
+    """The box of a word: its center and its width, in inches."""
 
     x: float
     y: float
@@ -57,7 +57,7 @@ class Box(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where all words stand, with the height that they take."""
+    """The boxes of all words, with the height that they take."""
 
     boxes: list[list[Box]]
     height: float

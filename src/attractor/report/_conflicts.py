@@ -1,4 +1,4 @@
-"""Which constraints of an infeasible margin problem contradict each other."""
+"""The constraints of an infeasible margin problem that contradict each other."""
 
 from __future__ import annotations
 

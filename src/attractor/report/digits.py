@@ -24,7 +24,7 @@ from attractor.report.write import CURVES, TRAINING, write_verdict_data
 
 _SHOWN = 8
 CHANCE = 1 / GRID**2
-"""How often a patch drawn blindly is the predicted one."""
+"""Probability that a patch drawn at random is the predicted one."""
 
 
 def write_digits_report(

@@ -28,7 +28,7 @@ FOOTER = (
 
 @dataclass
 class ReportFolder:
-    """What is written into the folder of a report; filled while it is made.
+    """The contents of the folder of a report, filled while it is made.
 
     Attributes:
         place: The folder, for data that lie beside the page.

@@ -1,4 +1,4 @@
-"""What was found, as plain numbers for JSON."""
+"""Results as plain numbers for JSON."""
 
 from __future__ import annotations
 
