@@ -259,6 +259,9 @@ def _curvature(W: np.ndarray, step: np.ndarray, p: float) -> np.ndarray:
     present = larger > 1e-14 * s[:, :1, None]
     larger = np.where(present, larger, 1.0)
     ratio = np.where(present, smaller / larger, 1.0)
+    # With f(s) = s^(p-1), the symmetric part has (f(s_i) - f(s_j)) / (s_i - s_j) and the
+    # antisymmetric one (f(s_i) + f(s_j)) / (s_i + s_j), both here in units of larger^(p-2); expm1
+    # keeps the digits of the first as the ratio tends to one.
     with np.errstate(divide="ignore", invalid="ignore"):
         falling = np.expm1((p - 1) * np.log(ratio)) / (ratio - 1)
     falling = np.where(ratio == 1, p - 1, falling)

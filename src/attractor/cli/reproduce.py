@@ -140,8 +140,7 @@ def _claims(request: _Request) -> Reproduction:
 
 
 def _report(request: _Request) -> Reproduction:
-    from attractor.cli.reproducible import report_arguments
-    from attractor.cli.reproduction import reproduce_report
+    from attractor.cli.reproducible import report_arguments, reproduce_report
 
     file, provenance, data, optimizers, current = request
     command, arguments = report_arguments(provenance, optimizers)

@@ -74,7 +74,7 @@ class Session:
         """Adds to the JSON object."""
         self._result.update(values)
 
-    def wrote(self, what: str, path: Path, **values: Any) -> None:
+    def wrote(self, what: str, path: Path, /, **values: Any) -> None:
         """Prints where a file was written, and adds that and values to the JSON object."""
         self.result(**{what: str(path.absolute())}, **values)
         self.say(f"{what.capitalize()}: {path.absolute()}")

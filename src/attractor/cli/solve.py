@@ -58,9 +58,8 @@ def solve(
         from attractor.cli.inputs import descended, read_tokens, select
         from attractor.cli.predicted import predict
         from attractor.geometry import Frobenius, get_geometry
-        from attractor.report._conflicts import conflicts
+        from attractor.report.constraints import conflicts, support_pairs, support_table
         from attractor.report.summary import infeasible_count, solution_summary
-        from attractor.report.support import support_pairs, support_table
         from attractor.report.words import prediction_sentences
 
         geometry = None if norm is None else get_geometry(norm)

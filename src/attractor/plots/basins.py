@@ -232,9 +232,8 @@ def _draw_rays(
         inside = np.linalg.lstsq(directions.T, solution)[0]
         if np.linalg.norm(inside @ directions - solution) <= 1e-9 * np.linalg.norm(solution):
             dark = tuple(_DARK * np.array(to_rgb(colors[str(name)])))
-            ray(
-                axes, inside, "globally_optimal", color=dark, linestyle="-", linewidth=1.5, zorder=3
-            )
+            style: Any = {"color": dark, "linestyle": "-", "linewidth": 1.5, "zorder": 3}
+            ray(axes, inside, "globally_optimal", **style)
             drawn = True
     return drawn
 

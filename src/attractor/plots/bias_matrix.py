@@ -101,8 +101,7 @@ def ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:
         if heavy and values.shape[1] > 1:
             low, high = np.nanquantile(values, (0.1, 0.9), axis=1)
             axes.fill_between(steps[known], low, high, color=look["color"], alpha=0.15, linewidth=0)
-    axes.set_xscale("log")
-    axes.set_ylim(-0.25, 1.04)
+    axes.set(xscale="log", ylim=(-0.25, 1.04))
 
 
 def ratio_curves_figure(matrix: BiasMatrix) -> Figure:

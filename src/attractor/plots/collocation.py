@@ -89,8 +89,7 @@ def collocation_figure(collocation: Collocation, *, width: float = PAGE) -> Figu
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, width)
-    axes.set_ylim(_LINE / 2 - height, _LINE / 2)
+    axes.set(xlim=(0, width), ylim=(_LINE / 2 - height, _LINE / 2))
     axes.set_axis_off()
     for source, target in arrows:
         look: Any = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkA": 0.5, "shrinkB": 0.5}

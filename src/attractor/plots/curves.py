@@ -79,8 +79,7 @@ def selected_probability(axes: Axes, data: xr.Dataset, **options: Any) -> None:
     """Softmax weight on the selected token, averaged over sequences."""
     _limit_line(axes)
     band_curve(axes, data.selected_probability, **options)
-    axes.set_ylabel("attention on selected token")
-    axes.set_ylim(-0.03, 1.06)
+    axes.set(ylabel="attention on selected token", ylim=(-0.03, 1.06))
 
 
 def unselected_probability(axes: Axes, data: xr.Dataset, **options: Any) -> None:

@@ -77,8 +77,7 @@ def attention_figure(
     attention_map(left, before, predicted)
     image = attention_map(right, after, predicted)
     left.set_title("before training")
-    right.set_title("after training")
-    right.set_ylabel("")
+    right.set(title="after training", ylabel="")
     colorbar(image, right)
     if predicted is not None:
         figure.legend(handles=predicted_legend(), loc="outside lower center")
@@ -235,9 +234,7 @@ def fraction_bars(
         axes.axhline(chance, label=f"chance: {100 * chance:.3g} %", **dashed)
         axes.legend(loc="upper right")
     axes.set_xticks(places, [str(n) for n in fractions["n"].values])
-    axes.set_xlabel("images in a data set, n")
-    axes.set_ylim(0, 1.12)
-    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set(xlabel="images in a data set, n", ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(False, axis="x")
 

@@ -35,8 +35,7 @@ def solution_map(axes: Axes, W: xr.DataArray) -> AxesImage:
     entries = W.transpose("row", "column").values
     largest = np.abs(entries).max(initial=0) or 1.0
     image = axes.imshow(entries, cmap="RdBu_r", vmin=-largest, vmax=largest)
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     axes.grid(False)
     return image
@@ -83,8 +82,7 @@ def margin_ratio_matrix(axes: Axes, ratios: xr.DataArray) -> AxesImage:
     axes.set_yticks(places, [geometry_label(str(n)) for n in ratios["geometry"].values])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("measured in the norm")
-    axes.set_ylabel("solution in the norm")
+    axes.set(xlabel="measured in the norm", ylabel="solution in the norm")
     return image
 
 

@@ -107,10 +107,8 @@ def prompt_phase_figure(
         inside, [horizon] * len(inside), "o", color=COLORS["orange"], markeredgecolor="white",
         clip_on=False, zorder=5,
     )  # fmt: skip
-    axes.set_xlim(places[0], places[-1])
-    axes.set_ylim(horizons[0], horizons[-1])
-    axes.set_xlabel("tokens in the prompt, $L$")
-    axes.set_ylabel("horizon $H$")
+    axes.set(xlim=places[[0, -1]], ylim=horizons[[0, -1]])
+    axes.set(xlabel="tokens in the prompt, $L$", ylabel="horizon $H$")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(False)
     ratio = float(data["score_deviation"].values[0] / horizons[0])
@@ -151,9 +149,7 @@ def score_deviation_figure(score_deviation: Float[np.ndarray, "query"]) -> Figur
         f"median {middle:.3g}", (middle, 1), (3, -2), xycoords=("data", "axes fraction"),
         textcoords="offset points", va="top", fontsize=7,
     )  # fmt: skip
-    axes.set_xlim(0, top)
-    axes.set_xlabel("standard deviation of the scores, $s$")
-    axes.set_ylabel("queries")
+    axes.set(xlim=(0, top), xlabel="standard deviation of the scores, $s$", ylabel="queries")
     return figure
 
 

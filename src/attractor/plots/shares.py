@@ -166,6 +166,5 @@ def _name_values(axes: Axes, values: xr.DataArray, places: np.ndarray) -> None:
 
 
 def _percent(axes: Axes, margin: float = 0.0) -> None:
-    axes.set_ylim(-margin, 1 + margin)
-    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set(ylim=(-margin, 1 + margin), yticks=np.linspace(0, 1, 6))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))

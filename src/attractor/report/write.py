@@ -17,7 +17,7 @@ from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
 from attractor.precision import as_integers
 from attractor.provenance import Provenance
-from attractor.report._conflicts import conflict_section, conflicts
+from attractor.report.constraints import conflict_section, conflicts
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.report.summary import infeasible_count, solution_summary

@@ -47,11 +47,8 @@ class BasinMap(BasinStudy):
         """The part of the plane that each selection takes."""
         basin = self.data["basin"].values
         count = np.array([(basin == place).sum() for place in range(self.data.sizes["selection"])])
-        lines = [
-            Line(str(self.data["selection"].values[place]), [percent(count[place] / basin.size)],
-                 place)
-            for place in by_count(count)
-        ]  # fmt: skip
+        names = self.data["selection"].values
+        lines = [Line(str(names[i]), [percent(count[i] / basin.size)], i) for i in by_count(count)]
         left = float((basin < 0).mean())
         lines += [Line(NOT_SETTLED, [percent(left)])] if left else []
         title = f"Where {basin.size:,} starts in a plane end"

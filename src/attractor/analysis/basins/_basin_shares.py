@@ -93,9 +93,7 @@ class BasinShares(BasinStudy):
         data = self.data
         count = data["count"].values
         order = by_count(count[:-1])
-        lines = [
-            Line(str(data["outcome"].values[i]), self._cells(i), i) for i in order[:LISTED]
-        ]  # fmt: skip
+        lines = [Line(str(data["outcome"].values[i]), self._cells(i), i) for i in order[:LISTED]]
         rest = order[LISTED:]
         if rest:
             total = sum(count[place] for place in rest)

@@ -240,8 +240,10 @@ def pulls(problem: BasinProblem, attended: Int[np.ndarray, "selection sequence q
     reach = np.linalg.norm(slope, axis=-1)[..., None] * (
         sizes + np.linalg.norm(outputs, axis=-1)[..., None]
     )
+    # A difference of scores is rounding where it is small beside the terms that it is taken of.
     level = np.abs(rise) <= _TIE_ROUNDINGS * np.finfo(np.float64).eps * reach
     others = tokens.mask & (np.arange(tokens.length) != attended[..., None])
+    # The norm of the rank-one matrix (k_a - k_t) z^T is the product of those of its factors.
     width = np.linalg.norm(tokens.keys[:, None] - keys[..., None, :], axis=-1)
     width = width * np.linalg.norm(tokens.queries, axis=-1)[..., None]
     with np.errstate(divide="ignore"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attractor.analysis.rates.laws import Law
-from attractor.analysis.rates.slopes import Slope
+from attractor.analysis.rates.slopes import NO_SLOPE, Slope
 from attractor.records import PlainText
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ class Rate(PlainText):
 
     @property
     def _quoted(self) -> Slope:
-        if self.settled:
-            return self.parts[PARTS[0]]
-        return Slope(math.nan, math.nan, math.nan)
+        return self.parts[PARTS[0]] if self.settled else NO_SLOPE
 
     def slope_text(self) -> str:
         """The slope to the digits its interval supports, or the outcome in words."""
