@@ -68,7 +68,7 @@ def write_claims_report(
         report.findings += [f"{count} {outcome}" for outcome, count in results.counts().items()]
         report.sections += [
             *(Section("Which hypotheses hold", table=_met(table)) for table in hypotheses),
-            Section("What became of the claims", _WORDS, table=_overview(results)),
+            Section("Outcomes of the claims", _WORDS, table=_overview(results)),
             *(_section(result, summary) for result in results),
         ]
     return summary

@@ -73,7 +73,7 @@ class Attractors:
     """The attractors met so far; each margin problem is solved once.
 
     The margin problem of a selection here leaves out tokens whose score ties with that of the
-    selected one: the gradient does not tell them apart, so that nothing keeps a margin over them.
+    selected one: the gradient does not distinguish them, so that nothing keeps a margin over them.
     Without ties it is the usual one.
     """
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 _TRIAL = ("instance", "seed")
 _TIMES = ("time", "logarithmic_time", "log_time")
-_SIZES = ("norm", "radius")
-_ERROR = dict.fromkeys(("step", *_SIZES), "power") | dict.fromkeys(_TIMES, "power of the logarithm")
-_NORM = {"step": "power"} | dict.fromkeys(_TIMES, "logarithm")
-_LOSS = dict.fromkeys(("step", *_TIMES), "power") | dict.fromkeys(_SIZES, "exponential")
+_ERROR: dict[str, str] = {"step": "power", "norm": "power", "radius": "power"}
+_ERROR |= dict.fromkeys(_TIMES, "power of the logarithm")
+_NORM: dict[str, str] = {"step": "power"} | dict.fromkeys(_TIMES, "logarithm")
+_LOSS: dict[str, str] = {"step": "power", "norm": "exponential", "radius": "exponential"}
+_LOSS |= dict.fromkeys(_TIMES, "power")
 _SATURATION = _LOSS | {"step": "exponential"}
 
 
