@@ -94,7 +94,7 @@ def test_the_plain_problem_where_every_label_is_at_the_margin(optimized):
     run = train_jointly(joint_training(all_labels_support=True).tokens)
     verdict = at.verify(run)
     assert verdict.summary()["problem"] == {"margin problem": 1}
-    assert "every label stands at its margin" in verdict.why
+    assert "every label is at its margin" in verdict.why
     plain = at.solve(at.MarginProblem.from_selection(run.tokens, at.attended_tokens(
         run.tokens, run.W()[0, 0])))  # fmt: skip
     assert verdict.margin_ratio.item() == at.verify(run, plain).margin_ratio.item()
@@ -120,7 +120,7 @@ def test_a_head_too_short_beside_the_matrix_is_no_case_for_the_relaxed_problem(r
     [
         ({"settings": {"loss": "squared"}}, "the squared loss has no exponential tail"),
         ({"head": at.ReLUHead(np.ones((2, 2)))}, "it is not linear"),
-        ({"head": None}, "the file does not tell"),
+        ({"head": None}, "the file does not say"),
     ],
 )
 def test_what_no_statement_covers_is_compared_with_a_stand_in(relaxing, attributes, words):

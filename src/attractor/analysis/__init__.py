@@ -1,4 +1,4 @@
-"""The analysis room: a training run held against the direction predicted for it."""
+"""Analysis: training runs compared with the directions predicted for them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Holding a training run against the direction it was predicted to take."""
+"""``verify``: a training run compared with the direction it was predicted to take."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def verify(
     *,
     selection: str | Selection = "reached at end",
 ) -> Verdict:
-    """Holds every trial of a training run against the solution of a margin problem.
+    """Compares every trial of a training run with the solution of a margin problem.
 
     Without a solution the problem is the one that theory predicts for what was trained: see
     ``predicted_problem``. ``Verdict.why`` says which was taken and why. A linear head that was
-    trained is held against its label problem for the same tokens.
+    trained is compared with the solution of its label problem for the same tokens.
 
     Args:
-        trajectory: What ``train`` or ``regularization_path`` returned.
+        trajectory: The result of ``train`` or ``regularization_path``.
         solution: The direction predicted, one for all or one for each instance. Without it the
             problem predicted is solved for ``selection``, in the norm the optimizer descends in.
-            The rows of its problem are held against the tokens of the run: a problem made by hand
-            needs a ``selection``, and ``sequence``, ``query`` and ``token`` of every row.
+            The rows of its problem are checked against the tokens of the run: a problem made by
+            hand needs a ``selection``, and ``sequence``, ``query`` and ``token`` of every row.
         selection: Which tokens to solve for without a solution: those each trial attends to
             ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
             selection of the user's, one for all or one for each instance.
@@ -222,7 +222,7 @@ def _excess_curve(
     reference: Reference,
     trajectory: Trajectory,
 ) -> dict[str, np.ndarray]:
-    """Loss above that of the selected tokens, where head and loss tell it."""
+    """Loss above that of the selected tokens, where it follows from head and loss."""
     head = trajectory.head
     weighted = trajectory.tokens.weights is not None
     if head is None or weighted or not _has_token_scores(trajectory):
@@ -243,7 +243,7 @@ def _excess_curve(
 def _outcome(
     tokens: Tokens, trajectory: Trajectory, reference: Reference, reached: Selection
 ) -> dict[str, tuple]:
-    """What each trial ended in: feasibility, and the selection predicted and reached."""
+    """The outcome of each trial: feasibility, and the selection predicted and reached."""
     trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
     last = reference.number[:, :, -1]
     gaps = np.array([float(solution.gap) for solution in reference.solutions])
@@ -279,7 +279,7 @@ def _has_token_scores(trajectory: Trajectory) -> bool:
     """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
     head, tokens = trajectory.head, trajectory.tokens
     if head_was_trained(trajectory):
-        return False  # it was trained, and what it made of tokens changed on the way
+        return False  # the scores changed on the way
     if head is None or head.classes is not None or tokens.labels is None:
         return False
     return is_margin_loss(trajectory.settings.get("loss", ""))
@@ -295,7 +295,7 @@ class HeadMeasures(NamedTuple):
 
     Attributes:
         curves: Over (instance, seed, record): ``label_margin_ratio`` and ``label_correlation``.
-        outcome: Dimensions and values of what each trial ended in.
+        outcome: Dimensions and values of the outcome of each trial.
     """
 
     curves: dict[str, np.ndarray]
@@ -307,7 +307,7 @@ def head_measures(
     W: Float[np.ndarray, "instance seed step d e"],
     reference: Reference,
 ) -> HeadMeasures:
-    """Measures heads by the label problem of the tokens that their trial is held against.
+    """Measures heads by the label problem of the tokens that their trial is compared with.
 
     The outcome holds, for each trial: ``label_separable``, ``label_gap``; ``head_ratio``, the norm
     of the head in units of that of ``W``; ``critical_ratio``, what it must at least be for a

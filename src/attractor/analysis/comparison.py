@@ -1,4 +1,4 @@
-"""What came of holding each trial against its solution."""
+"""The outcome of comparing each trial with its solution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNPREDICTED = "no direction is predicted"
 INFEASIBLE = "no matrix satisfies the constraints"
 ZERO = "the matrix is zero"
 UNDEFINED = "the matrix is not finite"
-"""What can come of it."""
+"""The outcomes, in words."""
 
 
 def check_some_finite(W: Float[np.ndarray, "instance seed d e"], trajectory: Trajectory) -> None:
@@ -43,7 +43,7 @@ def check_some_finite(W: Float[np.ndarray, "instance seed d e"], trajectory: Tra
 def comparison(
     W: Float[np.ndarray, "instance seed d e"], reference: Reference, curves: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """What came of holding each trial against its reference, in words."""
+    """The outcome of comparing each trial with its reference, in words."""
     last = reference.number[:, :, -1]
     kinds = np.array(reference.kind)[last]
     ratio = curves["margin_ratio"][:, :, -1]

@@ -1,4 +1,4 @@
-"""Whether the first step of training already separates the optimal tokens from all others."""
+"""``first_gradient_margin``: whether a first step of training separates the optimal tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from attractor.training import validation
 
 
 class FirstGradientMargin(NamedTuple):
-    """How far the first step of gradient descent from zero separates the selected tokens.
+    """The margin by which a first step of gradient descent from zero prefers the selected tokens.
 
     Attributes:
         margin: ``min (x_it - x_i,selected)^T grad L(0) z_ik`` over all other tokens of all rows,

@@ -38,8 +38,6 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | s
     geometries = check_items("geometries", geometries, Geometry | str, 1)
     if problem.instances is not None:
         raise InvalidInputError("problem", "it has an axis of instances", "Give problem[i]")
-    if not geometries:
-        raise InvalidInputError("geometries", "there are none", "Give one or more")
     geometries = [get_geometry(geometry) for geometry in geometries]
     solutions = [solve(problem, geometry) for geometry in geometries]
     for solution in solutions:

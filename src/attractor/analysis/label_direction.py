@@ -13,7 +13,7 @@ from attractor.selection import Selection
 from attractor.tokens import Tokens
 
 _TOLERANCE = 1e-12
-"""Gap asked for: slacks are to tell rows at the margin from rows just beyond."""
+"""Gap required: slacks must distinguish rows at the margin from rows just beyond."""
 _CLEARLY_AT_MARGIN = 1e-9
 """Slack up to which a row counted as at the margin is not in doubt."""
 _CARRIES = 1e-6
@@ -26,10 +26,10 @@ class LabelDirection:
 
     Attributes:
         solution: The solutions, with an axis of selections.
-        separable: Whether some head tells the labels apart, as certified.
+        separable: Whether some head separates the labels, as certified.
         counted: Rows that have a label constraint: all but those of weight zero.
         at_margin: Rows at the smallest label margin.
-        unsettled: Rows among these of which the certificate does not tell whether they are.
+        unsettled: Rows among these for which the certificate does not settle it.
         excess: By how much the label margin of each row, for the head of norm one, is above the
             smallest; NaN where there is no solution.
     """

@@ -1,4 +1,4 @@
-"""How much label margin is lost when attention mixes tokens instead of keeping one of each row."""
+"""The label margin lost when attention mixes tokens instead of keeping one of each row."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def label_margin_constant(
     Args:
         tokens: One data set, with labels -1 and +1.
         selection: One token in each row.
-        rows: Rows that the maximum runs over: ``"all"``, or ``"support"`` for those that stand at
-            the label margin. With a row beyond it the constant over all is never positive.
+        rows: Rows that the maximum runs over: ``"all"``, or ``"support"`` for those at the
+            label margin. With a row beyond it the constant over all is never positive.
         samples: Number of mixtures sampled.
         improved: How many of them the search goes on from, for each row. The time of each grows
             with the number of tokens cubed; 0 keeps to the sample.
@@ -219,8 +219,8 @@ def _search(
         ratios = np.where(far, lost / np.where(far, leaks[:, row], 1.0), np.inf)
         # Not the lowest alone: these lie together, and a lower minimum may lie elsewhere.
         order = np.argsort(ratios, kind="stable")[: int(far.sum())]
-        begun = order[np.arange(improved) * len(order) // max(improved, 1)] if len(order) else order
-        found += [_improved(mixtures, row, weights[number])[None] for number in begun]
+        drawn = order[np.arange(improved) * len(order) // max(improved, 1)] if len(order) else order
+        found += [_improved(mixtures, row, weights[number])[None] for number in drawn]
     weights = np.concatenate(found)
     largest = mixtures.leaks(weights)[:, counted].max(-1)
     far = largest >= _SMALLEST_LEAK / 2

@@ -1,4 +1,4 @@
-"""How far matrices are from the solution of a margin problem: the numbers a verdict is made of."""
+"""Distances of matrices from the solution of a margin problem: the numbers of a verdict."""
 
 from __future__ import annotations
 
@@ -92,16 +92,16 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
 
 
 def asked_margins(problem: MarginProblem) -> Bool[np.ndarray, "constraint"]:
-    """The constraints that ask for a margin: inequalities with a positive bound."""
+    """The constraints that require a margin: inequalities with a positive bound."""
     return ~problem.equality & (problem.bounds > 0)
 
 
 def smallest_margin(
     margins: Float[np.ndarray, "batch constraint"], problem: MarginProblem
 ) -> Float[np.ndarray, "batch"]:
-    """``min_j (a_j^T W b_j) / c_j`` over the constraints that ask for a margin."""
-    asked = asked_margins(problem)
-    return (margins[:, asked] / problem.bounds[asked]).min(-1)
+    """``min_j (a_j^T W b_j) / c_j`` over the constraints that require a margin."""
+    required = asked_margins(problem)
+    return (margins[:, required] / problem.bounds[required]).min(-1)
 
 
 def project_on_equalities(
@@ -138,8 +138,8 @@ def _kkt_residual(
     value = (weights * problem.bounds).sum()
     scaled = margins * (solution.value / norm)[:, None] - problem.bounds
     complementarity = (weights * np.abs(scaled)).sum(-1) / value
-    asked = asked_margins(problem)
-    infeasibility = np.maximum(-scaled[:, asked] / problem.bounds[asked], 0).max(-1)
+    required = asked_margins(problem)
+    infeasibility = np.maximum(-scaled[:, required] / problem.bounds[required], 0).max(-1)
     return np.maximum(np.maximum(1 - alignment, infeasibility), complementarity)
 
 
@@ -259,6 +259,9 @@ def _curvature(W: np.ndarray, step: np.ndarray, p: float) -> np.ndarray:
     present = larger > 1e-14 * s[:, :1, None]
     larger = np.where(present, larger, 1.0)
     ratio = np.where(present, smaller / larger, 1.0)
+    # With f(s) = s^(p-1), the symmetric part has (f(s_i) - f(s_j)) / (s_i - s_j) and the
+    # antisymmetric one (f(s_i) + f(s_j)) / (s_i + s_j), both here in units of larger^(p-2); expm1
+    # keeps the digits of the first as the ratio tends to one.
     with np.errstate(divide="ignore", invalid="ignore"):
         falling = np.expm1((p - 1) * np.log(ratio)) / (ratio - 1)
     falling = np.where(ratio == 1, p - 1, falling)

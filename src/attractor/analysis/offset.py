@@ -27,7 +27,7 @@ _NO_MULTIPLIER = 1e-7
 """Multipliers, relative to the largest, that are rounding."""
 _NEWTON_STEPS = 100
 _SETTLED = 1e-28
-"""Decrease of the potential, as Newton's model foresees it, at which nothing is left to do."""
+"""Decrease of the potential, predicted by Newton's model, at which the iteration has converged."""
 _NOISE = 1e-10
 """Decrease below which values of the potential say nothing, and Newton's step is taken whole."""
 
@@ -54,7 +54,7 @@ class Offsets:
 def predicted_offsets(
     tokens: Tokens, head: Head, solution: Solution, *, loss: str | Loss = "logistic"
 ) -> Offsets:
-    """Where normalized gradient descent settles beside the ray of the margin solution.
+    """The offsets from the ray of the margin solution that normalized gradient descent tends to.
 
     With steps of constant length eta, ``W(t) = eta t W* / ||W*|| + C + o(1)``. Far out a support
     token t of a row weighs ``exp(-(x_selected - x_t)^T W z)`` and minus the gradient is

@@ -1,4 +1,4 @@
-"""Which margin problem theory predicts for what was trained, and why."""
+"""The margin problem that theory predicts for what was trained, and why."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.analysis.label_direction import LabelDirection, label_direction
+from attractor.analysis.measures import asked_margins
 from attractor.analysis.trained import Trained
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution, solve
@@ -70,7 +71,7 @@ def predicted_problem(
     left out where they would matter. With a linear head trained on a loss with an exponential
     tail, rows beyond its label margin relax the problem (*Max-Margin Token Selection in Attention
     Mechanism*, joint regularization path); label support is decided from the solution of the label
-    problem and its certificate. Tokens that attention cannot tell apart are kept equal.
+    problem and its certificate. Tokens that attention cannot distinguish are kept equal.
 
     Args:
         tokens: One data set for each selection.
@@ -102,7 +103,7 @@ def predicted_problem(
         for i in np.flatnonzero(needed & np.isfinite(solution.value)):
             solutions[i], kind[i], why[i] = solution[i], CLASSES, _TIED
     for i, one in enumerate(solutions):
-        if kind[i] in (PLAIN, CLASSES) and not _asks_for_margin(one.problem):
+        if kind[i] in (PLAIN, CLASSES) and not requires_margin(one.problem):
             kind[i], why[i] = NONE, _ALL_ALIKE
     return Prediction(
         solution, solutions, kind, why, label, _critical_ratios(problem, solution, label, kind)
@@ -113,7 +114,7 @@ def _joint_kinds(
     problem: MarginProblem, label: LabelDirection, tokens: Tokens
 ) -> tuple[list[str], list[str]]:
     """Kind of problem and reason, for each selection of a trained head."""
-    asks = _asks_for_margin(problem)
+    requires = requires_margin(problem)
     rows = label.counted.sum((-1, -2))
     beyond = (label.counted & ~label.at_margin & ~_without_choice(tokens)).sum((-1, -2))
     unsettled = label.unsettled.sum((-1, -2))
@@ -125,7 +126,7 @@ def _joint_kinds(
             continue
         kind = RELAXED if beyond[i] else PLAIN
         reason = _BEYOND.format(beyond=beyond[i], rows=rows[i]) if beyond[i] else _ALL_AT_MARGIN
-        if not asks[i]:
+        if not requires[i]:
             kind, reason = NONE, _NO_ROW_AT_MARGIN if beyond[i] else _ALL_ALIKE
         if unsettled[i]:
             reason += _UNSETTLED.format(rows=unsettled[i])
@@ -146,8 +147,9 @@ def _critical_ratios(
     return found
 
 
-def _asks_for_margin(problem: MarginProblem) -> Bool[np.ndarray, "*selection"]:
-    return np.asarray((problem.present & ~problem.equality & (problem.bounds > 0)).any(-1))
+def requires_margin(problem: MarginProblem) -> Bool[np.ndarray, "*selection"]:
+    """Whether some constraint requires a margin; otherwise the zero matrix is the solution."""
+    return np.asarray((problem.present & asked_margins(problem)).any(-1))
 
 
 def _without_choice(tokens: Tokens) -> Bool[np.ndarray, "selection sequence query"]:
@@ -209,7 +211,7 @@ _ALL_ALIKE = (
     "from another start, or with a head that tells tokens apart."
 )
 _ALL_AT_MARGIN = (
-    "The head is trained, and every label stands at its margin for the tokens that attention keeps."
+    "The head is trained, and every label is at its margin for the tokens that attention keeps."
 )
 _BEYOND = (
     "The head is trained, and {beyond} of {rows} labels lie beyond its margin for the tokens that "
@@ -222,7 +224,7 @@ _INSEPARABLE = (
 )
 _NO_ROW_AT_MARGIN = (
     "The head is trained, and no row at its label margin has a second token: no direction of W is "
-    "predicted. Hold the run against rate_ratio_direction, at the ratio of the norms reached."
+    "predicted. Compare the run with rate_ratio_direction, at the ratio of the norms reached."
 )
 _UNSETTLED = (
     " {rows} rows, counted as at the margin, are so near to it that the certificate leaves it "

@@ -1,4 +1,4 @@
-"""Which margin problem each recorded matrix is held against."""
+"""The margin problem that each recorded matrix is compared with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.analysis.label_direction import LabelDirection, label_direction
-from attractor.analysis.prediction import GIVEN, predicted_problem
+from attractor.analysis.label_direction import label_direction
+from attractor.analysis.prediction import GIVEN, Prediction, predicted_problem
 from attractor.analysis.trained import Trained
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
@@ -27,33 +27,23 @@ _ROUNDINGS = 8
 
 
 @dataclass(frozen=True)
-class Reference:
-    """Solutions, and which of them belongs to which trial and step.
+class Reference(Prediction):
+    """Solutions, predicted or given, and which of them belongs to which trial and step.
+
+    ``solution`` may also be the one given, for all references.
 
     Attributes:
-        solution: What the verdict reports: the solution given, or one with an axis of references.
-        solutions: The single solutions, one a reference.
-        number: Position among them for every trial and step.
+        number: Position among ``solutions`` for every trial and step.
         selection: The selected tokens of every reference.
-        instance: Which instance every reference belongs to.
-        description: What the trials are held against, in words.
-        kind: Which problem every reference is the solution of: see ``Prediction``.
-        why: Why it is that problem.
-        label: Where a linear head is trained: the direction predicted for it, for each reference.
-        critical_ratio: See ``Prediction``.
+        instance: The instance that every reference belongs to.
+        description: What the trials are compared with, in words.
         predicted: The selection predicted for every instance, where one was given.
     """
 
-    solution: Solution
-    solutions: list[Solution]
     number: Int[np.ndarray, "instance seed step"]
     selection: Selection
     instance: Int[np.ndarray, "reference"]
     description: str
-    kind: list[str]
-    why: list[str]
-    label: LabelDirection | None
-    critical_ratio: Float[np.ndarray, "reference"]
     predicted: Selection | None = None
 
     def locally_optimal(
@@ -109,16 +99,11 @@ def solve_for(
     own = _repeated(tokens, instance)
     found = predicted_problem(own, chosen, trained[instance], geometry)
     return Reference(
-        solution=found.solution,
-        solutions=found.solutions,
+        **vars(found),
         number=number,
         selection=chosen,
         instance=instance,
         description=f"the solution for {description}",
-        kind=found.kind,
-        why=found.why,
-        label=found.label,
-        critical_ratio=found.critical_ratio,
         predicted=predicted,
     )
 
@@ -172,7 +157,7 @@ def _repeated(tokens: Tokens, instance: Int[np.ndarray, "problem"]) -> Tokens:
 def use_given(
     tokens: Tokens, solution: Solution, trained: Trained, shape: tuple[int, ...]
 ) -> Reference:
-    """Holds every instance against the solution the user gave, one for all or one for each.
+    """Compares every instance with the solution the user gave, one for all or one for each.
 
     Raises:
         InvalidInputError: If the solution does not fit the tokens, or is one of other data.
@@ -244,8 +229,8 @@ def check_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> Non
         trained: What was trained on it.
 
     Raises:
-        InvalidInputError: If the rows do not name tokens, so that nothing can be held against
-            these; one is not of these tokens; or one is missing.
+        InvalidInputError: If the rows do not name tokens, so that nothing can be compared with
+            them; one is not of these tokens; or one is missing.
     """
     selection = problem.selection
     assert selection is not None
@@ -279,9 +264,9 @@ def check_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> Non
     masked = ~tokens.mask[place]
     if masked.any():
         raise _other_data(_at(place, int(masked.argmax()), "are about a token that is masked"))
-    asked = chosen & (np.cumsum(chosen, -1) == 1)
-    asked[place] = True
-    missing = tokens.mask & ~asked
+    named = chosen & (np.cumsum(chosen, -1) == 1)
+    named[place] = True
+    missing = tokens.mask & ~named
     if trained.scores is not None:
         missing &= ~trained.of_equal_score(Selection(chosen, selection.tied))
     if missing.any():

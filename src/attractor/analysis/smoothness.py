@@ -1,4 +1,4 @@
-"""How fast the gradient of the training loss can change: the step size that theorems ask for."""
+"""A Lipschitz constant of the gradient of the training loss, which bounds the step size."""
 
 from __future__ import annotations
 

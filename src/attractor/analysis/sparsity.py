@@ -1,4 +1,4 @@
-"""How sparse attention is."""
+"""Measures of sparsity."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def effective_support(
 
 
 def hoyer_sparsity(entries: ArrayLike) -> float:
-    """How sparse an array is, by Hoyer's measure.
+    """Hoyer's measure of the sparsity of an array.
 
         (sqrt(n) - ||w||_1 / ||w||_2) / (sqrt(n) - 1)
 

@@ -1,4 +1,4 @@
-"""What was trained, as far as the direction predicted depends on it."""
+"""The facts on a training run that the direction predicted depends on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Trained:
         head_trained: Whether the head was trained beside the attention layer.
         no_statement: Why no statement covers a head that was trained; empty if one does.
         scores: Scores of tokens under a linear head that was fixed, ``(instances, n, K, T)``; None
-            where they do not say what training favors.
+            where training does not favor the highest.
         rounding: How far rounding can move them, ``(instances, n, K, 1)``.
     """
 
@@ -46,7 +46,7 @@ class Trained:
     def of_equal_score(self, selection: Selection) -> Bool[np.ndarray, "..."]:
         """Tokens that score as the selected one of their row does.
 
-        Rows that keep several tokens have none but these: attention cannot tell them apart.
+        Rows that keep several tokens have none but these: attention cannot distinguish them.
         """
         assert self.scores is not None and self.rounding is not None
         alone = selection.mask.sum(-1, keepdims=True) == 1
@@ -96,7 +96,9 @@ def with_instances(tokens: Tokens) -> Tokens:
 def _uncovered(tokens: Tokens, head: Head | None, loss: str) -> str:
     """Why no statement covers a head trained in this way."""
     if not isinstance(head, LinearHead):
-        cause = "it is not linear" if head is not None else "what kind it is the file does not tell"
+        cause = (
+            "it is not linear" if head is not None else "the file does not say of what kind it is"
+        )
     elif loss not in _EXPONENTIAL_TAILS:
         cause = f"the {loss} loss has no exponential tail"
     elif tokens.labels is None or not (np.abs(tokens.labels) == 1).all():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _ROUNDING = 1e-12
-"""What rounding may add to a margin ratio beyond the gap of its solution."""
+"""The rounding error of a margin ratio, beyond the gap of its solution."""
 _LABELS = "labels, which the tokens of this run do not carry"
 _HEAD = "a linear head that is trained beside attention"
 _MOST_VARIANTS = 12
@@ -52,18 +52,18 @@ class Verdict(Printed):
             along: ``margin_ratio``, ``correlation``, ``directional_bregman_divergence``,
             ``kkt_residual``, ``selected_probability``,
             ``log_unselected_probability``, ``violated``, ``removed_norm``, ``norm``, ``loss``,
-            ``log_time``, and where head and loss tell it ``log_excess_loss``, the logarithm of
-            the loss above that of the selected tokens. Over (instance, seed): ``feasible``,
-            ``gap``, ``solution_norm``, ``status``, ``problem``, the kind of problem the trial is
-            held against, ``comparison``, what came of it, and where a selection is predicted
-            ``selection_agreement`` and ``locally_optimal``. Over rows: ``reached``,
+            ``log_time``, and where it follows from head and loss ``log_excess_loss``, the
+            logarithm of the loss above that of the selected tokens. Over (instance, seed):
+            ``feasible``, ``gap``, ``solution_norm``, ``status``, ``problem``, the kind of problem
+            the trial is compared with, ``comparison``, the outcome of that, and where a selection
+            is predicted ``selection_agreement`` and ``locally_optimal``. Over rows: ``reached``,
             ``predicted``. Where a linear head was trained: ``label_margin_ratio`` and
             ``label_correlation`` of the head with the solution of its label problem,
             ``label_separable``, ``label_gap``, ``label_support``, ``head_ratio``,
             ``critical_ratio`` and ``head_lags``.
-        solution: The solutions the trials are held against.
+        solution: The solutions the trials are compared with.
         trajectory: The training run.
-        reference: What the trials are held against, in words.
+        reference: The same, in words.
         why: Why it is that problem; where nothing is predicted, what to do next.
         label: Solutions of the label problem, where a linear head was trained.
     """
@@ -78,7 +78,7 @@ class Verdict(Printed):
 
     @property
     def axis(self) -> str:
-        """What the measures run along: that of the trajectory."""
+        """The axis of the measures: that of the trajectory."""
         return self.trajectory.axis
 
     def sel(self, **values: float) -> Verdict:
@@ -139,7 +139,7 @@ class Verdict(Printed):
 
     @property
     def feasible(self) -> xr.DataArray:
-        """Whether the margin problem each trial is held against has a solution."""
+        """Whether the margin problem each trial is compared with has a solution."""
         return self.data["feasible"]
 
     @property
@@ -149,12 +149,12 @@ class Verdict(Printed):
 
     @property
     def locally_optimal(self) -> xr.DataArray:
-        """Whether the selection each trial is held against is locally optimal."""
+        """Whether the selection each trial is compared with is locally optimal."""
         return self._needs("locally_optimal")
 
     @property
     def status(self) -> xr.DataArray:
-        """How the training of each trial ended, a ``TrialStatus``."""
+        """The end of the training of each trial, a ``TrialStatus``."""
         return self.data["status"]
 
     @property
@@ -168,7 +168,7 @@ class Verdict(Printed):
 
     @property
     def errors(self) -> list[str]:
-        """What is wrong with the verdict itself; empty if nothing is."""
+        """The errors in the verdict itself; empty if there are none."""
         errors = []
         if count := int(self.impossible.sum()):
             errors.append(above_one(count, "margin ratio", self.data["margin_ratio"]))
@@ -183,7 +183,7 @@ class Verdict(Printed):
         """The law by which one measure changes over the last decade; see ``fit_rates``.
 
         Args:
-            measure: ``"correlation"`` and ``"margin_ratio"`` stand for one minus themselves.
+            measure: ``"correlation"`` and ``"margin_ratio"`` mean one minus themselves.
             against: The abscissa: ``"step"``, ``"norm"`` or ``"log_time"``; default: what the
                 measures run along.
         """
@@ -283,7 +283,7 @@ class Verdict(Printed):
         console.print(self.table())
 
     def _explained(self, summary: dict[str, Any]) -> str:
-        """Which problem was taken and why, and what could not be compared."""
+        """The problem and why it was chosen, and what could not be compared."""
         trials = summary["trials"]
         text = f"Problem: {shared(summary['problem'], trials)}. {self.why}"
         if set(summary["comparison"]) != {COMPARED}:
@@ -356,7 +356,7 @@ def statistics(values: np.ndarray) -> dict[str, float | int | None]:
 
 
 def head_summary(data: xr.Dataset) -> dict[str, object]:
-    """What a verdict on a trained head comes to."""
+    """The verdict on a trained head in plain numbers."""
     separable = data["label_separable"]
     return {
         "label_separable": int(separable.sum()),
@@ -368,7 +368,7 @@ def head_summary(data: xr.Dataset) -> dict[str, object]:
 
 
 def counts(words: xr.DataArray) -> dict[str, int]:
-    """How many trials each text is true of."""
+    """The number of trials of each text."""
     return dict(Counter(str(one) for one in words.values.flat))
 
 

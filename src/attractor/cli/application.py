@@ -1,4 +1,4 @@
-"""All commands in one application; each is imported when it is called or asked for its help."""
+"""All commands in one application; each is imported when it or its help is called."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from attractor.version import __version__
 
 COMMANDS = {
     "demo": "Run the whole path on handwritten digits, and write a report with pictures.",
-    "check": "Solve for the direction training must take, train, hold one against the other, and "
-    "write a report with pictures.",
+    "check": "Solve for the direction training must take, train, compare the two, and write a "
+    "report with pictures.",
     "corpus": "Find the collocation and the orders that a corpus hides, check what next-token "
     "theory assumes of it, and write a report with pictures; with --train, train on it and say "
     "where it went.",
@@ -22,7 +22,7 @@ COMMANDS = {
     "affine however long the prompt is.",
     "solve": "Solve the margin problem for the direction training must take; certify it.",
     "train": "Train by any optimizer and save the run.",
-    "verify": "Hold a saved run against the margin problem for the selection that each trial "
+    "verify": "Compare a saved run with the margin problem for the selection that each trial "
     "reached.",
     "matrix": "Train every optimizer on the same random problems and show the normalized margin "
     "ratio in every norm; or say which norm's margin an optimizer of yours maximizes.",
@@ -36,14 +36,14 @@ COMMANDS = {
     "reproduce": "Run a figure, outcomes of claims or a report again, and say what differs.",
     "example": "Write an example file.",
 }
-"""The commands in their order, each with the first sentence of its help."""
+"""The commands in the order of ``--help``, each with the first sentence of its own help."""
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands stand in for others, which are loaded when they are called."""
+    """A group of placeholders; the module of a command is imported when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called, in place of the one that stands for it."""
+        """The command that is called, in place of its placeholder."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, name and typer.main.get_command(load_command(name)), rest
 
@@ -69,12 +69,12 @@ app = typer.Typer(
 )
 
 
-def _stand_in() -> None:
-    """Is never called."""
+def _placeholder() -> None:
+    """Never called."""
 
 
 for _name, _sentence in COMMANDS.items():
-    app.command(_name, help=_sentence)(_stand_in)
+    app.command(_name, help=_sentence)(_placeholder)
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
-    OPTIMIZER_HELP,
     Json,
+    LossName,
+    OptimizerName,
     OptionalLearningRate,
     Quiet,
     Seed,
     TokenFile,
+    recorded,
 )
 from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
@@ -41,10 +44,7 @@ MARKER = "shares.nc"
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
 
-HELP = about_tokens(
-    "Train from many random starts, count the selections they settle on, and draw which start of "
-    "a plane reaches which. Starts are random even if the file names one."
-)
+HELP = about_tokens(f"{COMMANDS['basins']} Starts are random even if the file names one.")
 
 
 def basins(
@@ -52,13 +52,7 @@ def basins(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
     ] = Path("attractor-basins"),
-    optimizer: Annotated[
-        str | None,
-        typer.Option(
-            help="The optimizer; default: that of the file, or normalized gradient descent. "
-            f"{OPTIMIZER_HELP}."
-        ),
-    ] = None,
+    optimizer: OptimizerName = None,
     lr: OptionalLearningRate = None,
     parameterization: Annotated[
         str | None,
@@ -67,9 +61,7 @@ def basins(
             "or W."
         ),
     ] = None,
-    loss: Annotated[str, typer.Option(help="The loss: logistic, exponential, linear, squared.")] = (
-        "logistic"
-    ),
+    loss: LossName = "logistic",
     steps: Annotated[
         int | None,
         typer.Option(
@@ -109,6 +101,7 @@ def basins(
     quiet: Quiet = False,
 ) -> None:
     """Counts where random starts end."""
+    arguments = recorded(locals())
     with session("basins", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
@@ -125,29 +118,19 @@ def basins(
         how = plan(loaded, optimizer=optimizer, lr=lr)
         length = steps or loaded.steps or STEPS
         problem = (loaded.tokens, need_head(loaded, file), how.optimizer)
-        shares = basin_shares(
-            *problem,
-            starts=starts,
-            scale=scale,
-            seed=seed,
-            steps=length,
-            loss=loss,
-            parameterization=how.method.layer,
-            progress=current.progress,
-        )
+        training: dict[str, Any] = {
+            "steps": length,
+            "loss": loss,
+            "parameterization": how.method.layer,
+            "progress": current.progress,
+        }
+        shares = basin_shares(*problem, starts=starts, scale=scale, seed=seed, **training)
         current.say(str(shares))
         plane = spanned_plane(shares.data) if with_map else None
         drawn = None
         if plane is not None:
             drawn = basin_map(
-                *problem,
-                plane=plane,
-                extent=extent,
-                resolution=resolution,
-                steps=length,
-                loss=loss,
-                parameterization=how.method.layer,
-                progress=current.progress,
+                *problem, plane=plane, extent=extent, resolution=resolution, **training
             )
             current.say(str(drawn))
         elif with_map:
@@ -157,20 +140,7 @@ def basins(
         summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
         provenance = report_provenance(
             "basins",
-            {
-                "optimizer": optimizer,
-                "lr": lr,
-                "parameterization": parameterization,
-                "loss": loss,
-                "steps": steps,
-                "starts": starts,
-                "scale": scale,
-                "with_map": with_map,
-                "extent": extent,
-                "resolution": resolution,
-                "data_set": data_set,
-                "seed": seed,
-            },
+            arguments,
             source=loaded,
             seeds=[seed],
             settings={"optimizer": how.method.name, "steps": length},
@@ -190,7 +160,7 @@ def basins(
 
 
 def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:
-    """The data set asked for, where a file holds several."""
+    """The data set requested, where a file holds several."""
     count = loaded.tokens.instances
     if count is None and number in (None, 0):
         return loaded

@@ -1,10 +1,11 @@
-"""``attractor check``: predict, train, hold one against the other, and report."""
+"""``attractor check``: predict, train, compare the two, and report."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -15,6 +16,7 @@ from attractor.cli.options import (
     SelectedTokens,
     Steps,
     TokenFile,
+    recorded,
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
@@ -27,10 +29,7 @@ if TYPE_CHECKING:
     from attractor.cli.inputs import Plan
     from attractor.geometry import Geometry
 
-HELP = about_tokens(
-    "Solve for the direction training must take, train, hold one against the other, and write a "
-    "report with pictures."
-)
+HELP = about_tokens(COMMANDS["check"])
 
 _NOT_BEFOREHAND = (
     "The head is trained, and where it goes decides which tokens attention keeps: the direction is "
@@ -50,6 +49,7 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Predicts, trains, compares and reports."""
+    arguments = recorded(locals())
     with session("check", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
@@ -105,7 +105,7 @@ def check(
             current.say(verdict.table(), *verdict_sentences(verdict))
         provenance = report_provenance(
             "check",
-            {"selection": selection, "steps": steps, "lr": lr, "seeds": seeds, "seed": seed},
+            arguments,
             source=loaded,
             seeds=range(seed, seed + how.seeds),
             settings={"optimizer": how.method.name, "steps": how.steps, "seeds": how.seeds},
@@ -122,14 +122,12 @@ def check(
             instance_numbers=loaded.tokens.instance_numbers,
             provenance=provenance,
         )
-        page = out / REPORT
-        current.result(report=str(page.absolute()), **summary)
         if infeasible:
             current.exit_code = ExitCode.INFEASIBLE
             current.say("The report names the constraints that conflict.")
         elif predicted is None and verdict is not None and not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
-        current.say(f"Report: {page.absolute()}")
+        current.wrote("report", out / REPORT, **summary)
 
 
 def _descended(how: Plan) -> Geometry:
@@ -139,7 +137,7 @@ def _descended(how: Plan) -> Geometry:
         raise InvalidInputError(
             "optimizer",
             f"which norm {how.method.name} descends in {how.method.layer.name} is not known, so "
-            "there is no direction to hold the run against",
+            "there is no direction to compare the run with",
             "Take another one, or `attractor solve --norm` and `attractor train` apart",
         )
     return geometry

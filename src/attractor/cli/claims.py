@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.listing import listing
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attractor.provenance import Provenance
 
 HELP = (
-    "Check the papers' statements: on the papers' data, or on yours.\n\n"
+    f"{COMMANDS['claims']}\n\n"
     "Without a name, --of, --all or --data the claims are listed, a line each. An outcome is "
     "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
     "them, `attractor corpus` where they are a corpus, and `attractor prompt-length` where they "
@@ -81,7 +81,7 @@ def claims(
         chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
         if not (names or of or everything or data):
             lines = {name: claim.summary for name, claim in chosen.items()}
-            current.say_lines(listing(lines))
+            current.list_names(lines)
             current.result(claims=lines)
             return
 
@@ -117,8 +117,7 @@ def claims(
                 reader = chosen[name].takes.kind.reader
                 stored = out / claim["counterexample"]["file"]
                 current.say(f"Counterexample: {stored}; `{reader}` reads it.")
-        current.say(f"Report: {(out / REPORT).absolute()}")
-        current.result(report=str((out / REPORT).absolute()), left_out=left_out, **summary)
+        current.wrote("report", out / REPORT, left_out=left_out, **summary)
 
 
 def _read(current: Session, data: Path) -> Sequence[DataSet]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.application import COMMANDS
+from attractor.cli.options import Json, Quiet, Seed, recorded
 from attractor.cli.session import Session, session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
@@ -29,8 +30,7 @@ CONTEXT_DIMENSION = 16
 """Dimension of the vectors of contexts, where none is given with --embedding."""
 
 HELP = (
-    "Find the collocation and the orders that a corpus hides, check what next-token theory assumes "
-    "of it, and write a report with pictures; with --train, train on it and say where it went.\n\n"
+    f"{COMMANDS['corpus']}\n\n"
     "FILE is text in UTF-8, one sentence a line with white space between tokens, where every "
     "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.\n\n\b\n"
     + layout_table(CORPUS_LAYOUT)
@@ -72,6 +72,7 @@ def corpus(
     quiet: Quiet = False,
 ) -> None:
     """Reads a corpus, finds its structure, trains, and reports."""
+    arguments = recorded(locals())
     with session("corpus", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
         existing_file(file, CorpusCase.missing)
@@ -84,10 +85,11 @@ def corpus(
         loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)
         whole = loaded.corpus
 
-        from attractor.cli.provenance import corpus_provenance
+        from attractor.cli.provenance import report_provenance
         from attractor.next_token import corpus_structure
         from attractor.next_token.conflicting_part import conflicting_part
         from attractor.next_token.linear_view import linear_view
+        from attractor.papers.paper import MECHANICS, NEXT_TOKEN
         from attractor.report.corpus import CorpusReport, write_corpus_report
 
         structure = corpus_structure(whole)
@@ -103,27 +105,27 @@ def corpus(
         if train:
             _train(report, steps, current)
         current.say(*report.findings(), *report.notices)
-        arguments = {
-            "context": context,
-            "vocabulary": vocabulary,
-            "embedding": embedding,
-            "train": train,
-            "steps": steps,
-            "seed": seed,
-        }
+        cited = [NEXT_TOKEN.bibtex("realizable data sets")]
+        if not structure.realizable:
+            cited.append(MECHANICS.bibtex("token-priority graphs with cycles"))
         summary = write_corpus_report(
             out,
             report,
             source=f"{file.name}: {whole!r}",
-            provenance=corpus_provenance(arguments, loaded, realizable=structure.realizable),
+            provenance=report_provenance(
+                "corpus",
+                arguments,
+                source=loaded,
+                seeds=[seed],
+                settings={"context_length": whole.context_length},
+                bibtex=cited,
+            ),
         )
-        page = (out / REPORT).absolute()
-        current.result(report=str(page), **summary)
-        current.say(f"Report: {page}")
+        current.wrote("report", out / REPORT, **summary)
 
 
 def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEmbeddings:
-    """The embeddings asked for; else those of the file; else the unit vectors."""
+    """The embeddings requested; else those of the file; else the unit vectors."""
     from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 
     names = loaded.corpus.vocabulary
@@ -154,19 +156,15 @@ def _train(report: CorpusReport, steps: int, current: Session) -> None:
     realizable = report.structure.corpus if report.structure.realizable else None
     if report.part is not None:
         realizable = report.part.corpus
-    try:
-        if realizable is not None:
-            report.trained.append(
-                train_realizable(realizable, report.embeddings, steps, progress=current.progress)
-            )
-    except InvalidInputError as error:
-        report.notices.append(f"Not trained in two stages: {error}")
-    try:
-        if report.conflicting is not None:
-            report.trained.append(
-                train_conflicting(
-                    report.conflicting, report.embeddings, steps, progress=current.progress
-                )
-            )
-    except InvalidInputError as error:
-        report.notices.append(f"Not trained with conflicting labels: {error}")
+    trainings: list[tuple[Any, Any, str]] = [
+        (realizable, train_realizable, "in two stages"),
+        (report.conflicting, train_conflicting, "with conflicting labels"),
+    ]
+    for part, train, how in trainings:
+        if part is None:
+            continue
+        try:
+            trained = train(part, report.embeddings, steps, progress=current.progress)
+            report.trained.append(trained)
+        except InvalidInputError as error:
+            report.notices.append(f"Not trained {how}: {error}")

@@ -44,7 +44,6 @@ def demo(
         summary = write_digits_report(
             out, results, provenance=report_provenance("demo", {"seed": seed}, seeds=[seed])
         )
-        page = (out / REPORT).absolute()
         numbers = table(results)
         shown = Table(
             title=f"Digits {DIGITS[0]} and {DIGITS[1]}, {DATA_SETS} data sets of each size, "
@@ -55,8 +54,8 @@ def demo(
             shown.add_column(name, justify="right", vertical="bottom")
         for row in numbers.rows:
             shown.add_row(*row)
-        current.say(shown, *(f"* {finding}" for finding in findings(results)), f"Report: {page}")
-        current.result(report=str(page), **summary)
+        current.say(shown, *(f"* {finding}" for finding in findings(results)))
+        current.wrote("report", out / REPORT, **summary)
 
 
 def _run(n: int, seed: int, current: Session) -> SizeResult:

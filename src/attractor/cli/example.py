@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
@@ -19,10 +20,13 @@ SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 """A realizable corpus: subject, verb, object and period, as in arXiv 2409.17335."""
 
 SAMPLED_TOKENS = 10_000
-"""How many tokens a head file of samples holds."""
+"""The number of tokens in a head file of samples."""
+
+ArrayPath = Annotated[Path, typer.Argument(metavar="PATH", help="A .npz or .safetensors file.")]
+Folder = Annotated[Path | None, typer.Option("--out", help="Folder that PATH is counted from.")]
 
 app = typer.Typer(
-    help="Write an example file.",
+    help=COMMANDS["example"],
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -31,18 +35,15 @@ app = typer.Typer(
 
 @app.command()
 def tokens(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A .npz or .safetensors file.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder that PATH is counted from.")
-    ] = None,
+    path: ArrayPath,
+    out: Folder = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a valid token file: 6 sequences of 8 random unit tokens in R^10, with a head."""
     with session("example tokens", as_json=as_json, quiet=quiet) as current:
-        file = path if out is None else out / path
-        check_paths([OutputFolder("out", out), OutputFile("path", file)])
+        file = _destination(path, out)
 
         from attractor.attention import LinearHead
         from attractor.datasets import unit_tokens
@@ -77,9 +78,7 @@ def corpus(
         list[str] | None,
         typer.Option(help="With --docstrings: only this module; may be given several times."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder that PATH is counted from.")
-    ] = None,
+    out: Folder = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -88,8 +87,7 @@ def corpus(
     with session("example corpus", as_json=as_json, quiet=quiet) as current:
         if module and not docstrings:
             raise InvalidInputError("module", "it is for --docstrings alone", "Give both")
-        file = path if out is None else out / path
-        check_paths([OutputFolder("out", out), OutputFile("path", file)])
+        file = _destination(path, out)
 
         from attractor.datasets import docstring_sentences
 
@@ -114,22 +112,19 @@ def corpus(
 
 @app.command()
 def head(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A .npz or .safetensors file.")],
+    path: ArrayPath,
     samples: Annotated[
         bool,
         typer.Option("--samples", help="Tokens sampled from a sphere, in place of Gaussian ones."),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder that PATH is counted from.")
-    ] = None,
+    out: Folder = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a valid head file: a random attention head in R^8, with its tokens and queries."""
     with session("example head", as_json=as_json, quiet=quiet) as current:
-        file = path if out is None else out / path
-        check_paths([OutputFolder("out", out), OutputFile("path", file)])
+        file = _destination(path, out)
 
         from attractor.datasets import random_head
         from attractor.files import load_head, save_head
@@ -143,3 +138,10 @@ def head(
             if name.startswith(("W_", "divide")) or name in laws:
                 current.say(f"  {name:<29} {shape:<6} {meaning}")
         current.say(f"Next: attractor prompt-length {file} --error 0.1 --out report/")
+
+
+def _destination(path: Path, folder: Path | None) -> Path:
+    """The file to write, checked."""
+    file = path if folder is None else folder / path
+    check_paths([OutputFolder("out", folder), OutputFile("path", file)])
+    return file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.listing import listing
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attractor.papers.drawing import DrawnFigure
 
 HELP = (
-    "Draw the papers' figures: PNG, SVG and the labeled data behind them.\n\n"
+    f"{COMMANDS['figures']}\n\n"
     "Without a name, --of or --all the figures are listed, a line each. Figures that the folder "
     "holds already, with the same settings, are not computed again, and long work that was killed "
     "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted."
@@ -76,7 +76,7 @@ def figures(
         chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
         if not (names or of or everything):
             lines = {name: figure.summary for name, figure in chosen.items()}
-            current.say_lines(listing(lines))
+            current.list_names(lines)
             current.result(figures=lines)
             return
 
@@ -117,7 +117,7 @@ def figures(
 
 
 def _readings(done: DrawnFigure, how: str) -> Table:
-    """What a figure shows as numbers."""
+    """The readings of a figure as a table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

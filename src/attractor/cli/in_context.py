@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from attractor.cli.options import Json, Quiet
+from attractor.cli.application import COMMANDS
+from attractor.cli.options import Json, Quiet, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
@@ -22,9 +23,7 @@ RATES = {"lengths": 1e-2, "official": 1e-3}
 DATA = ("theory", "intended", "as-run")
 
 HELP = (
-    "Train attention to regress in context at several prompt lengths, side by side: risk, blocks "
-    "of the head, balance and the gap to the optimum, with gradient flow on infinite prompts drawn "
-    "over; writes a report with figures, a table and NetCDF.\n\n"
+    f"{COMMANDS['in-context']}\n\n"
     "Tokens are pairs (x, y) with y = w.x, the query is (x, 0). --data theory: weights of variance "
     "1, no noise; intended and as-run: the published configuration of five inputs, weights of "
     "variance 1/5 and noise of variance 0.1, as it was meant, and as its code draws the data.\n\n"
@@ -81,6 +80,7 @@ def in_context(
     quiet: Quiet = False,
 ) -> None:
     """Trains, compares and reports."""
+    arguments = recorded(locals())
     with session("in-context", as_json=as_json, quiet=quiet) as current:
         report = OutputFolder("out", out, REPORT, replaced=True)
         check_paths([report, OutputFolder("checkpoint", checkpoint)])
@@ -138,12 +138,6 @@ def in_context(
             f"{settings['initialization']} start, {runs.runs[0].steps[-1]:,} steps of "
             f"{batch} prompts, learning rate {settings['learning_rate']:g}, {seeds} seed(s)"
         )
-        arguments = {
-            "dimension": dimension, "correlation": correlation, "lengths": lengths,
-            "attention": attention, "data_path": data_path, "initialization": initialization,
-            "parameterization": parameterization, "scale": scale, "steps": steps, "lr": lr,
-            "batch": batch, "draw": draw, "experiment": experiment, "seeds": seeds, "seed": seed,
-        }  # fmt: skip
         summary = write_in_context_report(
             out,
             runs,
@@ -151,10 +145,8 @@ def in_context(
             source=source,
             provenance=_provenance(arguments, range(first, first + seeds), settings),
         )
-        page = (out / REPORT).absolute()
         current.say_lines(runs.table().splitlines())
-        current.say(f"Report: {page}")
-        current.result(report=str(page), **summary)
+        current.wrote("report", out / REPORT, **summary)
 
 
 def _choice(argument: str, value: str | None, known: tuple[str, ...]) -> str | None:

@@ -1,4 +1,4 @@
-"""What the user gave: a token file, and what stands over it on the command line."""
+"""What the user gave: a token file, and the options of the command line that override it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ GIVEN = "the tokens given with --selection"
 OPTIMIZER = "normalized gradient descent"
 STEPS = 5000
 SEEDS = 10
-"""How to train where neither the file nor the command line says it."""
+"""The training where neither the file nor the command line sets it."""
 
 
 class Plan(NamedTuple):
-    """How to train.
+    """A training: optimizer, what it trains, steps and starts.
 
     Attributes:
         method: The optimizer by name, and what it trains.
@@ -54,7 +54,7 @@ def read_tokens(
     Args:
         file: The file.
         loss: Name of the loss.
-        parameterization: What is trained, over what the file says.
+        parameterization: What is trained, in place of what the file says.
 
     Raises:
         InvalidInputError: If anything in it cannot be used.
@@ -74,7 +74,7 @@ def read_tokens(
     if loaded.initial is not None and set(layer.shapes(1, 1)) != set(own.shapes(1, 1)):
         raise InvalidInputError(
             "parameterization",
-            f"{layer.name!r} is asked for, but {file.name} says where {own.name!r} starts",
+            f"{layer.name!r} is requested, but {file.name} says where {own.name!r} starts",
             "Leave the option out, or initial out of the file",
         )
     return dataclasses.replace(
@@ -90,7 +90,7 @@ def plan(
     steps: int | None = None,
     seeds: int | None = None,
 ) -> Plan:
-    """How to train: as the command line says; else as the file does; else as documented.
+    """The training set by the command line; else by the file; else as documented.
 
     A start in the file is one start, so that one seed is trained from it.
 

@@ -19,7 +19,7 @@ from typing import Any
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 """The signals that are handled."""
 _CODE = 128
-"""What is added to the number of a signal to give an exit code, as shells do."""
+"""Added to the number of a signal to give an exit code, as shells do."""
 
 _working = False
 """Whether a command works, and can clean up after itself."""
@@ -64,7 +64,7 @@ def behind(error: BaseException) -> signal.Signals | None:
 
 
 def exit_code() -> int | None:
-    """What the process ends with for a signal that came while a command worked."""
+    """The exit code for a signal that came while a command worked; None for no signal."""
     return None if _received is None else _CODE + _received
 
 

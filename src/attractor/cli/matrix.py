@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import OPTIMIZER_HELP, Json, OptionalLearningRate, Quiet, Seed
+from attractor.cli.application import COMMANDS
+from attractor.cli.options import OPTIMIZER_HELP, Json, OptionalLearningRate, Quiet, Seed, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
@@ -19,8 +20,7 @@ SHAPE = (6, 8, 10)
 """Sequences, tokens and dimension of the data sets."""
 
 HELP = (
-    "Train every optimizer on the same random problems and show the normalized margin ratio in "
-    "every norm; or say which norm's margin an optimizer of yours maximizes.\n\n"
+    f"{COMMANDS['matrix']}\n\n"
     "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10. Exit "
     "codes: 0 done, 2 bad input, 130 interrupted."
 )
@@ -57,6 +57,7 @@ def matrix(
     quiet: Quiet = False,
 ) -> None:
     """Makes the bias matrix."""
+    arguments = recorded(locals())
     with session("matrix", as_json=as_json, quiet=quiet) as current:
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
@@ -100,22 +101,11 @@ def matrix(
             title = f"Which norm's margin does {methods[0].name} maximize?"
         provenance = report_provenance(
             "matrix",
-            {
-                "optimizer": optimizer,
-                "lr": lr,
-                "parameterization": parameterization,
-                "size": size,
-                "data_sets": data_sets,
-                "steps": steps,
-                "matched": matched,
-                "seed": seed,
-            },
+            arguments,
             seeds=range(seed, seed + count),
             settings={"data_sets": count, "steps": length},
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
-        page = (out / REPORT).absolute()
         current.say(found.table(), found.answers_table())
         current.say(*(f"* {method.name}: {found.answer(method.name)}" for method in methods))
-        current.say(f"Report: {page}")
-        current.result(report=str(page), **summary)
+        current.wrote("report", out / REPORT, **summary)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +33,14 @@ OPTIMIZER_HELP = (
     "A name with its settings, such as md:p=1.5, or module:factory: a function without arguments "
     "that returns an optax transformation"
 )
+OptimizerName = Annotated[
+    str | None,
+    typer.Option(
+        help="The optimizer; default: that of the file, or normalized gradient descent. "
+        f"{OPTIMIZER_HELP}."
+    ),
+]
+LossName = Annotated[str, typer.Option(help="The loss: logistic, exponential, linear, squared.")]
 OptionalLearningRate = Annotated[
     float | None,
     typer.Option(
@@ -57,3 +66,15 @@ SelectedTokens = Annotated[
         "with commas between.",
     ),
 ]
+
+_UNRECORDED = {"file", "run", "out", "checkpoint", "as_json", "quiet"}
+"""Arguments that name files, or say how a command prints."""
+
+
+def recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a command that its report records, from which it can be made again.
+
+    Args:
+        given: ``locals()`` at the start of the command.
+    """
+    return {name: value for name, value in given.items() if name not in _UNRECORDED}

@@ -1,4 +1,4 @@
-"""What is predicted before anything is trained."""
+"""The direction predicted before anything is trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attractor.margin import Solution
 from attractor.selection import Selection
 
 _LOSS = "logistic"
-"""What the commands that predict train on."""
+"""The loss of the commands that predict."""
 
 
 class Predicted(NamedTuple):
@@ -33,7 +33,7 @@ class Predicted(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Which problem it is, and why."""
+        """The problem and why it is that one, in words."""
         return f"Problem: {self.problem}. {self.why}"
 
 

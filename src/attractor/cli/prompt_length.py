@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, OptionalReport, Quiet, Seed
+from attractor.cli.application import COMMANDS
+from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
 from attractor.cli.session import session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
@@ -16,14 +17,12 @@ from attractor.storage import Input, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 ERROR = 0.1
-"""The relative error asked for where none is given."""
+"""The relative error required where none is given."""
 QUERIES = 1000
-"""How many queries are drawn where the file has no samples of them."""
+"""The number of queries drawn where the file has no samples of them."""
 
 HELP = (
-    "Say how long a prompt must be for an attention head to act as over infinitely many tokens, "
-    "where over Gaussian tokens it is affine, and how far it is from affine however long the "
-    "prompt is.\n\n"
+    f"{COMMANDS['prompt-length']}\n\n"
     "FILE is a .npz or .safetensors file with these arrays:\n\n\b\n"
     + layout_table(HEAD_LAYOUT)
     + "\n\n`attractor example head head.npz` writes such a file. Exit codes: 0 done, whatever was "
@@ -42,7 +41,7 @@ def prompt_length(
         list[int] | None,
         typer.Option(
             min=1,
-            help="A length to tell the error of; may be given several times. "
+            help="A length to report the error of; may be given several times. "
             "Default: 100, 1,000, 10,000 and 100,000.",
         ),
     ] = None,
@@ -55,6 +54,7 @@ def prompt_length(
     quiet: Quiet = False,
 ) -> None:
     """Reads a head, finds how long its prompts must be, and reports."""
+    arguments = recorded(locals())
     with session("prompt-length", as_json=as_json, quiet=quiet) as current:
         if not error > 0:
             raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
@@ -77,17 +77,18 @@ def prompt_length(
         if out is None:
             current.result(**summary(found, error))
             return
-        from attractor.cli.provenance import head_provenance
+        from attractor.cli.provenance import report_provenance
+        from attractor.papers.paper import LARGE_PROMPT
         from attractor.report.prompt_length import write_prompt_length_report
 
-        arguments = {"error": error, "length": length, "queries": queries, "seed": seed}
-        told = write_prompt_length_report(
+        cited = LARGE_PROMPT.bibtex("attention over Gaussian tokens is affine")
+        written = write_prompt_length_report(
             out,
             found,
             error,
             source=f"{file.name}: {loaded.size_in_words}",
-            provenance=head_provenance(arguments, loaded),
+            provenance=report_provenance(
+                "prompt-length", arguments, source=loaded, seeds=[seed], bibtex=[cited]
+            ),
         )
-        page = (out / REPORT).absolute()
-        current.result(report=str(page), **told)
-        current.say(f"Report: {page}")
+        current.wrote("report", out / REPORT, **written)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import Session, session
 from attractor.errors import InvalidInputError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from attractor.provenance import Provenance
 
 HELP = (
-    "Run a figure, outcomes of claims or a report again, and say what differs.\n\n"
+    f"{COMMANDS['reproduce']}\n\n"
     "FILE is any file that Attractor wrote for it: a picture, its data, a page or its JSON. It "
     "says which version made it, on which data, with which seeds and settings.\n\n"
     "A file of somebody else's is safe to give: it chooses among what Attractor itself can run, "
@@ -66,7 +67,7 @@ def reproduce(
             )
         )
         again = {"figure": _figure, "claim": _claims, "report": _report}[provenance.kind]
-        found = again(file, provenance, data, optimizer, current)
+        found = again(_Request(file, provenance, data, optimizer, current))
         same = "all the same" if found.same else f"{len(found.differing)} differ"
         current.say(f"Compared {found.compared} results: {same}.")
         current.say(*(_printable(f"  {name}: {words}") for name, words in found.differing.items()))
@@ -83,18 +84,31 @@ def reproduce(
         )
 
 
-def _figure(
-    file: Path,
-    provenance: Provenance,
-    data: Path | None,
-    optimizers: list[str] | None,
-    current: Session,
-) -> Reproduction:
+class _Request(NamedTuple):
+    """What to run again.
+
+    Attributes:
+        file: A file of the result.
+        provenance: What the file says of it.
+        data: What the result was made from, or None.
+        optimizers: Optimizers of the user's own, or None.
+        session: Where to print.
+    """
+
+    file: Path
+    provenance: Provenance
+    data: Path | None
+    optimizers: list[str] | None
+    session: Session
+
+
+def _figure(request: _Request) -> Reproduction:
     from attractor.cli.reproducible import FIGURE
     from attractor.papers.registry import get_figure
     from attractor.papers.reproduction import reproduce_figure
     from attractor.provenance.arguments import check_arguments
 
+    file, provenance, data, optimizers, current = request
     _check_given("optimizer", optimizers, "")
     figure = get_figure(provenance.name)
     arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
@@ -106,19 +120,14 @@ def _figure(
     )
 
 
-def _claims(
-    file: Path,
-    provenance: Provenance,
-    data: Path | None,
-    optimizers: list[str] | None,
-    current: Session,
-) -> Reproduction:
+def _claims(request: _Request) -> Reproduction:
     from attractor.cli.claims import claims_provenance
     from attractor.files import load
     from attractor.papers.registry import all_claims
     from attractor.papers.reproduction import reproduce_claims
     from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
 
+    file, provenance, data, optimizers, current = request
     _check_given("optimizer", optimizers, "")
     known = all_claims()
     names = several(word(*known), len(known))
@@ -130,16 +139,10 @@ def _claims(
     return reproduce_claims(file, provenance, cases, made)
 
 
-def _report(
-    file: Path,
-    provenance: Provenance,
-    data: Path | None,
-    optimizers: list[str] | None,
-    current: Session,
-) -> Reproduction:
-    from attractor.cli.reproducible import report_arguments
-    from attractor.cli.reproduction import reproduce_report
+def _report(request: _Request) -> Reproduction:
+    from attractor.cli.reproducible import report_arguments, reproduce_report
 
+    file, provenance, data, optimizers, current = request
     command, arguments = report_arguments(provenance, optimizers)
     kinds = {"": "", "run": "a saved run", "file": "a file of yours"}
     _check_given("data", data, kinds[command.takes])

@@ -1,4 +1,4 @@
-"""Which arguments of a command a report can set when it is made again, and which never.
+"""Reports of commands made again: the arguments that a report can set, and the comparison.
 
 Outputs, checkpoints and data files are paths: they are named on the command line or not at all.
 Numbers have a range beyond which a command is to be called by itself, by somebody who means it.
@@ -6,9 +6,13 @@ Numbers have a range beyond which a command is to be called by itself, by somebo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import typer
 
 from attractor.analysis.bias import named_optimizer
 from attractor.attention import get_loss, get_parameterization
@@ -22,9 +26,11 @@ from attractor.cli import (
     prompt_length,
     verify,
 )
+from attractor.containers import read_json
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.papers.figure import SIZES
-from attractor.provenance import Provenance
+from attractor.papers.reproduction import Reproduction
+from attractor.provenance import Provenance, differences, read_provenance
 from attractor.provenance.arguments import (
     SEED,
     Argument,
@@ -38,6 +44,8 @@ from attractor.provenance.arguments import (
     word,
 )
 
+SUMMARY = "summary.json"
+"""The numbers of a report."""
 OPTIMIZER = "optimizer"
 """The one argument that may name code of the user's own, who then has to name it again."""
 
@@ -49,7 +57,7 @@ class Reproducible:
     Attributes:
         run: The command.
         arguments: What its report can set.
-        takes: Its argument for the file that it was made from; empty if from none.
+        takes: Its argument for the file that the report was made from; empty if there is none.
     """
 
     run: Callable[..., None]
@@ -177,7 +185,7 @@ FIGURE = {
     "as_published": truth(),
     "source": text(r".+", "where the data were"),
 }
-"""What a figure can set. Where the data were is not opened: they are named again."""
+"""The arguments that a figure can set. Where the data were is not opened: they are named again."""
 
 
 def report_arguments(
@@ -231,3 +239,64 @@ def _other_number(own: list[str]) -> InvalidInputError:
         "is never trusted to name",
         f"If you know it, name it again, in this order: attractor reproduce FILE {options}",
     )
+
+
+def reproduce_report(
+    file: Path,
+    provenance: Provenance,
+    command: Reproducible,
+    arguments: Mapping[str, Any],
+    data: Path | None,
+) -> Reproduction:
+    """Runs the command of a report again, and compares the numbers of both.
+
+    Args:
+        file: A file of the report.
+        provenance: Where it comes from.
+        command: The command.
+        arguments: What to call it with, checked.
+        data: The file that the command takes: tokens, a corpus, a head or a run.
+
+    Raises:
+        FileFormatError: If the summary of the report is not beside the file, or is damaged.
+    """
+    old = _summary(file.with_name(SUMMARY))
+    taken = {command.takes: data} if command.takes else {}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "again"
+        try:
+            command.run(**arguments, **taken, out=out, quiet=True)
+        except typer.Exit:  # an infeasible problem ends so, and has a report
+            if not (out / SUMMARY).is_file():
+                raise FileFormatError(
+                    f"{file} cannot be made again: {provenance.name} refuses what it says it was "
+                    "made with, for the reason above."
+                ) from None
+        new, made = _summary(out / SUMMARY), read_provenance(out / SUMMARY)
+    before, now = dict(_flat(old)), dict(_flat(new))
+    differing = {
+        name: f"was {before.get(name, 'not there')} and is {now.get(name, 'not there')}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    }
+    return Reproduction(provenance, tuple(differences(provenance, made)), differing, len(before))
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise FileFormatError(f"{path} cannot be read: it holds no JSON object.")
+    found.pop("provenance", None)
+    return found
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and word of a summary under its dotted name."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _flat(entry, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _flat(entry, f"{name}[{number}]")
+    else:
+        yield name, value

@@ -1,4 +1,4 @@
-"""What every command does the same: where it prints, how it fails, which code it ends with."""
+"""The common part of all commands: where they print, how they fail, which code they end with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import platformdirs
@@ -21,7 +22,7 @@ from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
 
 
 class ExitCode(enum.IntEnum):
-    """How a command ended."""
+    """The codes that commands end with."""
 
     DONE = 0
     BAD_INPUT = 2
@@ -31,7 +32,7 @@ class ExitCode(enum.IntEnum):
 
 
 class Session:
-    """Where a command prints, and what it has to say in the end.
+    """The output of a command: text for people, and one JSON object at its end.
 
     Attributes:
         exit_code: What the command ends with; commands may set it.
@@ -59,6 +60,11 @@ class Session:
             for line in lines:
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
+    def list_names(self, lines: Mapping[str, str]) -> None:
+        """Prints names with what they are, a line each."""
+        width = max(map(len, lines), default=0)
+        self.say_lines(f"{name:<{width}}  {line}" for name, line in lines.items())
+
     def complain(self, kind: str, message: str) -> None:
         """Prints a warning or an error, on standard error."""
         style = "bold red" if kind == "error" else "bold yellow"
@@ -68,8 +74,13 @@ class Session:
         """Adds to the JSON object."""
         self._result.update(values)
 
+    def wrote(self, what: str, path: Path, /, **values: Any) -> None:
+        """Prints where a file was written, and adds that and values to the JSON object."""
+        self.result(**{what: str(path.absolute())}, **values)
+        self.say(f"{what.capitalize()}: {path.absolute()}")
+
     def close(self) -> None:
-        """Prints the JSON object, if asked for."""
+        """Prints the JSON object, if requested."""
         if self._json:
             head = {"command": self._command, "exit_code": int(self.exit_code)}
             sys.stdout.write(json.dumps(head | self._result, allow_nan=False) + "\n")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
@@ -30,7 +31,7 @@ _NORM_HELP = (
 _MOST_PAIRS = 20
 """Support tokens printed; all of them are in the JSON object and the NetCDF file."""
 
-HELP = about_tokens("Solve the margin problem for the direction training must take; certify it.")
+HELP = about_tokens(COMMANDS["solve"])
 
 
 def solve(
@@ -57,9 +58,8 @@ def solve(
         from attractor.cli.inputs import descended, read_tokens, select
         from attractor.cli.predicted import predict
         from attractor.geometry import Frobenius, get_geometry
-        from attractor.report._conflicts import conflicts
+        from attractor.report.constraints import conflicts, support_pairs, support_table
         from attractor.report.summary import infeasible_count, solution_summary
-        from attractor.report.support import support_pairs, support_table
         from attractor.report.words import prediction_sentences
 
         geometry = None if norm is None else get_geometry(norm)
@@ -103,12 +103,10 @@ def solve(
                 )
         if out is not None:
             save_netcdf(solution.to_xarray(), out)
-            current.result(solution=str(out.absolute()))
-            current.say(f"Solution: {out.absolute()}")
+            current.wrote("solution", out)
         if certificate is not None:
             solution.save_certificate(certificate)
-            current.result(certificate=str(certificate.absolute()))
-            current.say(f"Certificate: {certificate.absolute()}")
+            current.wrote("certificate", certificate)
 
 
 def _matrices(W: Float[np.ndarray, "*instances d e"]) -> Any:

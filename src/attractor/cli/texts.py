@@ -1,4 +1,4 @@
-"""What the help of commands says a file holds."""
+"""Help texts of commands on what a file holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def about_tokens(first: str) -> str:
         "one leading axis of instances: data sets treated side by side. With K queries a sequence, "
         "queries, labels, mask and selection have an axis for them behind that of sequences, and "
         "scores may. Where there are values, the head has their dimension v. "
-        "Options stand over what the file says. "
+        "Options override what the file says. "
         "`attractor example tokens tokens.npz` writes such a file. Exit codes: 0 done, "
         "2 bad input, 3 infeasible, 130 interrupted."
     )

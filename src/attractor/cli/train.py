@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
-    OPTIMIZER_HELP,
     Json,
+    LossName,
+    OptimizerName,
     OptionalLearningRate,
     Quiet,
     Seed,
@@ -23,19 +25,13 @@ from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import CHECKPOINT
 
-HELP = about_tokens("Train by any optimizer and save the run.")
+HELP = about_tokens(COMMANDS["train"])
 
 
 def train(
     file: TokenFile,
     out: Annotated[Path, typer.Option("--out", help="NetCDF file for the run.")] = Path("run.nc"),
-    optimizer: Annotated[
-        str | None,
-        typer.Option(
-            help="The optimizer; default: that of the file, or normalized gradient descent. "
-            f"{OPTIMIZER_HELP}."
-        ),
-    ] = None,
+    optimizer: OptimizerName = None,
     lr: OptionalLearningRate = None,
     parameterization: Annotated[
         str | None,
@@ -44,9 +40,7 @@ def train(
             "what the file says, or W."
         ),
     ] = None,
-    loss: Annotated[
-        str, typer.Option(help="The loss: logistic, exponential, linear, squared.")
-    ] = "logistic",
+    loss: LossName = "logistic",
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Sequences in a step; default: all.")
     ] = None,
@@ -88,8 +82,10 @@ def train(
         trajectory.save(out)
         final = trajectory.data["loss"].isel(step=-1)
         statuses = trajectory.data["status"].values
-        current.result(
-            run=str(out.absolute()),
+        current.say(str(trajectory), f"Gradients: {how.method.reads}")
+        current.wrote(
+            "run",
+            out,
             optimizer=how.method.name,
             reads=how.method.reads,
             geometry=trajectory.geometry,
@@ -97,5 +93,4 @@ def train(
             steps=how.steps,
             final_loss={"median": float(final.median()), "largest": float(final.max())},
         )
-        current.say(str(trajectory), f"Gradients: {how.method.reads}", f"Run: {out.absolute()}")
         current.say(f"Next: attractor verify {out}")

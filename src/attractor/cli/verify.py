@@ -1,4 +1,4 @@
-"""``attractor verify``: a saved run held against the solution for what it reached."""
+"""``attractor verify``: a saved run compared with the solution for what it reached."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.errors import InvalidInputError
@@ -14,9 +15,9 @@ from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
 HELP = (
-    "Hold a saved run against the margin problem for the selection that each trial reached.\n\n"
+    f"{COMMANDS['verify']}\n\n"
     "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 done, "
-    "2 bad input, 3 infeasible (no trial has a solution to be held against), 130 interrupted."
+    "2 bad input, 3 infeasible (no trial has a solution to compare with), 130 interrupted."
 )
 
 
@@ -59,5 +60,4 @@ def verify(
             )
             source = f"{run.name}: {trajectory.tokens!r}"
             write_report(out, verdict=verdict, source=source, provenance=provenance)
-            current.result(report=str((out / REPORT).absolute()))
-            current.say(f"Report: {(out / REPORT).absolute()}")
+            current.wrote("report", out / REPORT)

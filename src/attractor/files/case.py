@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import jax
@@ -114,7 +114,7 @@ class Case(DataSet):
         LoadedTokens(self.tokens, self.head, self.parameterization, *training).save(path)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a case holds besides tokens and head, by name, for hashing."""
+        """All that a case holds besides tokens and head, by name, for hashing."""
         leaves = jax.tree_util.tree_leaves_with_path(self.initial)
         found = {f"initial{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
         if self.chosen is not None:
@@ -156,7 +156,7 @@ class Case(DataSet):
 
         kept = start = np.asarray(case.tokens.mask.any(-2))
         before = -1
-        while before != kept.sum():  # a token less may make room for a sequence less
+        while before != kept.sum():  # a token less may allow a sequence less
             before = kept.sum()
             kept = drop(
                 kept, [_places(_row(kept, i)) for i in range(len(kept)) if kept[i].any()], fails
@@ -283,10 +283,7 @@ def _rounded(case: Case, trial: Trial) -> Case:
     """The case with as few digits as will do."""
     tokens, chosen = case.tokens, case.selection.mask
     for digits in _DIGITS:
-
-        def short(array: Any, digits: int = digits) -> np.ndarray:
-            return _short(array, digits)
-
+        short = partial(_short, digits=digits)
         keys, queries, values = (short(a) for a in (tokens.keys, tokens.queries, tokens.values))
         head, start = short(case.head.weight), jax.tree.map(short, case.initial)
         candidate = _replaced(case, keys, queries, tokens.labels, tokens.mask, values, chosen)
@@ -309,17 +306,8 @@ def _short(array: Any, digits: int) -> np.ndarray:
 
 
 def _same_numbers(case: Case, other: Case) -> bool:
-    return all(
-        np.array_equal(one, two) for one, two in zip(_numbers(case), _numbers(other), strict=True)
+    numbers = (
+        (one.tokens.keys, one.tokens.queries, one.tokens.values, one.head.weight, one.initial)
+        for one in (case, other)
     )
-
-
-def _numbers(case: Case) -> list[Any]:
-    tokens = case.tokens
-    return [
-        tokens.keys,
-        tokens.queries,
-        tokens.values,
-        case.head.weight,
-        *jax.tree.leaves(case.initial),
-    ]
+    return all(map(np.array_equal, *map(jax.tree.leaves, numbers)))

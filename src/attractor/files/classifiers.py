@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CLASSIFIERS_LAYOUT = {
-    "test_accuracy": (("optimizer", "seed"), "share of examples not seen that are told right"),
+    "test_accuracy": (
+        ("optimizer", "seed"),
+        "share of examples not seen that are classified correctly",
+    ),
     "at_edge": (("optimizer",), "whether the learning rate is the least or the largest tried"),
     "status": (("optimizer", "seed"), "how training ended, as the numbers of TrialStatus"),
     "hoyer": (
@@ -28,25 +31,25 @@ CLASSIFIERS_LAYOUT = {
     ),
     "attention": (
         ("optimizer", "seed", "block"),
-        "of the read-out on words that tell the class, mean over heads",
+        "of the read-out on words that determine the class, mean over heads",
     ),
     "attention_by_frequency": (
         ("optimizer", "seed", "block"),
-        "what those words would get as others of like frequency do",
+        "attention that those words would get as others of like frequency do",
     ),
-    "attention_by_chance": (("optimizer", "seed"), "what they would get by chance"),
+    "attention_by_chance": (("optimizer", "seed"), "attention that they would get by chance"),
     "rescaled_attention": (
         ("optimizer", "seed"),
         "on them in the last block, rescaled from 0 to 1 in each text",
     ),
 }
-"""What claims read of results: for each variable its dimensions and what it means.
+"""The variables that claims read: the dimensions of each, and its meaning.
 
 Only ``test_accuracy`` and the names of ``optimizer`` must be there; a claim says what else it
 needs. Mirror descent is called ``p = 1.1``, gradient descent ``p = 2``. Equal numbers of ``seed``
 name runs from the same start. Attributes: ``data`` ("text" or "image"), ``chance`` (the accuracy of
-guessing), ``test_examples`` (on how many an accuracy rests) and ``same_start`` (1 if all seeds
-start from one model). Anything else is kept and not read.
+guessing), ``test_examples`` (how many an accuracy is measured on) and ``same_start`` (1 if all
+seeds start from one model). Anything else is kept and not read.
 """
 
 _WANTED = (
@@ -60,7 +63,7 @@ _READ = ("data", "chance", "test_examples", "same_start")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassifierCase(FileContents, DataSet):
-    """What models trained by several optimizers came to; what a NetCDF file of results holds.
+    """Results of models trained by several optimizers; the contents of a NetCDF file.
 
     Attributes:
         data: Accuracies and other numbers over ``optimizer`` and ``seed``.
@@ -215,7 +218,7 @@ def _check_attributes(data: xr.Dataset) -> None:
         raise InvalidInputError(
             "test_examples",
             f"the attribute is {examples!r}",
-            "Give how many examples an accuracy rests on",
+            "Give how many examples an accuracy is measured on",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a file of one kind holds, and the data in it that claims are examined on."""
+"""Files of one kind: their contents, and the data in them that claims are examined on."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ TEXTS = ("parameterization", "optimizer")
 """Entries that are texts: arrays without axes in ``.npz``, metadata in ``.safetensors``."""
 
 Layout = Mapping[str, tuple[Any, str]]
-"""What a file may hold: for each entry its shape, or its dimensions, and what it means."""
+"""The entries of a file: the shape or the dimensions of each, and its meaning."""
 
 _Found = TypeVar("_Found")
 
 
 class FileContents(ABC):
-    """What a file of one kind holds. A subclass is a kind of file.
+    """The contents of a file. A subclass is a kind of file.
 
     Attributes:
-        words: What such a file is called: ``"corpus"``.
-        held: What it holds, with an article.
+        words: The name of such a file: ``"corpus"``.
+        held: The name of its contents, with an article.
         reader: The command that reads it.
-        missing: What to give where there is no file.
-        suffix: What its name ends in, where this library writes it; other than ``.npz`` the ending
-            tells it from files of other kinds.
-        layout: What it may hold.
+        missing: The remedy where there is no file.
+        suffix: The ending of its name, where this library writes it; other than ``.npz`` the ending
+            distinguishes it from files of other kinds.
+        layout: Its entries.
     """
 
     words: ClassVar[str]
@@ -92,10 +92,10 @@ class FileContents(ABC):
 
 
 class ArrayFile(FileContents):
-    """What a ``.npz`` or ``.safetensors`` file of one kind holds.
+    """The contents of a ``.npz`` or ``.safetensors`` file.
 
     Attributes:
-        marks: The arrays that tell it from files of other kinds.
+        marks: The arrays that distinguish it from files of other kinds.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -193,12 +193,12 @@ class DataSet(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How large it is; of two counterexamples the smaller one is shown."""
+        """A count of its entries; of two counterexamples the smaller one is shown."""
 
     @property
     @abstractmethod
     def size_in_words(self) -> str:
-        """How large it is, for people."""
+        """Its size in words."""
 
     def smaller(self, trial: Trial) -> Self:
         """The data less what a counterexample does not need; itself where nothing can go.
@@ -213,7 +213,7 @@ class DataSet(ABC):
         return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
 
     def once(self, key: Any, compute: Callable[[], _Found]) -> _Found:
-        """What ``compute`` gives, computed the first time only; checks share their work so."""
+        """The value of ``compute()``, computed once for each key: checks share their work."""
         if key not in self._known:
             self._known[key] = compute()
         return self._known[key]
@@ -223,7 +223,7 @@ class DataSet(ABC):
         return {}
 
     def __repr__(self) -> str:
-        """What it holds, on one line."""
+        """Its size, on one line."""
         return f"{type(self).__name__}({self.size_in_words})"
 
 

@@ -32,7 +32,7 @@ CORPUS_LAYOUT = {
     "embeddings": ("(V, d)", "optional: the vector of every token; else one-hot"),
     "context_length": ("()", "optional, an integer: only so many last tokens are the context"),
 }
-"""What a corpus file of arrays may hold: for each entry its shape and what it means.
+"""The entries of a corpus file of arrays: the shape of each, and its meaning.
 
 The texts of ``vocabulary`` are an array of texts in ``.npz``, and a JSON list of texts in the
 metadata of ``.safetensors``.
@@ -40,7 +40,7 @@ metadata of ``.safetensors``.
 
 _MARKS = ("sentences", "contexts")
 _PADDING = -1
-"""Stands where a row has no token."""
+"""The number of no token in a row."""
 MOST_ENTRIES = 2**28
 """Entries of the padded array: one sentence far longer than the others makes it large."""
 
@@ -91,6 +91,7 @@ class CorpusCase(ArrayFile, DataSet):
             )
         notices = tuple(left_out(int((lengths == 0).sum()), int((lengths == 1).sum())))
         names, embeddings = _names(arrays, texts), _embeddings(arrays)
+        length = arrays.get("context_length")
         counts = arrays.get("counts")
         if counts is not None:
             counts = as_float64("counts", counts)
@@ -105,7 +106,7 @@ class CorpusCase(ArrayFile, DataSet):
             rows[sampled][kept[sampled]],
             np.cumsum([0, *lengths[sampled]]),
             names if names is not None else None if embeddings is None else len(embeddings),
-            context_length=_context_length(arrays),
+            context_length=None if length is None else int(_integers("context_length", length, 0)),
             every_prefix=_MARKS[0] in arrays,
             counts=counts,
         )
@@ -207,7 +208,7 @@ class CorpusCase(ArrayFile, DataSet):
         single tokens, and in the end what sentences count, and embeddings.
         """
         found, before = self, None
-        while found is not before:  # a word less may make room for a sentence less
+        while found is not before:  # a word less may allow a sentence less
             before = found
             found = _fewer_sentences(found, trial)
             found = _fewer_words(found, trial)
@@ -374,12 +375,6 @@ def _embeddings(arrays: Mapping[str, np.ndarray]) -> Float[np.ndarray, "V d"] | 
             "embeddings", f"the shape is {array.shape}", "Give a row of numbers for each token"
         )
     return array
-
-
-def _context_length(arrays: Mapping[str, np.ndarray]) -> int | None:
-    if "context_length" not in arrays:
-        return None
-    return int(_integers("context_length", arrays["context_length"], 0))
 
 
 def _arrays(corpus: Corpus) -> dict[str, np.ndarray]:

@@ -22,7 +22,7 @@ MOST_WORDS = 2**22
 
 _SPACES = b" \t\n\r\v\f"
 _END = "\0"
-"""Stands for the end of a line among tokens; no text file has it."""
+"""The end of a line, among tokens; no text file has it."""
 
 
 def read_text(

@@ -33,7 +33,7 @@ HEAD_LAYOUT = {
     "query_covariance": ("(e, e)", "optional: of Gaussian queries; default: the law of tokens"),
     "query_mean": ("(e,)", "optional, with query_covariance; default: zero"),
 }
-"""What a head file may hold: for each entry its shape and what it means.
+"""The entries of a head file: the shape of each, and its meaning.
 
 Matrices act from the left on columns: a linear layer of PyTorch has its ``weight`` so, while code
 that writes ``x @ W`` has the transpose.
@@ -54,8 +54,8 @@ class HeadCase(ArrayFile, DataSet):
         head: The score matrix ``U = W_K^T W_Q``, divided as a file says, and the value matrix.
         tokens: The law of the tokens; one that is neither Gaussian nor samples fits no file.
         queries: The law of the queries likewise; that of the tokens where a file has none.
-        shortest_length: What is said of a prompt is said of so many tokens and more; a head file
-            says nothing of it, and that is one.
+        shortest_length: Statements on prompts are on those of so many tokens and more; a head
+            file does not hold it, and it is one.
         about: What the data are, in words.
     """
 
@@ -248,7 +248,7 @@ def save_head(
 
 
 def _fewest_tokens(dimension: int) -> int:
-    """How many sampled tokens are needed: a covariance of full rank from either half of them."""
+    """The fewest sampled tokens: a covariance of full rank from either half of them."""
     return 2 * (dimension + 1)
 
 

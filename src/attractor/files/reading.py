@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import TypeVar
 
 from attractor.checks import shown
 from attractor.errors import InvalidInputError
@@ -15,8 +17,9 @@ from attractor.files.token_file import LoadedTokens
 from attractor.storage import existing_file
 
 ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
-"""What to do about a file that is not there."""
+"""The remedy for a file that is not there."""
 
+_Kind = TypeVar("_Kind", bound=FileContents)
 _KINDS: list[type[FileContents]] = [CorpusCase, HeadCase, RegressionCase, ClassifierCase]
 
 
@@ -84,22 +87,8 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
-    file = existing_file(path, LoadedTokens.missing)
-    if file.suffix not in ARRAY_SUFFIXES:
-        raise InvalidInputError(
-            "file",
-            f"{file.name} ends in neither .npz nor .safetensors",
-            "Save the arrays with numpy.savez or safetensors.numpy.save_file; "
-            "`attractor corpus` takes text",
-        )
-    loaded = load(file)
-    if not isinstance(loaded, LoadedTokens):
-        raise InvalidInputError(
-            "file",
-            f"{file.name} is {loaded.held}",
-            f"Give token sequences, or run `{loaded.reader}` on it",
-        )
-    return loaded
+    file = _array_file(path, LoadedTokens, "; `attractor corpus` takes text")
+    return _of_kind(LoadedTokens, file, "is")
 
 
 def load_corpus(
@@ -125,13 +114,7 @@ def load_corpus(
         from attractor.files.corpus_text import read_text
 
         return read_text(file, context_length=context_length, vocabulary=vocabulary)
-    loaded = load(file)
-    if not isinstance(loaded, CorpusCase):
-        raise InvalidInputError(
-            "file",
-            f"{file.name} has neither sentences nor contexts: it holds {loaded.held}",
-            f"Give a corpus, or run `{loaded.reader}` on it",
-        )
+    loaded = _of_kind(CorpusCase, file, "has neither sentences nor contexts: it holds")
     if vocabulary is not None:
         loaded = loaded.with_vocabulary(vocabulary)
     if context_length is not None:
@@ -148,18 +131,29 @@ def load_head(path: str | os.PathLike[str]) -> HeadCase:
         InvalidInputError: As ``load``, or if the file holds something else.
         FileFormatError: As ``load``.
     """
-    file = existing_file(path, HeadCase.missing)
+    file = _array_file(path, HeadCase)
+    return _of_kind(HeadCase, file, f"has none of {', '.join(HeadCase.marks)}: it holds")
+
+
+def _array_file(path: str | os.PathLike[str], kind: type[FileContents], also: str = "") -> Path:
+    """A file of arrays by its ending."""
+    file = existing_file(path, kind.missing)
     if file.suffix not in ARRAY_SUFFIXES:
         raise InvalidInputError(
             "file",
             f"{file.name} ends in neither .npz nor .safetensors",
-            "Save the arrays with numpy.savez or safetensors.numpy.save_file",
+            f"Save the arrays with numpy.savez or safetensors.numpy.save_file{also}",
         )
+    return file
+
+
+def _of_kind(kind: type[_Kind], file: Path, found: str) -> _Kind:
+    """The contents of a file, which are of one kind; ``found`` begins what is wrong if not."""
     loaded = load(file)
-    if not isinstance(loaded, HeadCase):
+    if not isinstance(loaded, kind):
         raise InvalidInputError(
             "file",
-            f"{file.name} has none of {', '.join(HeadCase.marks)}: it holds {loaded.held}",
-            f"Give an attention head, or run `{loaded.reader}` on it",
+            f"{file.name} {found} {loaded.held}",
+            f"Give {kind.held}, or run `{loaded.reader}` on it",
         )
     return loaded

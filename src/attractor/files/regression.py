@@ -29,9 +29,9 @@ REGRESSION_LAYOUT = {
     "length": ("() or (k,)", "optional, whole numbers: tokens of a prompt; default: 64, 256, 1024"),
     "initial_scale": ("()", "optional: ||A|| at the start; default: half the paper's bound"),
     "initial_value": ("()", "optional: b at the start; default: initial_scale, which is balanced"),
-    "time": ("()", "optional: how long gradient flow runs; default: until it rests"),
+    "time": ("()", "optional: how long gradient flow runs; default: until it converges"),
 }
-"""What a regression task file may hold: for each entry its shape and what it means.
+"""The entries of a regression task file: the shape of each, and its meaning.
 
 The task is in-context linear regression: tokens ``(x, y)`` with ``y = w^T x`` and perhaps noise,
 the query ``(x_q, 0)``, and ``w^T x_q`` to be predicted.
@@ -53,7 +53,7 @@ class RegressionCase(ArrayFile, DataSet):
         lengths: Numbers of tokens of a prompt, increasing.
         initial_scale: ``||A||_F`` at the start, a multiple of the identity.
         initial_value: ``b`` at the start; the scale if None, which is balanced.
-        time: How long gradient flow runs; infinity for until it rests.
+        time: How long gradient flow runs; infinity for until it converges.
         about: What the data are, in words.
     """
 

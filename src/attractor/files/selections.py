@@ -11,7 +11,7 @@ from attractor.tokens import Tokens
 
 
 def read_selection(chosen: np.ndarray | None, rows: Tokens, tokens: Tokens) -> Selection | None:
-    """The selection that an array stands for.
+    """The selection that an array encodes.
 
     Args:
         chosen: The number of a token for each row; or truth values, where rows keep several.
@@ -49,11 +49,9 @@ def selection_array(
 
 def _one_each(chosen: np.ndarray, rows: Tokens) -> Bool[np.ndarray, "*instances n K T"]:
     shape = _without_single_query(rows.mask.shape[:-1], -1)
-    if chosen.shape != shape and chosen.shape == rows.mask.shape[:-1]:
-        chosen = chosen.reshape(shape)
-    if chosen.shape != shape:
+    if chosen.shape not in (shape, rows.mask.shape[:-1]):
         raise _misshapen(chosen, shape)
-    return Selection.from_index(rows, chosen).mask
+    return Selection.from_index(rows, chosen.reshape(shape)).mask
 
 
 def _several(chosen: np.ndarray, rows: Tokens) -> Bool[np.ndarray, "*instances n K T"]:

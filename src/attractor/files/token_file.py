@@ -38,7 +38,7 @@ LAYOUT = {
     "steps": ("()", "optional, an integer: how long to train"),
     "instance_numbers": ("(instances,)", "optional: the numbers of several data sets"),
 }
-"""What a token file may hold: for each entry its shape and what it means.
+"""The entries of a token file: the shape of each, and its meaning.
 
 Every array but the last two may have one leading axis of instances: data sets treated side by
 side. With several queries a sequence, ``queries``, ``labels``, ``mask`` and ``selection`` have an
@@ -52,7 +52,7 @@ _STARTS = ("initial", "initial_K", "initial_Q")
 
 @dataclasses.dataclass(frozen=True)
 class LoadedTokens(ArrayFile):
-    """What a token file holds: one data set, or several of one shape.
+    """The contents of a token file: one data set, or several of one shape.
 
     Attributes:
         tokens: The sequences.
@@ -239,8 +239,9 @@ def _of_instance(array: np.ndarray, axes: int, instance: int) -> np.ndarray:
     return array if array.ndim == axes else array[instance]
 
 
-def _start_names(trained: tuple[str, ...]) -> dict[str, str]:
+def _start_names(layer: Parameterization) -> dict[str, str]:
     """The array in a file for each array that is trained: ``initial`` for a single one."""
+    trained = tuple(layer.shapes(1, 1))
     if len(trained) == 1:
         return {trained[0]: "initial"}
     return {name: f"initial_{name}" for name in trained}
@@ -339,7 +340,7 @@ def _initial(
     given = {name for name in _STARTS if name in arrays}
     if not given:
         return None
-    names = _start_names(tuple(layer.shapes(1, 1)))
+    names = _start_names(layer)
     wrong = sorted(given ^ set(names.values()))
     if wrong:
         raise InvalidInputError(
@@ -387,7 +388,7 @@ def _token_arrays(tokens: Tokens, layer: Parameterization) -> dict[str, np.ndarr
 def _targets(
     tokens: Tokens, head: LinearHead | None, layer: Parameterization
 ) -> dict[str, np.ndarray]:
-    """What training is towards: scores, or labels with a head and values."""
+    """The targets of training: scores, or labels with a head and values."""
     from attractor.attention import LinearHead
     from attractor.files.scores import scores_of
 
@@ -421,7 +422,7 @@ def _rectangular(argument: str, value: Any) -> np.ndarray:
 def _start_arrays(initial: Any, layer: Parameterization) -> dict[str, np.ndarray]:
     if initial is None:
         return {}
-    names = _start_names(tuple(layer.shapes(1, 1)))
+    names = _start_names(layer)
     if not isinstance(initial, Mapping):
         if len(names) > 1:
             raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""How every figure looks: one style file, one table of colors, one way to save."""
+"""The style of all figures: one style file, one table of colors, one way to save."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _MEANINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "unit": (lambda number: number >= 1 / LARGEST, "a number above 0"),
     "width": (lambda inches: 0.1 <= inches <= 100, "inches, from 0.1 to 100"),
 }
-"""What arguments of a name mean in every figure: whether a value is right, and what would be."""
+"""Conditions on arguments, by name, the same in every figure, with the values that meet them."""
 
 
 def with_checked_arguments(public: Any) -> Any:
@@ -165,7 +165,7 @@ def _is_ordered(value: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def _items(items: str) -> list[str]:
-    """What is between the brackets of a container, one kind an entry."""
+    """The kinds between the brackets of a container, one an entry."""
     return [kind.strip() for kind in re.split(r",(?![^\[]*\])", items)]
 
 

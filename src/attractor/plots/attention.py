@@ -32,10 +32,7 @@ def attention_map(
         positions = predicted.values[:rows]
         known = np.flatnonzero(positions >= 0)
         axes.plot(positions[known], known, **ring(rows))
-    axes.set_xlabel("token")
-    axes.set_ylabel("sequence")
-    axes.set_xticks(ticks(columns))
-    axes.set_yticks(ticks(rows))
+    axes.set(xlabel="token", ylabel="sequence", xticks=ticks(columns), yticks=ticks(rows))
     axes.grid(False)
     return image
 

@@ -54,7 +54,7 @@ def band(
         raise InvalidInputError("center", f"{center!r} is none", 'Give "median" or "mean"')
     numbers, places = _trials(axes, values, along)
     if not numbers.size:
-        _say_nothing_to_show(axes)
+        write_in_middle(axes, "no trial has this number")
         return
     axes.plot(places, _middle(numbers, center), label=label, **look)
     faint: Any = {"color": look["color"], "linewidth": 0.5, "alpha": 0.35, "zorder": 1.7}
@@ -113,17 +113,10 @@ def _trials(
     return numbers, places[shown.any(1)]
 
 
-def _say_nothing_to_show(axes: Axes) -> None:
-    """Says inside empty axes that no trial has the number they are for."""
-    axes.text(
-        0.5,
-        0.5,
-        "no trial has this number",
-        transform=axes.transAxes,
-        ha="center",
-        va="center",
-        color=COLORS["gray"],
-    )
+def write_in_middle(axes: Axes, words: str) -> None:
+    """Writes in the middle of empty axes why they are empty."""
+    style: Any = {"ha": "center", "va": "center", "color": COLORS["gray"]}
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, **style)
 
 
 def _middle(numbers: np.ndarray, center: str) -> np.ndarray:
@@ -147,10 +140,10 @@ def _on_logarithmic_axis(low: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return np.where(low > 0, low, positive.min() if positive.size else np.nan)
 
 
-def _apart(wanted: Float[np.ndarray, "label"], room: float) -> Float[np.ndarray, "label"]:
+def _apart(wanted: Float[np.ndarray, "label"], gap: float) -> Float[np.ndarray, "label"]:
     """Heights in the same order, at least so far apart, as close as can be to those wanted."""
     order = np.argsort(wanted, kind="stable")
-    ladder = room * np.arange(len(wanted))
+    ladder = gap * np.arange(len(wanted))
     # Subtracting the ladder turns "so far apart" into "not decreasing"; the best fit is pooled.
     blocks: list[tuple[float, int]] = []
     for value in wanted[order] - ladder:

@@ -116,18 +116,15 @@ def basin_shares_axes(
     count = data["count"].values
     order = np.argsort(-count[:-1], kind="stable")
     shown, rest = order[:_BARS], order[_BARS:]
-    labels = [_name(data, int(place)) for place in shown]
-    looks: list[dict[str, Any]] = [
-        {"color": tint(colors[str(data["selection"].values[place])], 0.15)} for place in shown
+    names = data["selection"].values
+    bars: list[tuple[int, str, dict[str, Any]]] = [
+        (place, _name(data, place), {"color": tint(colors[str(names[place])], 0.15)})
+        for place in shown.tolist()
     ]
-    places = [int(place) for place in shown]
     if count[-1]:
-        labels, looks, places = (
-            [*labels, "not settled"],
-            [*looks, _HATCH],
-            [*places, len(count) - 1],
-        )
-    for row, (place, look) in enumerate(zip(places, looks, strict=True)):
+        bars.append((len(count) - 1, "not settled", _HATCH))
+    labels = [label for _, label, _ in bars]
+    for row, (place, _, look) in enumerate(bars):
         share, low, high = (float(data[name][place]) for name in ("share", "low", "high"))
         axes.barh(row, share, height=0.62, **look)
         axes.errorbar(
@@ -140,7 +137,7 @@ def basin_shares_axes(
         )  # fmt: skip
     if len(rest):
         share = count[rest].sum() / data.sizes["start"]
-        axes.barh(len(places), share, height=0.62, color=tint(_REST, 0.15))
+        axes.barh(len(bars), share, height=0.62, color=tint(_REST, 0.15))
         labels.append(f"{len(rest)} other selections")
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -235,9 +232,8 @@ def _draw_rays(
         inside = np.linalg.lstsq(directions.T, solution)[0]
         if np.linalg.norm(inside @ directions - solution) <= 1e-9 * np.linalg.norm(solution):
             dark = tuple(_DARK * np.array(to_rgb(colors[str(name)])))
-            ray(
-                axes, inside, "globally_optimal", color=dark, linestyle="-", linewidth=1.5, zorder=3
-            )
+            style: Any = {"color": dark, "linestyle": "-", "linewidth": 1.5, "zorder": 3}
+            ray(axes, inside, "globally_optimal", **style)
             drawn = True
     return drawn
 

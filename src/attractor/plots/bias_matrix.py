@@ -14,12 +14,11 @@ from matplotlib.patches import Rectangle
 
 from attractor.checks import check_choice
 from attractor.plots._style import COLORS
-from attractor.plots.geometries import geometry_label
+from attractor.plots.geometries import geometry_label, numbers_on_colors
 
 if TYPE_CHECKING:
     from attractor.analysis.bias import BiasMatrix
 
-_DARK_FROM = 0.62
 _COLUMNS = 4
 _LOOKS = tuple(
     {"color": COLORS[color], "linestyle": dash}
@@ -39,22 +38,18 @@ def bias_map(axes: Axes, matrix: BiasMatrix) -> AxesImage:
     """
     methods, norms = matrix.methods, [str(name) for name in matrix.data["norm"].values]
     values = np.array([[matrix.ratio(m, norm).median for norm in norms] for m in methods])
-    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for (i, j), value in np.ndenumerate(values):
-        color = "white" if value > _DARK_FROM else COLORS["black"]
-        text = "-" if math.isnan(value) else f"{value:.3f}"
-        axes.text(j, i, text, ha="center", va="center", color=color, fontsize=7)
-        if norms[j] == matrix.own_norm(methods[i]):
-            axes.add_patch(
-                Rectangle((j - 0.46, i - 0.42), 0.92, 0.84, fill=False, linewidth=1.6,
-                          edgecolor=COLORS["orange"])
-            )  # fmt: skip
+    image = numbers_on_colors(
+        axes, values, lambda value: "-" if math.isnan(value) else f"{value:.3f}", white_from=0.62
+    )
+    outline: Any = {"fill": False, "linewidth": 1.6, "edgecolor": COLORS["orange"]}
+    for i, own in enumerate(map(matrix.own_norm, methods)):
+        if own in norms:
+            axes.add_patch(Rectangle((norms.index(own) - 0.46, i - 0.42), 0.92, 0.84, **outline))
     axes.set_xticks(range(len(norms)), [geometry_label(name) for name in norms])
     axes.set_yticks(range(len(methods)), methods)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.grid(False)
     return image
 
 
@@ -106,8 +101,7 @@ def ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:
         if heavy and values.shape[1] > 1:
             low, high = np.nanquantile(values, (0.1, 0.9), axis=1)
             axes.fill_between(steps[known], low, high, color=look["color"], alpha=0.15, linewidth=0)
-    axes.set_xscale("log")
-    axes.set_ylim(-0.25, 1.04)
+    axes.set(xscale="log", ylim=(-0.25, 1.04))
 
 
 def ratio_curves_figure(matrix: BiasMatrix) -> Figure:

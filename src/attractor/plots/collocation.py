@@ -89,8 +89,7 @@ def collocation_figure(collocation: Collocation, *, width: float = PAGE) -> Figu
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, width)
-    axes.set_ylim(_LINE / 2 - height, _LINE / 2)
+    axes.set(xlim=(0, width), ylim=(_LINE / 2 - height, _LINE / 2))
     axes.set_axis_off()
     for source, target in arrows:
         look: Any = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkA": 0.5, "shrinkB": 0.5}
@@ -156,11 +155,11 @@ def _shown(found: list[Chain]) -> tuple[list[Chain], int]:
     total = sum(len(chain.tokens) for chain in found)
     shown: list[Chain] = []
     for chain in found:
-        room = MOST_TOKENS - sum(len(one.tokens) for one in shown)
-        if room <= 0:
+        most = MOST_TOKENS - sum(len(one.tokens) for one in shown)
+        if most <= 0:
             break
-        # The rest of a chain that is cut stands for the token that comes next.
-        cut = chain.tokens[:room]
-        end = chain.end if len(cut) == len(chain.tokens) else chain.tokens[room]
+        # The rest of a chain that is cut is replaced by the token that comes next.
+        cut = chain.tokens[:most]
+        end = chain.end if len(cut) == len(chain.tokens) else chain.tokens[most]
         shown.append(Chain(cut, end, chain.cycle))
     return shown, total - sum(len(chain.tokens) for chain in shown)

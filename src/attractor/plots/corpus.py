@@ -51,8 +51,7 @@ def class_map(axes: Axes, orders: PartialOrders) -> None:
     axes.grid(False)
     axes.grid(True, which="minor", color="white", linewidth=0.8)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("token")
-    axes.set_ylabel("query")
+    axes.set(xlabel="token", ylabel="query")
 
 
 def class_map_figure(orders: PartialOrders) -> Figure:

@@ -1,4 +1,4 @@
-"""Training on a corpus, held against the directions predicted."""
+"""Training on a corpus, compared with the directions predicted."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ AXIS_LABELS = {
     "logarithmic_time": "natural logarithm of the time",
     "epoch": "epoch",
 }
-"""What each axis of records is called."""
+"""The label of each axis of records."""
 
 
 def band_curve(
@@ -56,7 +56,7 @@ def margin_ratio(axes: Axes, data: xr.Dataset, **options: Any) -> None:
 
 
 def margin_ratio_shortfall(axes: Axes, data: xr.Dataset, **options: Any) -> None:
-    """How far the margin ratio is from 1, on a logarithmic axis."""
+    """One minus the margin ratio, on a logarithmic axis."""
     band_curve(axes, 1 - data.margin_ratio, **options)
     _log_axis(axes, "1 \N{MINUS SIGN} margin ratio")
 
@@ -70,7 +70,7 @@ def correlation(axes: Axes, data: xr.Dataset, **options: Any) -> None:
 
 
 def correlation_shortfall(axes: Axes, data: xr.Dataset, **options: Any) -> None:
-    """How far the correlation is from 1, on a logarithmic axis."""
+    """One minus the correlation, on a logarithmic axis."""
     band_curve(axes, 1 - data.correlation, **options)
     _log_axis(axes, "1 \N{MINUS SIGN} correlation")
 
@@ -79,8 +79,7 @@ def selected_probability(axes: Axes, data: xr.Dataset, **options: Any) -> None:
     """Softmax weight on the selected token, averaged over sequences."""
     _limit_line(axes)
     band_curve(axes, data.selected_probability, **options)
-    axes.set_ylabel("attention on selected token")
-    axes.set_ylim(-0.03, 1.06)
+    axes.set(ylabel="attention on selected token", ylim=(-0.03, 1.06))
 
 
 def unselected_probability(axes: Axes, data: xr.Dataset, **options: Any) -> None:

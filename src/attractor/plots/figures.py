@@ -22,6 +22,7 @@ from attractor.errors import InvalidInputError
 from attractor.plots import curves
 from attractor.plots._style import COLORS, PREDICTED, REACHED, SERIES
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
+from attractor.plots.geometries import numbers_on_colors
 from attractor.precision import check_shape
 from attractor.records import axis_of
 
@@ -76,8 +77,7 @@ def attention_figure(
     attention_map(left, before, predicted)
     image = attention_map(right, after, predicted)
     left.set_title("before training")
-    right.set_title("after training")
-    right.set_ylabel("")
+    right.set(title="after training", ylabel="")
     colorbar(image, right)
     if predicted is not None:
         figure.legend(handles=predicted_legend(), loc="outside lower center")
@@ -130,7 +130,7 @@ def patches_figure(
 def frequency_figure(
     predicted: Mapping[str, xr.DataArray], reached: Mapping[str, xr.DataArray], *, grid: int
 ) -> Figure:
-    """How often each patch is predicted and reached, for each kind of image.
+    """The frequency of each patch among those predicted and reached, for each kind of image.
 
     Args:
         predicted: Patch numbers predicted, by kind of image.
@@ -167,7 +167,7 @@ def frequency_figure(
 def sizes_figure(
     feasible: xr.DataArray, kept: xr.DataArray, whole: xr.DataArray, *, chance: float
 ) -> Figure:
-    """What a larger data set changes: feasibility, and agreement with the predicted selection.
+    """The effect of larger data sets on feasibility and on agreement with the predicted selection.
 
     Args:
         feasible: Fraction of data sets whose predicted selection is feasible, dimension ``n``.
@@ -200,13 +200,13 @@ def _panels(panels: Sequence[Callable[..., None]], runs: Mapping[str, xr.Dataset
 
 
 def _note(runs: Mapping[str, xr.Dataset]) -> str:
-    """What line and band mean, and how many trials they are made of."""
+    """The meaning of line and band, and the number of trials."""
     counts = [_trials_with_numbers(data) for data in runs.values()]
     shown = sum(count for count, _ in counts)
     total = sum(count for _, count in counts)
     if total == 1:
         return "one trial"
-    some = "" if shown == total else f", of which {shown} have a solution to be held against"
+    some = "" if shown == total else f", of which {shown} have a solution to compare with"
     return f"{_BAND_NOTE} ({total} trials{some})"
 
 
@@ -230,18 +230,11 @@ def fraction_bars(
     bars = axes.bar(places, fractions.values, width=0.6, color=color)
     axes.bar_label(bars, labels=[f"{100 * value:.3g} %" for value in fractions.values], padding=2)
     if chance is not None:
-        axes.axhline(
-            chance,
-            color=COLORS["black"],
-            linestyle="--",
-            linewidth=1.1,
-            label=f"chance: {100 * chance:.3g} %",
-        )
+        dashed: Any = {"color": COLORS["black"], "linestyle": "--", "linewidth": 1.1}
+        axes.axhline(chance, label=f"chance: {100 * chance:.3g} %", **dashed)
         axes.legend(loc="upper right")
     axes.set_xticks(places, [str(n) for n in fractions["n"].values])
-    axes.set_xlabel("images in a data set, n")
-    axes.set_ylim(0, 1.12)
-    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set(xlabel="images in a data set, n", ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(False, axis="x")
 
@@ -273,16 +266,8 @@ def image_with_patches(
     # The dashed outline is drawn inside the solid one, so that both show where they agree.
     for number, inset, look in ((reached, 0.0, _REACHED_LOOK), (predicted, 0.22, _PREDICTED_LOOK)):
         row, column = divmod(number, grid)
-        axes.add_patch(
-            Rectangle(
-                (column * side - 0.5 + inset, row * side - 0.5 + inset),
-                side - 2 * inset,
-                side - 2 * inset,
-                fill=False,
-                clip_on=False,
-                **look,
-            )
-        )
+        corner, width = (column * side - 0.5 + inset, row * side - 0.5 + inset), side - 2 * inset
+        axes.add_patch(Rectangle(corner, width, width, fill=False, clip_on=False, **look))
     axes.set_axis_off()
 
 
@@ -323,18 +308,8 @@ def patch_frequency(axes: Axes, chosen: xr.DataArray, grid: int, *, most: float)
     check_patches("chosen", chosen.values, grid)
     counts = np.bincount(chosen.values.ravel(), minlength=grid**2).reshape(grid, grid)
     fractions = counts / counts.sum()
-    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=most)
-    for (row, column), fraction in np.ndenumerate(fractions):
-        axes.text(
-            column,
-            row,
-            f"{100 * fraction:.0f}",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white" if fraction > 0.6 * most else "#222222",
-        )
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(False)
+    image = numbers_on_colors(
+        axes, fractions, lambda value: f"{100 * value:.0f}", most=most, aspect="equal"
+    )
+    axes.set(xticks=[], yticks=[])
     return image

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -32,9 +35,35 @@ def solution_map(axes: Axes, W: xr.DataArray) -> AxesImage:
     entries = W.transpose("row", "column").values
     largest = np.abs(entries).max(initial=0) or 1.0
     image = axes.imshow(entries, cmap="RdBu_r", vmin=-largest, vmax=largest)
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
+    axes.grid(False)
+    return image
+
+
+def numbers_on_colors(
+    axes: Axes,
+    values: np.ndarray,
+    text: Callable[[float], str],
+    *,
+    most: float = 1.0,
+    white_from: float = 0.6,
+    aspect: Literal["auto", "equal"] = "auto",
+) -> AxesImage:
+    """Draws a table of numbers on colors from white to blue.
+
+    Args:
+        axes: Where to draw.
+        values: The numbers, row by row.
+        text: A number as it is written.
+        most: Number that takes the darkest color.
+        white_from: Share of it from which numbers are written in white.
+        aspect: Whether cells are square.
+    """
+    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=most, aspect=aspect)
+    for (row, column), value in np.ndenumerate(values):
+        color = "white" if value > white_from * most else COLORS["black"]
+        axes.text(column, row, text(value), ha="center", va="center", color=color, fontsize=7)
     axes.grid(False)
     return image
 
@@ -47,18 +76,13 @@ def margin_ratio_matrix(axes: Axes, ratios: xr.DataArray) -> AxesImage:
         ratios: Dimensions ``geometry, measured_in``.
     """
     values = ratios.transpose("geometry", "measured_in").values
-    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for i, j in np.ndindex(values.shape):
-        color = "white" if values[i, j] > 0.6 else COLORS["black"]
-        axes.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", color=color, fontsize=7)
+    image = numbers_on_colors(axes, values, "{:.2f}".format)
     places = np.arange(len(values))
     axes.set_xticks(places, [geometry_label(str(n)) for n in ratios["measured_in"].values])
     axes.set_yticks(places, [geometry_label(str(n)) for n in ratios["geometry"].values])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("measured in the norm")
-    axes.set_ylabel("solution in the norm")
-    axes.grid(False)
+    axes.set(xlabel="measured in the norm", ylabel="solution in the norm")
     return image
 
 

@@ -38,7 +38,7 @@ def lengths_figure(
 
     Args:
         data: Runs of training, as ``InContextRuns.to_xarray`` labels them.
-        time_of_step: Time of gradient flow that a step stands for.
+        time_of_step: Time of gradient flow of a step.
         flow: The flow on infinite prompts: the same names along ``time``.
     """
     figure = Figure(figsize=(PAGE, 4.4))
@@ -59,8 +59,7 @@ def lengths_figure(
         if flow is not None:
             axes.plot(flow["time"].values, flow[name].values, color=COLORS["black"],
                       linewidth=0.9, linestyle=(0, (1, 1.5)))  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_title(label)
+        axes.set(xscale="log", title=label)
     panels[0].set_yscale("log")
     risks = data["risk"].values[np.isfinite(data["risk"].values)]
     panels[0].set_ylim(max(risks[risks > 0].min() / 1.5, 1e-6), risks.max() * 1.5)
@@ -103,14 +102,12 @@ def experiment_figure(data: xr.Dataset, references: xr.Dataset, query_noise: flo
             continue
         axes.plot(references["length"], 2 * references[name] + query_noise, color=color,
                   linestyle=dash, linewidth=1.1, label=label)  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.yaxis.set_major_formatter(ScalarFormatter())
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("tokens of a prompt")
-    axes.set_ylabel("mean squared error")
+    axes.set(xlabel="tokens of a prompt", ylabel="mean squared error")
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 
@@ -155,5 +152,5 @@ def _length(length: float) -> str:
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
     low, high = min(float(values.min()), 0), max(float(values.max()), 0)
-    room = 0.1 * (high - low) + 0.02
-    return low - room, high + room
+    margin = 0.1 * (high - low) + 0.02
+    return low - margin, high + margin

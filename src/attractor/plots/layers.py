@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Where a word stands: its center and its width, in inches."""
+    """The box of a word: its center and its width, in inches."""
 
     x: float
     y: float
@@ -57,7 +57,7 @@ class Box(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where all words stand, with the height that they take."""
+    """The boxes of all words, with the height that they take."""
 
     boxes: list[list[Box]]
     height: float
@@ -87,8 +87,7 @@ def layout(layers: Sequence[Sequence[Node]], width: float) -> Layout:
 
 def draw_nodes(axes: Axes, layers: Sequence[Sequence[Node]], placed: Layout, width: float) -> None:
     """Draws the words, and makes an inch of the axes an inch."""
-    axes.set_xlim(0, width)
-    axes.set_ylim(0, placed.height)
+    axes.set(xlim=(0, width), ylim=(0, placed.height))
     axes.set_axis_off()
     for nodes, boxes in zip(layers, placed.boxes, strict=True):
         for node, box in zip(nodes, boxes, strict=True):

@@ -181,7 +181,7 @@ class _Drawing:
         )  # fmt: skip
 
     def _fitting(self, names: list[str]) -> int:
-        """How many words fit into a row, beside a note on those left out."""
+        """The number of words that fit into a row, beside a note on those left out."""
         if row_width(names) <= self.width:
             return len(names)
         count = 1
@@ -228,7 +228,7 @@ def _figure(
 def _arranged(
     graphs: QueryGraphs, queries: list[int], width: float
 ) -> tuple[int, float, list[_Drawing]]:
-    """How many graphs go beside one another, how wide each is, and the graphs."""
+    """The number of graphs beside one another, the width of each, and the graphs."""
     most, least = (3, 2) if width > PAGE / 2 else (2, 1)
     for columns in range(min(most, len(queries)), 0, -1):
         panel = (width - _GAP * (columns + 1)) / columns

@@ -74,7 +74,7 @@ def shared_legend(
         figure: Where to put it.
         panels: Whose entries it has.
         where: ``"lower"`` or ``"upper"``.
-        columns: Entries in a row; as many as there is room for if None.
+        columns: Entries in a row; as many as fit if None.
         handles: Further entries.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How long a prompt must be: errors by length, the phase diagram, and score deviations."""
+"""Required lengths of prompts: errors by length, the phase diagram, and score deviations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attractor.prompt.length.words import quantiles, token_count
 
 _DARK = "#444444"
 _BEHIND = "#3f6a7d"
-"""What white lines are shown on in a legend."""
+"""The color behind white lines in a legend."""
 _LEVELS = np.geomspace(0.01, 1, 9)
 
 
@@ -29,7 +29,7 @@ def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
 
     Args:
         data: What ``error_quantiles`` returns.
-        error: The error asked for, marked with the lengths at which it is reached.
+        error: The error required, marked with the lengths at which it is reached.
     """
     figure = Figure(figsize=(PAGE, 2.9))
     left, right = figure.subplots(1, 2, sharey=True)
@@ -50,7 +50,7 @@ def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
         axes.plot(lengths, high, color=COLORS["blue"], linewidth=0.6)
         axes.axhline(
             error, color=COLORS["orange"], linestyle=DASHED, linewidth=1,
-            label=f"error asked for, {100 * error:.3g} %",
+            label=f"error required, {100 * error:.3g} %",
         )  # fmt: skip
         _mark(axes, lengths, middle, error, marker="o", below=True)
         _mark(axes, lengths, high, error, marker="s", below=False)
@@ -85,7 +85,7 @@ def prompt_phase_figure(
     Args:
         data: What ``phase_diagram`` returns.
         horizon: The horizon of the head itself.
-        error: The error asked for, a contour of its own.
+        error: The error required, a contour of its own.
         lengths: Lengths of prompts to mark.
     """
     figure = Figure(figsize=(PAGE, 3.4))
@@ -107,22 +107,18 @@ def prompt_phase_figure(
         inside, [horizon] * len(inside), "o", color=COLORS["orange"], markeredgecolor="white",
         clip_on=False, zorder=5,
     )  # fmt: skip
-    axes.set_xlim(places[0], places[-1])
-    axes.set_ylim(horizons[0], horizons[-1])
-    axes.set_xlabel("tokens in the prompt, $L$")
-    axes.set_ylabel("horizon $H$")
+    axes.set(xlim=places[[0, -1]], ylim=horizons[[0, -1]])
+    axes.set(xlabel="tokens in the prompt, $L$", ylabel="horizon $H$")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(False)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
     ratio = float(data["score_deviation"].values[0] / horizons[0])
     scaled: Any = (lambda h: h * ratio, lambda s: s / ratio)
     other = axes.secondary_yaxis("right", functions=scaled)
     other.set_ylabel("score deviation $s$ of the median query")
-    other.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    other.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    other.yaxis.set_minor_formatter(NullFormatter())
+    for axis in (axes.yaxis, other.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_formatter(NullFormatter())
     bar = figure.colorbar(image, ax=axes, pad=0.02, ticks=[0.01, 0.03, 0.1, 0.3, 1])
     bar.ax.yaxis.set_major_formatter(FuncFormatter(_as_percent))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
@@ -153,9 +149,7 @@ def score_deviation_figure(score_deviation: Float[np.ndarray, "query"]) -> Figur
         f"median {middle:.3g}", (middle, 1), (3, -2), xycoords=("data", "axes fraction"),
         textcoords="offset points", va="top", fontsize=7,
     )  # fmt: skip
-    axes.set_xlim(0, top)
-    axes.set_xlabel("standard deviation of the scores, $s$")
-    axes.set_ylabel("queries")
+    axes.set(xlim=(0, top), xlabel="standard deviation of the scores, $s$", ylabel="queries")
     return figure
 
 
@@ -186,7 +180,7 @@ def _phase_handles(error: float, lengths: bool) -> list[Line2D]:
     white: dict[str, Any] = {"color": "white"}
     handles = [
         Line2D([], [], color=COLORS["orange"], linewidth=1.6, label="this head"),
-        Line2D([], [], linewidth=1.6, label=f"error asked for, {100 * error:.3g} %", **white),
+        Line2D([], [], linewidth=1.6, label=f"error required, {100 * error:.3g} %", **white),
         Line2D([], [], linestyle=DOTTED, label=r"$L = e^{s^2/2}$: frozen to its left", **white),
         Line2D(
             [], [], linestyle=DASH_DOTTED, linewidth=0.9,
@@ -196,7 +190,7 @@ def _phase_handles(error: float, lengths: bool) -> list[Line2D]:
     if lengths:
         dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": COLORS["orange"]}
         dots["markeredgecolor"] = "white"
-        handles.insert(1, Line2D([], [], label="lengths asked about", **dots))
+        handles.insert(1, Line2D([], [], label="lengths given", **dots))
     return handles
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.plots._style import COLORS, REACHED
+from attractor.plots.bands import write_in_middle
 from attractor.plots.roles import look, role_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def plot_rate(axes: Axes, rate: Rate, *, color: str = REACHED, curves: int = _MO
     """
     _name_axes(axes, rate)
     if not rate.trials:
-        _say_not_defined(axes, rate)
+        write_in_middle(axes, rate.reason.replace(" (", "\n("))
+        axes.set(xticks=[], yticks=[])
         return
     if _log_abscissa(rate):
         axes.set_xscale("log")
@@ -118,7 +120,7 @@ def _draw_line(
 
 
 def _ends(x: np.ndarray, points: np.ndarray) -> tuple[float, float]:
-    """Where the part begins and ends, averaged over trials."""
+    """The first and the last abscissa of a part, averaged over trials."""
     begin = np.where(points, x, np.inf).min(1).mean()
     end = np.where(points, x, -np.inf).max(1).mean()
     return float(begin), float(end)
@@ -150,17 +152,3 @@ def _name_axes(axes: Axes, rate: Rate) -> None:
     axes.set_xlabel(f"log {rate.abscissa}" if logarithm_shown else rate.abscissa)
     name = rate.quantity.replace("-", _MINUS)
     axes.set_ylabel(f"{name}, log10" if rate.values_are_logs else name)
-
-
-def _say_not_defined(axes: Axes, rate: Rate) -> None:
-    axes.text(
-        0.5,
-        0.5,
-        rate.reason.replace(" (", "\n("),
-        transform=axes.transAxes,
-        ha="center",
-        va="center",
-        color=COLORS["gray"],
-    )
-    axes.set_xticks([])
-    axes.set_yticks([])

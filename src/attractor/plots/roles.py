@@ -1,4 +1,4 @@
-"""What each color and dash stands for: the same thing looks the same in every figure.
+"""The meaning of each color and dash: the same thing looks the same in every figure.
 
 Hue says which geometry, dash which of two curves that a gray copy would confuse. Training and the
 solution that it is predicted to reach share a hue; rays to solutions are drawn pale and wide, so
@@ -22,7 +22,7 @@ DASH_DOTTED, DASH_DOT_DOTTED = (0, (5, 1.5, 1, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.
 
 
 class Role(NamedTuple):
-    """How one thing is drawn in every figure.
+    """The style of one thing in every figure.
 
     Attributes:
         color: Its color.

@@ -36,11 +36,9 @@ def sensitivity_map(axes: Axes, data: xr.Dataset) -> AxesImage:
     selected = data["selected"].any("query").transpose("sequence", "token").values[: len(rates)]
     image = axes.imshow(rates, vmin=0, cmap="Blues", aspect="auto")
     sequence, token = np.nonzero(selected)
-    axes.plot(token, sequence, **ring(len(rates)))
-    axes.set_xlabel("token")
-    axes.set_ylabel("sequence")
-    axes.set_xticks(ticks(rates.shape[1]))
-    axes.set_yticks(ticks(rates.shape[0]))
+    rows, columns = rates.shape
+    axes.plot(token, sequence, **ring(rows))
+    axes.set(xlabel="token", ylabel="sequence", xticks=ticks(columns), yticks=ticks(rows))
     axes.grid(False)
     return image
 

@@ -1,4 +1,4 @@
-"""How many trials end in which way, against a parameter."""
+"""Shares of trials by outcome, against a parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attractor.plots._style import COLORS
 from attractor.plots.roles import role_of
 
 _HATCHES = {"neither": "////", "not_settled": "...."}
-_ROOM_FOR_COUNT = 0.075
+_LEAST_WITH_COUNT = 0.075
 """Smallest share whose count is written into its bar."""
 
 
@@ -59,15 +59,11 @@ def stacked_shares(
     bottom = np.zeros(values.shape[1])
     for outcome, share, count in zip(counts["outcome"].values, shares, values, strict=True):
         role, hatch = role_of(str(outcome)), _HATCHES.get(str(outcome))
-        bars: Any = {
-            "facecolor": role.color,
-            "hatch": hatch,
-            "edgecolor": "white",
-            "linewidth": 0.5,
-        }
+        bars: Any = {"facecolor": role.color, "hatch": hatch}
+        bars |= {"edgecolor": "white", "linewidth": 0.5}
         axes.bar(places, share, 0.94 * width, bottom, label=role.label if label else None, **bars)
         for place, low, height, trials in zip(places, bottom, share, count, strict=True):
-            if height >= _ROOM_FOR_COUNT:
+            if height >= _LEAST_WITH_COUNT:
                 _write_count(axes, (place, low + height / 2), int(trials), role.color, of > 1)
         bottom = bottom + share
     for place in places[totals > 0] if name else ():
@@ -170,6 +166,5 @@ def _name_values(axes: Axes, values: xr.DataArray, places: np.ndarray) -> None:
 
 
 def _percent(axes: Axes, margin: float = 0.0) -> None:
-    axes.set_ylim(-margin, 1 + margin)
-    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set(ylim=(-margin, 1 + margin), yticks=np.linspace(0, 1, 6))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))

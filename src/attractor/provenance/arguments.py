@@ -20,10 +20,10 @@ _SHOWN = 100
 
 @dataclass(frozen=True)
 class Argument:
-    """What an argument may be.
+    """The values that an argument may have.
 
     Attributes:
-        words: What it may be, in words.
+        words: These values, in words.
         accepts: Whether a value of JSON is such.
     """
 

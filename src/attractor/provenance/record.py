@@ -1,4 +1,4 @@
-"""What is kept about a result."""
+"""The record of a result: what was run, on which data, with which versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attractor.loaded import is_of_loaded
 from attractor.version import __version__
 
 KINDS = ("figure", "claim", "report")
-"""What can be run again."""
+"""The kinds of results that can be run again."""
 
 _FORMAT = "attractor provenance 1"
 _PACKAGES = ("jax", "numpy", "optax", "scipy")
@@ -142,7 +142,8 @@ class Provenance:
             raise FileFormatError(f"The provenance is damaged: it is no JSON ({error}).") from None
         if not isinstance(contents, dict) or contents.pop("format", None) != _FORMAT:
             raise FileFormatError(f"The provenance is not of the form {_FORMAT!r}.")
-        wrong = [name for name in _FIELDS if not _FIELDS[name](contents.get(name, _MISSING))]
+        names = [field.name for field in dataclasses.fields(cls)]
+        wrong = [name for name in names if not _FIELDS[name](contents.get(name, _MISSING))]
         wrong += sorted(contents.keys() - _FIELDS.keys())
         if wrong:
             raise FileFormatError(f"The provenance is damaged: {wrong[0]} cannot be used.")
@@ -153,7 +154,7 @@ class Provenance:
 
 
 def _items(argument: str, given: Any, kind: Any) -> list[Any]:
-    """What an iterable gives, which is neither a text nor a mapping."""
+    """The items of an iterable that is neither a text nor a mapping."""
     ends = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | np.ndarray)
     return check_items(argument, list(given) if ends else given, kind)
 
@@ -177,12 +178,8 @@ def differences(old: Provenance, new: Provenance) -> list[str]:
         before, now = (p.packages.get(package, "not recorded") for p in (old, new))
         words += _changed(package, before, now)
     words += _changed("the platform", old.platform, new.platform)
-    for entry in old.bibtex:
-        if entry not in new.bibtex:
-            words.append(f"no longer cited: {entry}")
-    for entry in new.bibtex:
-        if entry not in old.bibtex:
-            words.append(f"newly cited: {entry}")
+    words += [f"no longer cited: {entry}" for entry in old.bibtex if entry not in new.bibtex]
+    words += [f"newly cited: {entry}" for entry in new.bibtex if entry not in old.bibtex]
     return words
 
 
@@ -198,16 +195,12 @@ def _numbers(value: Any) -> bool:
 
 
 _FIELDS = {
-    "kind": lambda value: isinstance(value, str),
-    "name": lambda value: isinstance(value, str),
-    "arguments": lambda value: isinstance(value, dict),
+    **dict.fromkeys(("kind", "name", "version", "platform"), lambda one: isinstance(one, str)),
+    **dict.fromkeys(("arguments", "settings"), lambda one: isinstance(one, dict)),
     "data": lambda value: value is None or isinstance(value, str),
     "seeds": _numbers,
-    "settings": lambda value: isinstance(value, dict),
     "bibtex": _texts,
-    "version": lambda value: isinstance(value, str),
     "packages": lambda value: isinstance(value, dict) and _texts(list(value.values())),
-    "platform": lambda value: isinstance(value, str),
 }
 """Whether a value read from JSON can be the field of that name."""
 

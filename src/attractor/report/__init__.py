@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.report._conflicts import Conflict, conflicts
+    from attractor.report.constraints import Conflict, conflicts
     from attractor.report.digits import SizeResult, write_digits_report
     from attractor.report.write import write_report
 

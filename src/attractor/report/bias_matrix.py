@@ -27,10 +27,10 @@ _RULES = (
     "Intervals of medians are order statistics of the data sets and hold for any distribution. A "
     "norm is named only if its median ratio is 0.97 or more, its paired lead over every other norm "
     "is above zero with a joint confidence of 95 %, and neither the lead nor the ratio is about to "
-    "be lost at the pace of the second half of the run. Otherwise the answer is that it is not "
+    "be lost at the rate of the second half of the run. Otherwise the answer is that it is not "
     "settled, or, where no ratio reaches 0.97 and none is still on its way, that it is none of "
     "these norms.",
-    "Runs that came to rest before their end, because true gradients fell below what floating "
+    "Runs that terminated before their end, because true gradients fell below what floating "
     "point holds or below a constant of the optimizer, are left out; if more than a quarter did, "
     "nothing is settled.",
 )

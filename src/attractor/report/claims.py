@@ -1,4 +1,4 @@
-"""The page on claims: what became of each, and why."""
+"""The page on claims: the outcome of each, and why."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RESULTS = "claims.json"
 
 _WORDS = (
     "An outcome is computed from the data, every time. First the assumptions are checked; if one "
-    "is not met, the claim says nothing about these data. Then the conclusion is measured and held "
-    "against a tolerance, and so is a negative control, a wrong conclusion that must fail: where "
-    "it passes as well, or there is nothing to measure, the claim is vacuous here.",
+    "is not met, the claim says nothing about these data. Then the conclusion is measured and "
+    "compared with a tolerance, and so is a negative control, a wrong conclusion that must fail: "
+    "where it passes as well, or there is nothing to measure, the claim is vacuous here.",
 )
 
 
@@ -39,8 +39,8 @@ def write_claims_report(
 
     Args:
         directory: Where to; a new or empty folder, or one that an earlier report fills.
-        results: What became of the claims.
-        source: What they were examined on, a line for the page.
+        results: The outcomes of the claims.
+        source: The data they were examined on, a line for the page.
         provenance: Where they come from.
         hypotheses: Which hypotheses the user's data meet, a table for each data set.
 
@@ -65,17 +65,13 @@ def write_claims_report(
                 (report.place / COUNTEREXAMPLES).mkdir(exist_ok=True)
                 case.save(report.place / name)
                 summary["claims"][result.claim.name]["counterexample"]["file"] = name
-        report.findings += _findings(results)
+        report.findings += [f"{count} {outcome}" for outcome, count in results.counts().items()]
         report.sections += [
             *(Section("Which hypotheses hold", table=_met(table)) for table in hypotheses),
-            Section("What became of the claims", _WORDS, table=_overview(results)),
+            Section("Outcomes of the claims", _WORDS, table=_overview(results)),
             *(_section(result, summary) for result in results),
         ]
     return summary
-
-
-def _findings(results: ClaimResults) -> list[str]:
-    return [f"{count} {outcome}" for outcome, count in results.counts().items()]
 
 
 def _met(table: HypothesesTable) -> Table:

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.next_token import CorpusStructure
@@ -70,12 +71,12 @@ LIMITS = FigureFile(
 
 @dataclasses.dataclass
 class CorpusReport:
-    """Everything that was found of a corpus.
+    """The findings on a corpus.
 
     Attributes:
         structure: Its structure.
         embeddings: The vectors of its tokens.
-        notices: What else there is to tell, in a sentence each.
+        notices: Further remarks, in a sentence each.
         conflicting: The part with conflicting labels, of a corpus that is not realizable.
         part: A realizable part of it, or None.
         linear: The corpus as a linear decoder sees it, or None.
@@ -91,7 +92,7 @@ class CorpusReport:
     trained: list[TrainedCorpus] = dataclasses.field(default_factory=list)
 
     def findings(self) -> list[str]:
-        """What was found, in a sentence each; whether it is realizable comes first."""
+        """The findings, in a sentence each; whether it is realizable comes first."""
         found = [*realizability_sentences(self.structure), contexts_sentence(self.structure)]
         found.append(self.embeddings.sentence())
         if self.conflicting is not None:
@@ -105,7 +106,7 @@ class CorpusReport:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """What was found, as plain values of JSON."""
+        """The findings, as plain values of JSON."""
         orders = self.structure.orders
         relations = np.cumsum(np.bincount(orders.edges[:, 0], minlength=1))
         listed = np.unique(orders.edges[:, 0])
@@ -187,30 +188,27 @@ def _structure(structure: CorpusStructure, suffix: str, folder: ReportFolder) ->
     of = " of the realizable part" if suffix else ""
     found, orders = structure.collocation, structure.orders
     sections = []
+
+    def add(title: str, words: list[str], file: FigureFile, drawing: Figure) -> None:
+        figure = folder.picture(dataclasses.replace(file, name=f"{file.name}{suffix}"), drawing)
+        sections.append(Section(f"{title}{of}", words, figure=figure))
+
     if (found.next_token >= 0).any():
-        figure = dataclasses.replace(COLLOCATION, name=f"{COLLOCATION.name}{suffix}")
-        folder.picture(figure, plots.collocation_figure(found))
-        sections.append(
-            Section(f"The collocation{of}", [collocation_sentence(structure)], figure=figure)
-        )
+        words = [collocation_sentence(structure)]
+        add("The collocation", words, COLLOCATION, plots.collocation_figure(found))
     if len(orders.edges):
-        figure = dataclasses.replace(ORDERS, name=f"{ORDERS.name}{suffix}")
-        folder.picture(figure, plots.orders_figure(orders))
-        sections.append(Section(f"The orders{of}", [orders_sentence(structure)], figure=figure))
+        add("The orders", [orders_sentence(structure)], ORDERS, plots.orders_figure(orders))
         if orders.size <= MOST_TOKENS:
-            figure = dataclasses.replace(CLASSES, name=f"{CLASSES.name}{suffix}")
-            folder.picture(figure, plots.class_map_figure(orders))
-            sections.append(Section(f"Tokens under every query{of}", figure=figure))
+            add("Tokens under every query", [], CLASSES, plots.class_map_figure(orders))
     return sections
 
 
 def _conflicting(report: CorpusReport, folder: ReportFolder) -> list[Section]:
     if report.conflicting is None:
         return []
-    figure = None
-    if len(report.conflicting.graphs.edges):
-        figure = GRAPHS
-        folder.picture(GRAPHS, plots.priority_figure(report.conflicting.graphs))
+    figure, graphs = None, report.conflicting.graphs
+    if len(graphs.edges):
+        figure = folder.picture(GRAPHS, plots.priority_figure(graphs))
     words = conflicting_sentences(report.conflicting)
     return [Section("Labels in conflict", words, figure=figure)]
 

@@ -1,4 +1,4 @@
-"""What was found in a corpus, in plain words."""
+"""The findings on a corpus in plain words."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from attractor.checks import check_items, check_kinds, check_path
 from attractor.datasets.digits import GRID, DigitPatches
 from attractor.margin import Solution
 from attractor.provenance import Provenance
-from attractor.report.folder import report_folder
+from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.report.summary import infeasible_count
 from attractor.report.words import GLOSSARY, near_one
@@ -25,7 +24,7 @@ from attractor.report.write import CURVES, TRAINING, write_verdict_data
 
 _SHOWN = 8
 CHANCE = 1 / GRID**2
-"""How often a patch drawn blindly is the predicted one."""
+"""Probability that a patch drawn at random is the predicted one."""
 
 
 def write_digits_report(
@@ -59,7 +58,7 @@ def write_digits_report(
         f"n = {', '.join(str(result.n) for result in results)} images."
     )
     with report_folder(directory, title, source, summary, provenance=provenance) as report:
-        _write_figures(report.place, results)
+        _draw(report, results)
         for result in results:
             write_verdict_data(report.place, result.verdict, f"_n{result.n}")
         report.findings += findings(results)
@@ -68,7 +67,7 @@ def write_digits_report(
 
 
 def findings(results: Sequence[SizeResult]) -> list[str]:
-    """What the demo shows, in a sentence each."""
+    """The findings of the demo, in a sentence each."""
     found = [result.summary() for result in results]
     feasible = ", ".join(
         f"{one['feasible']} of {one['data_sets']} (n = {one['n']})" for one in found
@@ -85,9 +84,9 @@ def findings(results: Sequence[SizeResult]) -> list[str]:
         f"The whole predicted selection is seldom reached: in {whole} of {total} data sets. "
         f"Image by image, attention ends on the predicted patch in {kept} of the images, "
         f"where blind chance gives {100 * CHANCE:.3g} %.",
-        f"The direction is predicted far better than the selection. Held against the solution for "
-        f"the selection it reached, the trained matrix has a median correlation of {cosines} and "
-        f"a median margin ratio of {ratios} (1 is a perfect match).",
+        f"The direction is predicted far better than the selection. Compared with the solution "
+        f"for the selection it reached, the trained matrix has a median correlation of {cosines} "
+        f"and a median margin ratio of {ratios} (1 is a perfect match).",
     ]
 
 
@@ -152,7 +151,7 @@ def _sections(results: Sequence[SizeResult]) -> list[Section]:
             "In numbers",
             [
                 "The prediction is the patch with the highest token score in every image. Margin "
-                "ratio and correlation are held against the solution for the selection that "
+                "ratio and correlation are with the solution for the selection that "
                 f"training reached. That selection is locally optimal in {local} runs, which is "
                 "where theory lets training end although better tokens may exist."
             ],
@@ -185,45 +184,27 @@ FREQUENCY = FigureFile(
 )
 
 
-def _write_figures(folder: Path, results: Sequence[SizeResult]) -> None:
+def _draw(report: ReportFolder, results: Sequence[SizeResult]) -> None:
     runs = {f"n = {result.n}": result.verdict.data for result in results}
     summaries = [result.summary() for result in results]
-    sizes = [one["n"] for one in summaries]
 
-    def fraction(values: list[float]) -> xr.DataArray:
-        return xr.DataArray(values, dims="n", coords={"n": sizes})
+    def fraction(name: str, of: str | None = None) -> xr.DataArray:
+        values = [one[name] / (one[of] if of else 1) for one in summaries]
+        return xr.DataArray(values, dims="n", coords={"n": [one["n"] for one in summaries]})
 
+    feasible = fraction("feasible", "data_sets")
+    whole = fraction("whole_selection_as_predicted", "data_sets")
+    sizes = plots.sizes_figure(feasible, fraction("kept_as_predicted"), whole, chance=CHANCE)
     low, high = results[0].drawn.digits
-    names = {f"digit {low}": -1, f"digit {high}": 1}
-    with plots.style():
-        for file, figure in (
-            (CURVES, plots.direction_figure(runs)),
-            (TRAINING, plots.training_figure(runs)),
-            (
-                SIZES,
-                plots.sizes_figure(
-                    fraction([one["feasible"] / one["data_sets"] for one in summaries]),
-                    fraction([one["kept_as_predicted"] for one in summaries]),
-                    fraction(
-                        [
-                            one["whole_selection_as_predicted"] / one["data_sets"]
-                            for one in summaries
-                        ]
-                    ),
-                    chance=CHANCE,
-                ),
-            ),
-            (PATCHES, _patches(results)),
-            (
-                FREQUENCY,
-                plots.frequency_figure(
-                    {name: _chosen(results, "predicted", sign) for name, sign in names.items()},
-                    {name: _chosen(results, "reached", sign) for name, sign in names.items()},
-                    grid=GRID,
-                ),
-            ),
-        ):
-            plots.save_figure(figure, folder, file.name)
+    predicted, reached = (
+        {f"digit {low}": _chosen(results, what, -1), f"digit {high}": _chosen(results, what, 1)}
+        for what in ("predicted", "reached")
+    )
+    report.picture(CURVES, plots.direction_figure(runs))
+    report.picture(TRAINING, plots.training_figure(runs))
+    report.picture(SIZES, sizes)
+    report.picture(PATCHES, _patches(results))
+    report.picture(FREQUENCY, plots.frequency_figure(predicted, reached, grid=GRID))
 
 
 def _patches(results: Sequence[SizeResult]) -> Any:
@@ -258,12 +239,12 @@ def _numbers(result: SizeResult, what: str) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class SizeResult:
-    """What was found for data sets of one size.
+    """The results for data sets of one size.
 
     Attributes:
         drawn: The data sets.
         prediction: Solutions for the selections predicted.
-        verdict: The runs, held against the selections they reached.
+        verdict: The runs, compared with the solutions for the selections they reached.
     """
 
     drawn: DigitPatches

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attractor.papers.drawing import DrawnFigure
-from attractor.report.folder import footer
+from attractor.report.folder import FOOTER
 from attractor.report.page import FigureFile, Section, Table, render_page
 from attractor.storage import write_file
 
@@ -22,7 +22,7 @@ def write_gallery(folder: Path, drawn: Sequence[DrawnFigure]) -> Path:
         [f"{agreeing} of {len(drawn)} show what they are drawn for."],
         [_section(each, folder) for each in drawn],
         figures=folder,
-        footer=footer(),
+        footer=FOOTER,
     )
     write_file(folder / GALLERY, page)
     return folder / GALLERY

@@ -19,10 +19,16 @@ from attractor.storage import atomic_directory
 from attractor.storage.markers import REPORT as MARKER
 from attractor.version import __version__
 
+FOOTER = (
+    f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
+    "numbers as JSON, CSV and NetCDF."
+)
+"""The last line of a page."""
+
 
 @dataclass
 class ReportFolder:
-    """What is written into the folder of a report; filled while it is made.
+    """The contents of the folder of a report, filled while it is made.
 
     Attributes:
         place: The folder, for data that lie beside the page.
@@ -68,16 +74,8 @@ def report_folder(
         yield report
         (place / name).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         page = render_page(
-            title, source, report.findings, report.sections, figures=place, footer=footer()
+            title, source, report.findings, report.sections, figures=place, footer=FOOTER
         )
         (place / MARKER).write_text(page, encoding="utf-8")
         if provenance is not None:
             embed_all(place, provenance)
-
-
-def footer() -> str:
-    """The last line of a page."""
-    return (
-        f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
-        "numbers as JSON, CSV and NetCDF."
-    )

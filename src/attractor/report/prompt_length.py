@@ -20,8 +20,8 @@ from attractor.storage import save_netcdf
 ERRORS = FigureFile(
     "error_by_length",
     "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
-    "length, along the scores and of the whole output, with the lengths that reach the error asked "
-    "for. In the gray region few tokens hold all attention for half of the queries.",
+    "length, along the scores and of the whole output, with the lengths that reach the error "
+    "required. In the gray region few tokens hold all attention for half of the queries.",
 )
 PHASES = FigureFile(
     "phase_diagram",
@@ -62,7 +62,7 @@ def write_prompt_length_report(
     Args:
         directory: Where to; a new or empty folder, or one that an earlier report fills.
         found: What was found.
-        error: The error asked for, one of its errors.
+        error: The error required, one of its errors.
         source: What was read, a line for the page.
         provenance: Where it comes from; put into every file that can hold it.
 
@@ -72,14 +72,14 @@ def write_prompt_length_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    told = summary(found, error)
+    numbers = summary(found, error)
     title = "How long a prompt must be"
-    with report_folder(directory, title, source, told, provenance=provenance) as report:
+    with report_folder(directory, title, source, numbers, provenance=provenance) as report:
         save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
         lengths = _lengths(found)
         report.findings += sentences(found, error)
-        report.sections.append(Section("Tokens needed", table=_tokens_needed(told)))
-        report.sections.append(_errors(found, told, error, lengths, report))
+        report.sections.append(Section("Tokens needed", table=_tokens_needed(numbers)))
+        report.sections.append(_errors(found, numbers, error, lengths, report))
         if found.horizon > 0:
             report.sections.append(_phases(found, error, lengths, report))
         figure = plots.score_deviation_figure(found.score_deviation)
@@ -87,12 +87,12 @@ def write_prompt_length_report(
             Section("Score deviations", figure=report.picture(DEVIATIONS, figure)),
             Section("What the words mean", table=GLOSSARY),
         ]
-    return told
+    return numbers
 
 
-def _tokens_needed(told: dict[str, Any]) -> Table:
+def _tokens_needed(numbers: dict[str, Any]) -> Table:
     rows = []
-    for one in told["required"]:
+    for one in numbers["required"]:
         along, output = one["tokens"], one["tokens_for_output"]
         lengths = (along["0.5"], along["0.95"], one["tokens_of_worst"], output["0.5"])
         rows.append(
@@ -110,9 +110,9 @@ def _tokens_needed(told: dict[str, Any]) -> Table:
     return Table(header, rows)
 
 
-def _at_lengths(told: dict[str, Any]) -> Table:
+def _at_lengths(numbers: dict[str, Any]) -> Table:
     rows = []
-    for at in told["at"]:
+    for at in numbers["at"]:
         errors = (
             at[name][share] for name in ("error", "output_error") for share in ("0.5", "0.95")
         )
@@ -129,15 +129,15 @@ def _at_lengths(told: dict[str, Any]) -> Table:
 
 def _errors(
     found: PromptLength,
-    told: dict[str, Any],
+    numbers: dict[str, Any],
     error: float,
     lengths: Float[np.ndarray, "length"],
     report: ReportFolder,
 ) -> Section:
     data = error_quantiles(found, lengths)
-    report.picture(ERRORS, plots.error_by_length_figure(data, error))
     save_netcdf(data, report.place / f"{ERRORS.name}.nc")
-    return Section("Error by length", table=_at_lengths(told), figure=ERRORS)
+    figure = report.picture(ERRORS, plots.error_by_length_figure(data, error))
+    return Section("Error by length", table=_at_lengths(numbers), figure=figure)
 
 
 def _phases(

@@ -1,4 +1,4 @@
-"""What was found, as plain numbers for JSON."""
+"""Results as plain numbers for JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from attractor.errors import Status
 from attractor.margin import Solution
-from attractor.report._conflicts import conflicts
+from attractor.report.constraints import conflicts
 
 
 def solution_summary(solution: Solution, instance_numbers: np.ndarray) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What results mean, in plain words."""
+"""Results in plain words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attractor.analysis.comparison import COMPARED
-from attractor.analysis.prediction import STAND_IN
+from attractor.analysis.prediction import STAND_IN, requires_margin
 from attractor.errors import Status
 from attractor.geometry import Geometry
 from attractor.margin import Solution
@@ -49,8 +49,8 @@ GLOSSARY = Table(
         ),
         (
             "relaxed margin problem",
-            "The same, with a margin of zero in rows whose label the head meets with room to "
-            "spare: there attention may take its time. It is the limit where the head is trained.",
+            "The same, with a margin of zero in rows whose label the head meets with "
+            "slack: there attention may take its time. It is the limit where the head is trained.",
         ),
         (
             "correlation",
@@ -82,16 +82,16 @@ def prediction_sentences(solution: Solution, about: str) -> list[str]:
     if solution.problem.instances is None:
         return [_one_prediction(solution, about, kind)]
     counts = Counter(str(status) for status in solution.status)
-    asks = _asks_for_margin(solution)
-    solved = (solution.status == Status.OPTIMAL) & asks
+    requires = requires_margin(solution.problem)
+    solved = (solution.status == Status.OPTIMAL) & requires
     sentences = [
         f"A matrix that selects {about} exists in {counts['optimal']} of {len(solution)} data "
         f"sets, and in {counts['infeasible']} none does."
     ]
-    if not asks.all():
+    if not requires.all():
         sentences.append(
-            f"In {int((~asks).sum())} no row keeps some of its tokens and not others, so that no "
-            "direction is predicted."
+            f"In {int((~requires).sum())} no row keeps some of its tokens and not others, so that "
+            "no direction is predicted."
         )
     undecided = len(solution) - counts["optimal"] - counts["infeasible"]
     if undecided:
@@ -106,12 +106,12 @@ def prediction_sentences(solution: Solution, about: str) -> list[str]:
 
 
 def norm_in_words(geometry: Geometry) -> str:
-    """What a norm is called in a sentence: Frobenius, nuclear, l_1.5, Schatten-1.5."""
+    """The name of a norm in a sentence: Frobenius, nuclear, l_1.5, Schatten-1.5."""
     return geometry.name.replace("frobenius", "Frobenius").replace("schatten_", "Schatten-")
 
 
 def _one_prediction(solution: Solution, about: str, kind: str) -> str:
-    if not _asks_for_margin(solution).any():
+    if not requires_margin(solution.problem).any():
         return (
             f"No direction is predicted for {about}: no row keeps some of its tokens and not "
             "others, so that the zero matrix will do. Give a head that tells tokens apart, or a "
@@ -130,16 +130,9 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
             return f"{none}."
         return f"{none}, to working precision (a matrix that met them would need {bound})."
     return (
-        f"Whether a matrix selects {about} was not settled to the accuracy asked for: "
+        f"Whether a matrix selects {about} was not settled to the accuracy required: "
         f"{solution.status.message} It has {bound}; the relative gap left is {solution.gap:.1e}."
     )
-
-
-def _asks_for_margin(solution: Solution) -> np.ndarray:
-    """Whether some constraint asks for a margin, without which the zero matrix is the solution."""
-    problem = solution.problem
-    asking = problem.present & ~problem.equality & (problem.bounds > 0)
-    return np.asarray(asking.any(-1))
 
 
 def training_sentences(verdict: Verdict) -> list[str]:
@@ -169,13 +162,13 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
     sentences = []
     if not len(known):
         sentences.append(
-            f"No trial can be held against {verdict.reference}: "
+            f"No trial can be compared with {verdict.reference}: "
             f"{_counted(summary['comparison'], ratio.size)}."
         )
     else:
         median = float(np.median(known))
         got = (
-            "Compared for want of a prediction"
+            "As a stand-in for want of a prediction"
             if set(summary["problem"]) == {STAND_IN}
             else "Training got there"
             if median >= REACHED_RATIO
@@ -191,7 +184,7 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
         rest = {words: n for words, n in summary["comparison"].items() if words != COMPARED}
         others = f"; in the others, {_counted(rest, ratio.size)}" if rest else ""
         sentences.append(
-            f"{got}: held against {verdict.reference}, the median margin ratio is "
+            f"{got}: compared with {verdict.reference}, the median margin ratio is "
             f"{near_one(median)}{angle} (1 is a perfect match; {len(known)} of {ratio.size} "
             f"trials can be compared{others})."
         )
@@ -219,7 +212,7 @@ def _head_sentences(verdict: Verdict) -> list[str]:
     if not separable:
         return ["The head: no head tells the labels apart by the tokens that attention keeps."]
     sentences = [
-        "The head, held against the head of largest margin for the tokens that attention keeps: "
+        "The head, compared with the head of largest margin for the tokens that attention keeps: "
         f"the median label margin ratio is {_median(verdict.label_margin_ratio.values)}, the "
         f"median correlation {_median(verdict.label_correlation.values)} (in {separable} of "
         f"{trials} trials some head tells the labels apart; certified to a relative gap of "
@@ -231,8 +224,8 @@ def _head_sentences(verdict: Verdict) -> list[str]:
             f"In {summary['head_lags']} of {trials} trials the norm of the head is only "
             f"{np.median(data['head_ratio'].values[lags]):.3g} times that of W, and the relaxed "
             "problem is the limit from "
-            f"{np.median(data['critical_ratio'].values[lags]):.3g} times on: hold such a run "
-            "against rate_ratio_direction, or train the head faster."
+            f"{np.median(data['critical_ratio'].values[lags]):.3g} times on: compare such a run "
+            "with rate_ratio_direction, or train the head faster."
         )
     return sentences
 

@@ -17,7 +17,7 @@ from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
 from attractor.precision import as_integers
 from attractor.provenance import Provenance
-from attractor.report._conflicts import conflict_section, conflicts
+from attractor.report.constraints import conflict_section, conflicts
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.report.summary import infeasible_count, solution_summary
@@ -100,7 +100,8 @@ def write_report(
         if prediction is not None:
             summary["prediction"] = solution_summary(prediction, instance_numbers)
             report.findings += prediction_sentences(prediction, about)
-            report.sections += _conflicting(prediction, instance_numbers)
+            if infeasible_count(prediction):
+                report.sections.append(conflict_section(conflicts(prediction, instance_numbers)))
             save_netcdf(prediction.to_xarray(), report.place / "prediction.nc")
         if why:
             report.findings.append(why)
@@ -116,15 +117,11 @@ def write_report(
 
 def _pictures(report: ReportFolder, verdict: Verdict) -> list[Section]:
     if verdict.trajectory.weights_kept == "last":
-        return [
-            Section(
-                "Training",
-                [
-                    "The matrices of the intermediate steps were not kept, to save memory, so the "
-                    "measures against iterations cannot be drawn."
-                ],
-            )
-        ]
+        words = (
+            "The matrices of the intermediate steps were not kept, to save memory, so the "
+            "measures against iterations cannot be drawn."
+        )
+        return [Section("Training", [words])]
     runs = {words: one.data for words, one in verdict.by_hyperparameters.items()}
     curves = report.picture(CURVES, plots.direction_figure(runs))
     training = report.picture(TRAINING, plots.training_figure(runs))
@@ -141,12 +138,6 @@ def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None
     verdict.to_csv(folder / f"trials{suffix}.csv")
     save_netcdf(verdict.data, folder / f"measures{suffix}.nc")
     verdict.trajectory.save(folder / f"trajectory{suffix}.nc")
-
-
-def _conflicting(prediction: Solution, instance_numbers: np.ndarray) -> list[Section]:
-    if not infeasible_count(prediction):
-        return []
-    return [conflict_section(conflicts(prediction, instance_numbers))]
 
 
 def _verdict_sections(verdict: Verdict) -> list[Section]:

@@ -39,7 +39,7 @@ def test_two_that_cannot_be_told_apart_are_not_settled():
     data["margin_ratio"][1] = data["margin_ratio"].values[1, ::-1]
     found = answer(data)
     assert (found.outcome, found.norm) == ("not settled", "")
-    assert "cannot be told from l_3" in found.reason
+    assert "cannot be distinguished from l_3" in found.reason
 
 
 def test_a_small_paired_lead_is_enough_where_every_data_set_agrees():

@@ -211,7 +211,7 @@ def test_curves_that_cannot_be_fitted_are_left_out_and_counted():
         (STEPS[:5], STEPS[:5], "fewer than 6 points"),
         ([0.0], [1.0], "fewer than 6 points"),
         (np.full_like(STEPS, np.nan), STEPS, "without an abscissa"),
-        (np.full_like(STEPS, 7.0), STEPS, "abscissa at rest"),
+        (np.full_like(STEPS, 7.0), STEPS, "constant abscissa"),
         (STEPS, np.ones((0, len(STEPS))), "there is none"),
     ],
 )

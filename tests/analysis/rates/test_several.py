@@ -60,9 +60,9 @@ def test_each_quantity_is_fitted_with_the_law_of_its_abscissa(curves):
 
 def test_frozen_trials_are_left_out_and_counted(curves):
     rates = fit_rates(curves, against="step")
-    assert rates["norm", "step"].left_out == {"frozen before the end": 1}
+    assert rates["norm", "step"].left_out == {"terminated before the end": 1}
     left_out = rates["directional_bregman_divergence", "step"].left_out
-    assert left_out == {"frozen before the end": 1, "not finite": 1}
+    assert left_out == {"terminated before the end": 1, "not finite": 1}
     assert fit_rates(curves.drop_vars("status"), against="step")["norm", "step"].trials == 6
 
 
@@ -72,7 +72,7 @@ def test_rates_print_as_a_table_without_the_numbers_that_have_not_settled(curves
     text = str(rates)
     assert max(map(len, text.splitlines())) <= 80
     assert "not settled" in text
-    assert "left out 1: 1 frozen before the end" in text.replace("\n", " ")
+    assert "left out 1: 1 terminated before the end" in text.replace("\n", " ")
     assert "(log k)^a" in text
     assert not rates["loss", "step"].settled
     assert f"{rates['loss', 'step'].parts['whole window'].mean:.2f}" not in text

@@ -107,12 +107,7 @@ def basin_boundary(
         InvalidInputError: If an argument cannot be used, or both ends reach the same selection.
     """
     problem = check_problem(
-        tokens,
-        head,
-        optimizer,
-        loss=loss,
-        parameterization=parameterization,
-        geometry=geometry,
+        tokens, head, optimizer, loss=loss, parameterization=parameterization, geometry=geometry
     )
     steps = check_steps("steps", steps)
     first, last = problem.as_matrix("start", start), problem.as_matrix("end", end)
@@ -157,5 +152,5 @@ def _judge(
     W: Float[np.ndarray, "start d e"],
     steps: int,
 ) -> Judgement:
-    """Trains from matrices and says where the runs stand."""
+    """Trains from matrices and judges the ends of the runs."""
     return attractors.judge(problem.train(problem.starts_at(W), steps).W()[0])

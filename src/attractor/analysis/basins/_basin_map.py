@@ -6,36 +6,29 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.basins.attractors import Attractors
-from attractor.analysis.basins.follow import check_horizon, follow
+from attractor.analysis.basins.follow import check_horizon
 from attractor.analysis.basins.problem import BasinProblem, check_problem
-from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
-from attractor.analysis.basins.tables import Line, by_count, percent, selection_table, words_about
+from attractor.analysis.basins.reached import NOT_SETTLED, study, token_data
+from attractor.analysis.basins.tables import BasinStudy, Line, by_count, percent, selection_table
 from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_float64
-from attractor.records import Printed, load_data, save_data
+from attractor.records import save_data
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-_KIND = "attractor basin map"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BasinMap(Printed):
-    """Where every point of a plane of starts ends.
+class BasinMap(BasinStudy):
+    """The selection that training from each point of a plane of starts settles on.
 
     Attributes:
         data: Labeled arrays. Over (second, first), the coordinates of the start in the plane:
@@ -48,18 +41,14 @@ class BasinMap(Printed):
             direction[1]``. ``keys``, where what is trained is a prompt.
     """
 
-    width: ClassVar[int] = 80
-    data: xr.Dataset
+    kind: ClassVar[str] = "attractor basin map"
 
     def table(self) -> Table:
         """The part of the plane that each selection takes."""
         basin = self.data["basin"].values
         count = np.array([(basin == place).sum() for place in range(self.data.sizes["selection"])])
-        lines = [
-            Line(str(self.data["selection"].values[place]), [percent(count[place] / basin.size)],
-                 place)
-            for place in by_count(count)
-        ]  # fmt: skip
+        names = self.data["selection"].values
+        lines = [Line(str(names[i]), [percent(count[i] / basin.size)], i) for i in by_count(count)]
         left = float((basin < 0).mean())
         lines += [Line(NOT_SETTLED, [percent(left)])] if left else []
         title = f"Where {basin.size:,} starts in a plane end"
@@ -82,31 +71,13 @@ class BasinMap(Printed):
             "not_settled": float((basin < 0).mean()),
         }
 
-    def to_xarray(self) -> xr.Dataset:
-        """The labeled arrays."""
-        return self.data.copy()
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a NetCDF file, which appears whole or not at all.
 
         Raises:
             InvalidInputError: If the name does not end in ``.nc``.
         """
-        save_data(self.data, path, _KIND)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BasinMap:
-        """Reads a file that ``save`` wrote.
-
-        Raises:
-            FileFormatError: If it is none.
-        """
-        return cls(load_data(path, _KIND))
-
-    def _print(self, console: Console) -> None:
-        console.print(self.table())
-        for sentence in words_about(self.data):
-            console.print(sentence, highlight=False, markup=False)
+        save_data(self.data, path, self.kind)
 
 
 def basin_map(
@@ -159,12 +130,7 @@ def basin_map(
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
     problem = check_problem(
-        tokens,
-        head,
-        optimizer,
-        loss=loss,
-        parameterization=parameterization,
-        geometry=geometry,
+        tokens, head, optimizer, loss=loss, parameterization=parameterization, geometry=geometry
     )
     steps, most_steps = check_horizon(steps, most_steps)
     directions = _directions(plane, problem)
@@ -172,20 +138,15 @@ def basin_map(
     first, second = _grid(extent, resolution, problem)
     places = np.stack(np.meshgrid(first, second), axis=-1)
     W = origin + np.einsum("yxi,ice->yxce", places, directions).reshape(-1, *problem.size)
-    attractors = Attractors(problem)
+    cells = {"second": len(second), "first": len(first)}
     starts = problem.starts_at(W)
-    runs = follow(
-        problem, attractors, starts, steps=steps, most_steps=most_steps, progress=progress
-    )
-    basins = reached(problem, attractors.found, runs)
-    shape = (len(second), len(first))
-    data = run_variables(runs, basins.basin, ("second", "first"), shape).merge(basins.data)
+    _, data = study(problem, starts, cells, steps=steps, most_steps=most_steps, progress=progress)
     data = data.assign_coords(first=first, second=second).assign(
         direction=(("axis", "row", "column"), directions),
         center=(("row", "column"), origin),
         **token_data(problem),
     )
-    return BasinMap(data.assign_attrs(problem.settings, most_steps=most_steps))
+    return BasinMap(data)
 
 
 def _directions(plane: Any, problem: BasinProblem) -> Float[np.ndarray, "2 d e"]:

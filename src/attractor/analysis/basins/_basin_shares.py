@@ -7,23 +7,21 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.basins.attractors import Attractors
-from attractor.analysis.basins.follow import check_horizon, follow
+from attractor.analysis.basins.follow import check_horizon
 from attractor.analysis.basins.problem import BasinProblem, Starts, check_problem, check_starts
-from attractor.analysis.basins.reached import NOT_SETTLED, reached, run_variables, token_data
+from attractor.analysis.basins.reached import NOT_SETTLED, study, token_data
 from attractor.analysis.basins.tables import (
     LISTED,
+    BasinStudy,
     Line,
     by_count,
     percent,
     selection_table,
-    words_about,
 )
 from attractor.analysis.wilson import wilson_interval
 from attractor.attention import Head, Loss, Parameterization
@@ -38,24 +36,19 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_integers
 from attractor.randomness import check_seed, generator
-from attractor.records import Printed, load_data, save_data
+from attractor.records import save_data
 from attractor.storage import write_file
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 from attractor.training.trials import initial_parameters
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-_KIND = "attractor basin shares"
 
 Sampler = Callable[[np.random.Generator, int], Any]
 """Draws starts: from a generator and their number, the initial parameters with a leading axis."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BasinShares(Printed):
-    """How many of many random starts settled on each selection.
+class BasinShares(BasinStudy):
+    """The numbers of random starts that settled on each selection.
 
     Attributes:
         data: Labeled arrays. Over outcome, which are the selections and then "not settled":
@@ -66,8 +59,7 @@ class BasinShares(Printed):
             ``steps``, ``status``, and the matrices ``initial`` and ``final``.
     """
 
-    width: ClassVar[int] = 80
-    data: xr.Dataset
+    kind: ClassVar[str] = "attractor basin shares"
 
     def share(self, selection: Any) -> tuple[float, float, float]:
         """Share, lower and upper end of the interval of a selection.
@@ -101,9 +93,7 @@ class BasinShares(Printed):
         data = self.data
         count = data["count"].values
         order = by_count(count[:-1])
-        lines = [
-            Line(str(data["outcome"].values[i]), self._cells(i), i) for i in order[:LISTED]
-        ]  # fmt: skip
+        lines = [Line(str(data["outcome"].values[i]), self._cells(i), i) for i in order[:LISTED]]
         rest = order[LISTED:]
         if rest:
             total = sum(count[place] for place in rest)
@@ -115,10 +105,6 @@ class BasinShares(Printed):
         columns = ["starts", "share", f"{100 * data.attrs['confidence']:g} % interval"]
         return selection_table(title, columns, lines, data)
 
-    def to_xarray(self) -> xr.Dataset:
-        """The labeled arrays."""
-        return self.data.copy()
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file by its ending: ``.nc`` everything, ``.json`` the summary.
 
@@ -128,27 +114,13 @@ class BasinShares(Printed):
         path = check_path("path", path)
         ending = Path(path).suffix
         if ending == ".nc":
-            save_data(self.data, path, _KIND)
+            save_data(self.data, path, self.kind)
             return
         if ending != ".json":
             raise InvalidInputError(
                 "path", f"{os.fspath(path)} ends in {ending!r}", "Give .nc or .json"
             )
         write_file(path, json.dumps(self.summary(), indent=2) + "\n")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BasinShares:
-        """Reads a NetCDF file that ``save`` wrote.
-
-        Raises:
-            FileFormatError: If it is none.
-        """
-        return cls(load_data(path, _KIND))
-
-    def _print(self, console: Console) -> None:
-        console.print(self.table())
-        for sentence in words_about(self.data):
-            console.print(sentence, highlight=False, markup=False)
 
     def _cells(self, place: int) -> list[str]:
         one = self.data.isel(outcome=place)
@@ -219,25 +191,18 @@ def basin_shares(
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
     problem = check_problem(
-        tokens,
-        head,
-        optimizer,
-        loss=loss,
-        parameterization=parameterization,
-        geometry=geometry,
+        tokens, head, optimizer, loss=loss, parameterization=parameterization, geometry=geometry
     )
     steps, most_steps = check_horizon(steps, most_steps)
     count = check_count("starts", starts)
     problem.check_memory("starts", count, lambda most: f"Give at most {most:,}")
     confidence = check_share("confidence", confidence, 0.95)
     begin = _drawn(problem, count, scale, sampler, check_seed("seed", seed))
-    attractors = Attractors(problem)
-    runs = follow(problem, attractors, begin, steps=steps, most_steps=most_steps, progress=progress)
-    basins = reached(problem, attractors.found, runs)
-    outcomes = [*basins.data["selection"].values.tolist(), NOT_SETTLED]
-    counts = np.bincount(basins.basin % len(outcomes), minlength=len(outcomes))
+    along = {"start": count}
+    runs, data = study(problem, begin, along, steps=steps, most_steps=most_steps, progress=progress)
+    outcomes = [*data["selection"].values.tolist(), NOT_SETTLED]
+    counts = np.bincount(data["basin"].values % len(outcomes), minlength=len(outcomes))
     low, high = wilson_interval(counts, count, confidence).T
-    data = run_variables(runs, basins.basin, ("start",), (count,)).merge(basins.data)
     data = data.assign_coords(outcome=outcomes).assign(
         count=("outcome", counts),
         share=("outcome", counts / count),
@@ -249,7 +214,7 @@ def basin_shares(
     )
     drawn = "given sampler" if sampler else "uniform" if scale is None else f"normal, {scale:g}"
     about = {"distribution": drawn, "seed": seed, "confidence": confidence, "interval": "Wilson"}
-    return BasinShares(data.assign_attrs(problem.settings, most_steps=most_steps, **about))
+    return BasinShares(data.assign_attrs(about))
 
 
 def _drawn(

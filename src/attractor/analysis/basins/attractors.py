@@ -21,7 +21,7 @@ from attractor.tokens import Tokens
 SATURATED = 0.99
 """Attention that the token on top has in every row, at least, before a run can be settled."""
 OPPOSING = 0.01
-"""Pull of better tokens, at most, in units of what the weakest support token holds against."""
+"""Pull of better tokens, at most, in units of the pull of the weakest support token."""
 _ACTIVE = 1e-6
 """Share of the norm that a constraint carries, at least, to count as holding the direction."""
 _TIE_ROUNDINGS = 8
@@ -47,12 +47,12 @@ class Attractor(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """Where runs stand.
+    """The state of runs: the tokens attended to, and whether they are final.
 
     Attributes:
         attended: The token with the highest weight in every row; the first of several copies.
         attractor: Number of the attractor of these tokens; -1 unless every row is saturated.
-        settled: Whether that is where the run ends.
+        settled: Whether the run keeps these tokens for good.
         smallest_weight: The smallest over rows of the highest attention weight.
         log_opposing_pull: Logarithm of the pull of better tokens in units of that of the weakest
             support token; NaN where there is no solution.
@@ -73,7 +73,7 @@ class Attractors:
     """The attractors met so far; each margin problem is solved once.
 
     The margin problem of a selection here leaves out tokens whose score ties with that of the
-    selected one: the gradient does not tell them apart, so that nothing keeps a margin over them.
+    selected one: the gradient does not distinguish them, so that nothing keeps a margin over them.
     Without ties it is the usual one.
     """
 
@@ -84,7 +84,7 @@ class Attractors:
         self._numbers: dict[bytes, int] = {}
 
     def judge(self, W: Float[np.ndarray, "start d e"]) -> Judgement:
-        """Says where runs with these matrices stand, and which of them have settled.
+        """Judges which tokens runs with these matrices attend to, and which runs have settled.
 
         A run has settled if in every row one token has more than 99 % of the attention, its
         selection has a margin solution, and the better tokens together pull less than 1 % of what
@@ -129,8 +129,8 @@ class Attractors:
         self, attended: Int[np.ndarray, "start sequence query"]
     ) -> Int[np.ndarray, "start"]:
         names = [one.tobytes() for one in attended]
-        new = {name: one for name, one in zip(names, attended, strict=True)}
-        new = {name: one for name, one in new.items() if name not in self._numbers}
+        by_name = zip(names, attended, strict=True)
+        new = {name: one for name, one in by_name if name not in self._numbers}
         if new:
             self._numbers |= {name: len(self.found) + i for i, name in enumerate(new)}
             self.found += _solve(self.problem, np.stack(list(new.values())))
@@ -160,14 +160,14 @@ def _solve(
     pull = pulls(problem, attended)
     chosen = attended[..., None] == np.arange(tokens.length)
     level = chosen | pull.tied
-    asked = np.flatnonzero((tokens.mask & ~level).any((-1, -2, -3)))
+    separated = np.flatnonzero((tokens.mask & ~level).any((-1, -2, -3)))
     solutions: list[Solution | None] = [None] * len(attended)
     holding = np.zeros(chosen.shape, dtype=bool)
-    if asked.size:
-        solution = _solution(problem, chosen[asked], level[asked])
-        for place, number in enumerate(asked):
+    if separated.size:
+        solution = _solution(problem, chosen[separated], level[separated])
+        for place, number in enumerate(separated):
             solutions[number] = solution[place]
-        holding[asked] = _holding(solution, chosen.shape[1:])
+        holding[separated] = _holding(solution, chosen.shape[1:])
     parts = (attended, solutions, pull.better, holding, pull.log_size)
     return [Attractor(*one) for one in zip(*parts, strict=True)]
 
@@ -208,7 +208,7 @@ def _holding(
 
 
 class Pulls(NamedTuple):
-    """How strongly each token pulls on the matrix once it has a share of the attention.
+    """The pull of each token on the matrix once it has a share of the attention.
 
     A row that attends to token ``a`` and gives a small weight ``s_t`` to another token adds
     ``s_t <g, x_t - x_a> (k_a - k_t) z^T`` to the negative gradient, with ``g`` the gradient of
@@ -240,8 +240,10 @@ def pulls(problem: BasinProblem, attended: Int[np.ndarray, "selection sequence q
     reach = np.linalg.norm(slope, axis=-1)[..., None] * (
         sizes + np.linalg.norm(outputs, axis=-1)[..., None]
     )
+    # A difference of scores is rounding where it is small beside the terms that it is taken of.
     level = np.abs(rise) <= _TIE_ROUNDINGS * np.finfo(np.float64).eps * reach
     others = tokens.mask & (np.arange(tokens.length) != attended[..., None])
+    # The norm of the rank-one matrix (k_a - k_t) z^T is the product of those of its factors.
     width = np.linalg.norm(tokens.keys[:, None] - keys[..., None, :], axis=-1)
     width = width * np.linalg.norm(tokens.queries, axis=-1)[..., None]
     with np.errstate(divide="ignore"):

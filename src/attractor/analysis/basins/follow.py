@@ -1,4 +1,4 @@
-"""Training many starts until it is known where each of them ends."""
+"""Training many starts until it is decided which selection each of them settles on."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from attractor.checks import MOST_STEPS, check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 
 DOUBLINGS = 4
-"""How often the number of steps is doubled by default for starts that have not settled."""
+"""Doublings of the number of steps, by default, for starts that have not settled."""
 
 
 class Followed(NamedTuple):
-    """Where every start ended.
+    """The end of the run from every start.
 
     Attributes:
         W: The effective matrix at the end.
-        judgement: What it attends to, and whether it has settled there.
+        judgement: The tokens attended to, and whether it has settled on them.
         steps: Steps it was followed for.
         status: How its training ended.
     """

@@ -1,4 +1,4 @@
-"""What decides where a start goes: one data set, a fixed head, a loss and an optimizer."""
+"""The setting of a study of basins: one data set, a fixed head, a loss and an optimizer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BasinProblem:
 
     Attributes:
         given: The data set as the user gave it.
-        tokens: The same as the parameterization speaks of it.
+        tokens: The same as the parameterization prepares it.
         head: The fixed head.
         optimizer: The step.
         loss: The loss.
@@ -90,7 +90,7 @@ class BasinProblem:
         )
 
     def starts_at(self, W: Float[np.ndarray, "start d e"]) -> Starts:
-        """The parameters that stand for given matrices."""
+        """The parameters with given effective matrices."""
         arrays = self.layer.to_arrays(self.layer.from_matrix(W))
         return {name: np.asarray(array) for name, array in arrays.items()}
 
@@ -133,7 +133,7 @@ class BasinProblem:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What results keep of it."""
+        """The attributes that results keep of it."""
         return {
             "optimizer": repr(self.optimizer),
             "geometry": self.geometry.name,
@@ -151,20 +151,14 @@ def check_problem(
     parameterization: Any,
     geometry: Geometry | str | None,
 ) -> BasinProblem:
-    """Checks what a study of basins begins with.
+    """Checks the arguments that all studies of basins share.
 
     Raises:
         InvalidInputError: If an argument cannot be used, the tokens have an axis of instances, or
             the head would be trained as well.
     """
     inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=None,
-        seeds=1,
-        seed=0,
+        tokens, head, loss=loss, parameterization=parameterization, initial=None, seeds=1, seed=0
     )
     check_optimizer(optimizer)
     geometry = None if geometry is None else get_geometry(geometry)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from attractor.analysis.basins.attractors import Attractor
-from attractor.analysis.basins.follow import Followed
-from attractor.analysis.basins.problem import BasinProblem
+from attractor.analysis.basins.attractors import Attractor, Attractors
+from attractor.analysis.basins.follow import Followed, follow
+from attractor.analysis.basins.problem import BasinProblem, Starts
 from attractor.attention.losses import is_margin_loss
 from attractor.errors import TiedTokensWarning
 from attractor.margin.local_optimality import score_advantage, worst_advantage
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NOT_SETTLED = "not settled"
-"""What starts are called that ended on no selection, or for which it is not decided."""
+"""The name of starts that ended on no selection, or for which it is not decided."""
 
 _DESCRIPTIONS = {
     "basin": "position of the selection the start settled on; -1 for none",
@@ -42,28 +43,53 @@ _DESCRIPTIONS = {
 }
 
 
-class Reached(NamedTuple):
-    """The selections that starts settled on, in the order of results.
+def study(
+    problem: BasinProblem,
+    starts: Starts,
+    along: Mapping[str, int],
+    *,
+    steps: int,
+    most_steps: int,
+    progress: bool,
+) -> tuple[Followed, xr.Dataset]:
+    """Trains from starts, and labels where they ended.
 
-    Attributes:
-        basin: For every start its position among them, -1 where it has not settled.
-        data: ``token``, ``solution``, ``solution_norm`` and, where tokens have scores,
-            ``locally_optimal`` and ``globally_optimal`` over ``selection``.
+    Args:
+        problem: What is trained.
+        starts: Initial parameters.
+        along: Dimensions that the starts are arranged along, with their sizes.
+        steps: Steps that every start takes.
+        most_steps: Steps that none exceeds.
+        progress: Whether to show progress bars.
+
+    Returns:
+        The runs; and labeled arrays over the starts and over the selections they settled on.
     """
+    attractors = Attractors(problem)
+    runs = follow(
+        problem, attractors, starts, steps=steps, most_steps=most_steps, progress=progress
+    )
+    basin, selections = _reached(problem, attractors.found, runs)
+    data = _run_variables(runs, basin, along).merge(selections)
+    return runs, data.assign_attrs(problem.settings, most_steps=most_steps)
 
-    basin: Int[np.ndarray, "start"]
-    data: xr.Dataset
 
-
-def reached(problem: BasinProblem, found: list[Attractor], runs: Followed) -> Reached:
+def _reached(
+    problem: BasinProblem, found: list[Attractor], runs: Followed
+) -> tuple[Int[np.ndarray, "start"], xr.Dataset]:
     """Numbers the selections that at least one start settled on.
 
     The globally optimal one comes first, then those of smaller norm, which have the larger margin.
 
     Args:
-        problem: What was trained.
+        problem: The problem trained on.
         found: Every attractor met.
         runs: Where the starts ended.
+
+    Returns:
+        For every start the position of its selection, -1 where it has not settled; and over
+        ``selection`` ``token``, ``solution``, ``solution_norm`` and, where tokens have scores,
+        ``locally_optimal`` and ``globally_optimal``.
     """
     import xarray as xr
 
@@ -95,13 +121,13 @@ def reached(problem: BasinProblem, found: list[Attractor], runs: Followed) -> Re
         coords={"selection": np.array([selection_name(one) for one in tokens], dtype=str)},
     )
     basin = np.where(judged.settled, position[judged.attractor], -1)
-    return Reached(basin, _described(data))
+    return basin, _described(data)
 
 
-def run_variables(
-    runs: Followed, basin: Int[np.ndarray, "start"], dims: tuple[str, ...], shape: tuple[int, ...]
+def _run_variables(
+    runs: Followed, basin: Int[np.ndarray, "start"], along: Mapping[str, int]
 ) -> xr.Dataset:
-    """What is known of every start, with the starts arranged along some dimensions."""
+    """The labeled arrays of every start, with the starts arranged along some dimensions."""
     import xarray as xr
 
     judged = runs.judgement
@@ -115,15 +141,11 @@ def run_variables(
         "steps": runs.steps,
         "status": runs.status,
     }
-    own = {"attended": ("sequence", "query")}
-    return _described(
-        xr.Dataset(
-            {
-                name: ((*dims, *own.get(name, ())), array.reshape(*shape, *array.shape[1:]))
-                for name, array in values.items()
-            }
-        )
-    )
+    variables = {}
+    for name, array in values.items():
+        rows = ("sequence", "query") if name == "attended" else ()
+        variables[name] = ((*along, *rows), array.reshape(*along.values(), *array.shape[1:]))
+    return _described(xr.Dataset(variables))
 
 
 def selection_name(tokens: Int[np.ndarray, "sequence query"]) -> str:

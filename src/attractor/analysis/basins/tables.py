@@ -1,15 +1,20 @@
-"""The table of selections and their shares."""
+"""The common part of studies of basins: how they print, and the table of selections."""
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.basins.attractors import SATURATED
+from attractor.records import Printed, load_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,6 +23,42 @@ LISTED = 12
 """Selections that a table lists before it adds up the rest."""
 _NAMED = 3
 """Selections named of which it is not decided that they are kept."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BasinStudy(Printed):
+    """Starts, and the selections that training from them settled on.
+
+    Attributes:
+        kind: What files call it.
+        data: Labeled arrays.
+    """
+
+    width: ClassVar[int] = 80
+    kind: ClassVar[str]
+    data: xr.Dataset
+
+    @abstractmethod
+    def table(self) -> Table:
+        """The selections, with the share of starts that settled on each."""
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data.copy()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a NetCDF file that ``save`` wrote.
+
+        Raises:
+            FileFormatError: If it is none.
+        """
+        return cls(load_data(path, cls.kind))
+
+    def _print(self, console: Console) -> None:
+        console.print(self.table())
+        for sentence in _words_about(self.data):
+            console.print(sentence, highlight=False, markup=False)
 
 
 class Line(NamedTuple):
@@ -40,7 +81,7 @@ def selection_table(
     """Lines of numbers, with what is known of each selection behind them.
 
     Args:
-        title: What stands above.
+        title: The title above.
         columns: Names of the cells.
         lines: The lines, in order.
         data: ``solution_norm`` and, where known, ``locally_optimal`` and ``globally_optimal`` of
@@ -86,8 +127,8 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def words_about(data: xr.Dataset) -> list[str]:
-    """Sentences below the table: what trained, and what is known of starts without a basin."""
+def _words_about(data: xr.Dataset) -> list[str]:
+    """Sentences below the table: the training, and the starts without a basin."""
     known = data.attrs
     words = [f"{known['optimizer']} on {known['parameterization']}, {known['loss']} loss"]
     if "interval" in known:
@@ -97,7 +138,7 @@ def words_about(data: xr.Dataset) -> list[str]:
 
 
 def _undecided(data: xr.Dataset) -> list[str]:
-    """What the starts without a basin attend to."""
+    """Says what the starts without a basin attend to."""
     left = data["basin"].values.ravel() < 0
     if not left.any():
         return []

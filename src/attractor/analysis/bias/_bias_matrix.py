@@ -48,7 +48,7 @@ def bias_matrix(
 
     The measure is the normalized margin ratio ``(min_j a_j^T W b_j / ||W||) ||W*||``, where the
     margin problem, and so its solution W* in that norm, is that of the tokens which the run
-    attends to at its end. Each run is thus held against the best margin for its own selection,
+    attends to at its end. Each run is thus compared with the best margin for its own selection,
     and rows can be compared although runs may select different tokens.
 
     Args:
@@ -106,7 +106,7 @@ def bias_matrix(
 
 
 def _columns(norms: Sequence[Geometry | str], rows: Sequence[Method]) -> list[Geometry]:
-    """The norms asked for, and those that methods are known to descend; all can be solved in."""
+    """The norms requested, and those that methods are known to descend; all can be solved in."""
     own = [row.own_norm for row in rows if row.own_norm is not None]
     columns = {norm.name: norm for norm in map(get_geometry, (*norms, *own))}
     for norm in columns.values():
@@ -122,7 +122,7 @@ def _measure(
     steps: int,
     progress: bool,
 ) -> xr.Dataset:
-    """Everything that is known of the runs, labeled."""
+    """The labeled arrays of a matrix."""
     import xarray as xr
 
     weights = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
@@ -340,6 +340,6 @@ def matched_start(tokens: Tokens, head: Head) -> Float[np.ndarray, "instance d e
 
 
 def initial_arrays(W: Float[np.ndarray, "instance d e"], layer: Parameterization) -> dict[str, Any]:
-    """The arrays of a parameterization that stand for given matrices."""
+    """The arrays of a parameterization with given effective matrices."""
     arrays = layer.to_arrays(layer.from_matrix(W))
     return {name: np.asarray(array) for name, array in arrays.items()}

@@ -1,10 +1,10 @@
-"""Which norm's margin an optimizer maximizes, or that the runs do not say."""
+"""The norm whose margin an optimizer maximizes, or that runs do not settle it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -21,9 +21,9 @@ MAXIMIZES, NOT_SETTLED, NONE = "maximizes", "not settled", "none of these"
 ENOUGH = 0.97
 """Median margin ratio from which an optimizer is said to maximize a margin."""
 CONFIDENCE = 0.95
-AT_REST = 1e-6
-"""Relative change of W over the second half of a run below which it counts as at rest."""
-_MOST_AT_REST = 0.25
+STATIONARY = 1e-6
+"""Relative change of W over the second half of a run below which it counts as stationary."""
+_MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
 _DOUBLED = 0.5
 _LONGEST = 10.0
@@ -31,7 +31,7 @@ _LONGEST = 10.0
 
 @dataclass(frozen=True)
 class NormAnswer:
-    """Which norm's margin an optimizer maximizes.
+    """The norm whose margin an optimizer maximizes.
 
     Attributes:
         outcome: ``"maximizes"``, ``"not settled"`` or ``"none of these"``.
@@ -56,7 +56,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
     The rules, in this order, with r the margin ratio, medians over data sets, and intervals that
     hold for any distribution (``median_interval``):
 
-    1. Runs that came to rest or diverged are left out: their ratio is that of where rounding
+    1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
     2. There must be enough data sets for an interval at all: else "not settled".
     3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
@@ -81,12 +81,12 @@ def answer(row: xr.Dataset) -> NormAnswer:
     known = np.isfinite(ratios.values).any(1)
     names = [str(name) for name in ratios["norm"].values[known]]
     end, before = ratios.values[known], before[known]
-    moving = row["trained"].values & (row["movement"].values > AT_REST)
+    moving = row["trained"].values & (row["movement"].values > STATIONARY)
     usable = moving & np.isfinite(end).all(0) & np.isfinite(before).all(0)
     count, total = int(usable.sum()), usable.size
-    if count < (1 - _MOST_AT_REST) * total:
+    if count < (1 - _MOST_STOPPED) * total:
         return _unsettled(
-            f"{total - count} of {total} runs came to rest or diverged before the end, where "
+            f"{total - count} of {total} runs terminated or diverged before the end, where "
             "rounding or the optimizer's own constants stopped them",
             count,
         )
@@ -126,7 +126,7 @@ def _compare(
         if lead.low <= 0:
             next_best = median_interval(end[other], CONFIDENCE)
             return _unsettled(
-                f"{name} ({_interval(at_end)}) cannot be told from {other_name} "
+                f"{name} ({_interval(at_end)}) cannot be distinguished from {other_name} "
                 f"({_interval(next_best)})",
                 count,
             )
@@ -182,16 +182,6 @@ def _interval(found: MedianInterval) -> str:
 
 def _unsettled(reason: str, count: int) -> NormAnswer:
     return NormAnswer(NOT_SETTLED, "", reason, count)
-
-
-def answer_fields(found: NormAnswer) -> dict[str, Any]:
-    """The answer for a JSON object."""
-    return {
-        "outcome": found.outcome,
-        "norm": found.norm or None,
-        "reason": found.reason,
-        "data_sets": found.data_sets,
-    }
 
 
 class MedianInterval(NamedTuple):

@@ -137,7 +137,7 @@ def _imported(module: str, factory: str) -> Callable[..., Any]:
 
 
 def _call(factory: Callable[..., Any], name: str) -> Any:
-    """What a factory makes: an optimizer, or the wish to be given torch parameters."""
+    """The optimizer that a factory makes, which may be one that needs torch parameters."""
     count = _required(factory)
     if count > 1:
         raise InvalidInputError(
@@ -157,7 +157,7 @@ def _required(factory: Callable[..., Any]) -> int:
     """Number of arguments that a call cannot do without."""
     try:
         parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):  # compiled code tells nothing of itself
+    except (TypeError, ValueError):  # compiled code has no signature
         return 0
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return sum(one.default is one.empty and one.kind not in variable for one in parameters)

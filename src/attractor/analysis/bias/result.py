@@ -1,11 +1,11 @@
-"""``BiasMatrix``: what every optimizer's runs amount to in every norm."""
+"""``BiasMatrix``: the margin ratios of every optimizer in every norm."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +19,6 @@ from attractor.analysis.bias.answer import (
     MedianInterval,
     NormAnswer,
     answer,
-    answer_fields,
     median_interval,
 )
 from attractor.checks import check_choice, check_path
@@ -41,8 +40,8 @@ class BiasMatrix(Printed):
 
     Attributes:
         data: Labeled numbers. Over (optimizer, norm, instance): ``margin_ratio`` at the last step,
-            ``margin_ratio_halfway``, and ``gap``, the certified gap of the solution it is held
-            against. Over (optimizer, norm, instance, record): ``margin_ratio_curve``, at the
+            ``margin_ratio_halfway``, and ``gap``, the certified gap of the solution it is
+            relative to. Over (optimizer, norm, instance, record): ``margin_ratio_curve``, at the
             ``step`` of (optimizer, record). Over (optimizer, instance): ``status``, ``trained``,
             ``W`` at the last step, ``movement``, its relative change over the second half of the
             run; with a record ``norm_of_W``, in the own norm, or Frobenius where none is known.
@@ -61,7 +60,7 @@ class BiasMatrix(Printed):
 
     @property
     def columns(self) -> list[str]:
-        """The norms asked for."""
+        """The norms requested."""
         return [str(name) for name in self.data["norm"].values[self.data["compared"].values]]
 
     def compared(self, method: str) -> list[str]:
@@ -97,7 +96,7 @@ class BiasMatrix(Printed):
         return {name: int((winners == place).sum()) for place, name in enumerate(names)}
 
     def answer(self, method: str) -> NormAnswer:
-        """Which norm's margin a method maximizes, or that it is not settled."""
+        """The norm whose margin a method maximizes, or that it is not settled."""
         return answer(self.data.sel(optimizer=method, norm=self.compared(method)))
 
     @property
@@ -197,7 +196,7 @@ class BiasMatrix(Printed):
 
     def _summary_row(self, method: str) -> dict[str, Any]:
         row = self.data.sel(optimizer=method)
-        statuses = row["status"].values
+        statuses, found = row["status"].values, self.answer(method)
         own = self.own_norm(method)
         ratios = {name: self.ratio(method, name) for name in map(str, row["norm"].values)}
         counts = {str(s): int((statuses == s).sum()) for s in TrialStatus if (statuses == s).any()}
@@ -209,16 +208,12 @@ class BiasMatrix(Printed):
             "reads": str(row["reads"].item()),
             "steps": int(row["steps"]),
             "margin_ratio": {
-                name: {
-                    "median": _plain(found.median),
-                    "low": _plain(found.low),
-                    "high": _plain(found.high),
-                }
-                for name, found in ratios.items()
+                name: {end: _plain(value) for end, value in ratio._asdict().items()}
+                for name, ratio in ratios.items()
             },
             "at_least_0.97_in_own_norm": self.enough(method),
             "highest": self.highest(method),
-            "answer": answer_fields(self.answer(method)),
+            "answer": {**asdict(found), "norm": found.norm or None},
             "status": counts,
             "final_norm": _plain(float(np.nanmedian(row["norm_of_W"].values[:, -1]))),
         }

@@ -61,8 +61,8 @@ def fit_rate(
     intervals do not overlap, the slope has not settled, and none is quoted.
 
     Args:
-        steps: What the values are held against: recorded steps, or norms or any other abscissa,
-            one for all trials or one a trial. Points before the last one that the law cannot
+        steps: The abscissa of the values: recorded steps, or norms or anything else, one
+            for all trials or one a trial. Points before the last one that the law cannot
             use, such as step 0, are left out.
         values: One curve a trial. A curve that is not finite, or not positive where its logarithm
             is fitted, anywhere in the window, is left out and counted.
@@ -74,8 +74,8 @@ def fit_rate(
         abscissa_is_log: Whether ``steps`` holds natural logarithms of the abscissa. They are
             never exponentiated, so that equivalent times of exp(100,000) are fitted as they are.
         values_are_logs: Whether ``values`` holds natural logarithms of the values.
-        quantity: What the values are, in words.
-        abscissa: What they are held against, in words.
+        quantity: The values, in words.
+        abscissa: The abscissa, in words.
         excluded: Trials to leave out, by reason.
 
     Raises:
@@ -90,10 +90,6 @@ def fit_rate(
     abscissa = check_text("abscissa", abscissa)
     chosen = law_named(law, abscissa_is_log=abscissa_is_log, values_are_logs=values_are_logs)
     decades, fraction = _checked_window(decades, fraction)
-    if not 0 < confidence < 1:
-        raise InvalidInputError(
-            "confidence", f"{confidence!r} is not between 0 and 1", "Give one, such as 0.95"
-        )
     x, y, units, unit_names = _checked_curves(steps, values)
     left_out_by = _checked_exclusions(excluded or {}, np.shape(values)[:-1])
     line_x = chosen.abscissa(x, is_log=abscissa_is_log)
@@ -174,7 +170,7 @@ def _checked_curves(
 def _checked_exclusions(
     excluded: Mapping[str, Any], trials: tuple[int, ...]
 ) -> dict[str, Bool[np.ndarray, "trial"]]:
-    """Which trials are left out for each reason."""
+    """The trials that are left out for each reason."""
     found = {}
     for reason, mask in excluded.items():
         array = as_plain(mask)
@@ -197,7 +193,7 @@ def _sorted_out(
     lines: list[Lines],
     excluded: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, int], Bool[np.ndarray, "trial"]]:
-    """Which trials can be fitted, and how many cannot for what reason: the first that applies."""
+    """Numbers of trials that cannot be fitted, each for the first reason; and the others."""
     points = window.sum(1)
     finite = np.isfinite(y) | ~window
     positive = (y > 0) | ~window if law.log_values and not values_are_logs else finite
@@ -206,7 +202,7 @@ def _sorted_out(
         f"with fewer than {2 * HALF_POINTS} points": points < 2 * HALF_POINTS,
         "not finite": ~finite.all(1),
         "not positive": ~positive.all(1),
-        "with an abscissa at rest": np.isnan([part.slope for part in lines]).any(0),
+        "with a constant abscissa": np.isnan([part.slope for part in lines]).any(0),
     }
     kept, counts = np.ones(len(y), dtype=bool), {}
     for reason, out in reasons.items():

@@ -17,7 +17,7 @@ class Law:
 
     Attributes:
         name: What it is called.
-        formula: The curve with its slope as ``a``, where ``{x}`` stands for the abscissa.
+        formula: The curve with its slope as ``a``, where ``{x}`` is the abscissa.
         logarithms: How many logarithms of the abscissa the line is straight against.
         log_values: Whether it is straight in the logarithm of the values, not in the values.
     """
@@ -28,7 +28,7 @@ class Law:
     log_values: bool
 
     def abscissa(self, x: np.ndarray, *, is_log: bool) -> np.ndarray:
-        """What the line is straight against; NaN where its logarithm does not exist."""
+        """The abscissa of the line; NaN where its logarithm does not exist."""
         check_flags(is_log=is_log)
         x = as_real("x", x, ("...", "points"))
         for _ in range(self.logarithms - is_log):
@@ -37,7 +37,7 @@ class Law:
         return np.where(np.isfinite(x), x, np.nan)
 
     def ordinate(self, y: np.ndarray, *, are_logs: bool) -> np.ndarray:
-        """What the line is straight in; infinite or NaN where it cannot be fitted."""
+        """The ordinate of the line; infinite or NaN where it cannot be fitted."""
         check_flags(are_logs=are_logs)
         y = as_real("y", y, ("...", "points"))
         if are_logs or not self.log_values:

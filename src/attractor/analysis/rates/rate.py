@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attractor.analysis.rates.laws import Law
-from attractor.analysis.rates.slopes import Slope
+from attractor.analysis.rates.slopes import NO_SLOPE, Slope
 from attractor.records import PlainText
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ class Rate(PlainText):
 
     @property
     def _quoted(self) -> Slope:
-        if self.settled:
-            return self.parts[PARTS[0]]
-        return Slope(math.nan, math.nan, math.nan)
+        return self.parts[PARTS[0]] if self.settled else NO_SLOPE
 
     def slope_text(self) -> str:
         """The slope to the digits its interval supports, or the outcome in words."""
@@ -139,7 +137,7 @@ class Rate(PlainText):
         return f"{number:.{decimals}f}"
 
     def sample_text(self) -> str:
-        """What the interval is over, and how many trials were left out for what reason."""
+        """The sample of the interval, and the trials left out by reason."""
         sample = f"{self.trials} trials"
         if self.unit_name == "instances" and self.trials > self.units:
             sample += f" of {self.units} instances"

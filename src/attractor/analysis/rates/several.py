@@ -23,28 +23,12 @@ if TYPE_CHECKING:
     from attractor.analysis.verdict import Verdict
 
 _TRIAL = ("instance", "seed")
-_ERROR = {
-    "step": "power",
-    "time": "power of the logarithm",
-    "logarithmic_time": "power of the logarithm",
-    "log_time": "power of the logarithm",
-    "norm": "power",
-    "radius": "power",
-}
-_NORM = {
-    "step": "power",
-    "time": "logarithm",
-    "logarithmic_time": "logarithm",
-    "log_time": "logarithm",
-}
-_LOSS = {
-    "step": "power",
-    "time": "power",
-    "logarithmic_time": "power",
-    "log_time": "power",
-    "norm": "exponential",
-    "radius": "exponential",
-}
+_TIMES = ("time", "logarithmic_time", "log_time")
+_ERROR: dict[str, str] = {"step": "power", "norm": "power", "radius": "power"}
+_ERROR |= dict.fromkeys(_TIMES, "power of the logarithm")
+_NORM: dict[str, str] = {"step": "power"} | dict.fromkeys(_TIMES, "logarithm")
+_LOSS: dict[str, str] = {"step": "power", "norm": "exponential", "radius": "exponential"}
+_LOSS |= dict.fromkeys(_TIMES, "power")
 _SATURATION = _LOSS | {"step": "exponential"}
 
 
@@ -144,12 +128,12 @@ def fit_rates(
 
     Each quantity is fitted with the law that the theory of its abscissa expects; ``fit_rate``
     fits any other. Norms against ``log_time`` are divided by the norm of the solution, so that
-    the norm law ``||W|| ~ ||W*|| log k`` has the slope 1. Trials that froze before the end are
+    the norm law ``||W|| ~ ||W*|| log k`` has the slope 1. Trials that terminated before the end are
     left out, as their curves are flat from there on.
 
     Args:
         curves: A verdict, or its data: curves over instance, seed and an axis of records.
-        against: What to hold them against, one or several: the axis of the curves, ``"norm"``, or
+        against: The abscissa, one or several: the axis of the curves, ``"norm"``, or
             ``"log_time"``. Default: all that the curves have.
         quantities: Names of variables. Default: all that the curves have, the loss above that of
             the selected tokens in place of the loss where it is known.
@@ -188,7 +172,7 @@ def fit_rates(
                 f"Take those of one: .sel({name}={status[name].values[0]:g})",
             )
         status = status.transpose(*_TRIAL).values
-        excluded = {"frozen before the end": status != TrialStatus.TRAINED}
+        excluded = {"terminated before the end": status != TrialStatus.TRAINED}
     rates = {}
     for quantity in chosen:
         for abscissa in _chosen_abscissas(data, axis, against):
@@ -218,7 +202,7 @@ def fit_rates(
 def _chosen_quantities(data: xr.Dataset, names: Sequence[str] | None) -> list[Quantity]:
     known = {quantity.variable: quantity for quantity in QUANTITIES}
     present = [name for name in known if name in data]
-    wanted = [names] if isinstance(names, str) else list(present if names is None else names)
+    wanted = list(present if names is None else names)
     if names is None and "log_excess_loss" in present and "loss" in present:
         wanted.remove("loss")  # it stops at its limit, which the excess is measured from
     for name in wanted:

@@ -19,7 +19,7 @@ from attractor.plots.roles import look
 _LENGTH, _HALF_WIDTH = 5.0, 2.0
 """Size of an arrowhead, in points."""
 _NOTCH = 0.3
-"""How far its back is cut in, relative to its length."""
+"""Depth of the cut in its back, relative to its length."""
 
 
 def trajectory(
@@ -130,7 +130,7 @@ class Arrowheads(PolyCollection):
 def steps_with_arrows(
     steps: np.ndarray, arrows: int | Sequence[int] | None, points: int
 ) -> Float[np.ndarray, "arrow"]:
-    """The steps at which arrowheads are asked for.
+    """The steps at which arrowheads are drawn.
 
     Args:
         steps: The step of each point of the path.
