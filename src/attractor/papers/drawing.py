@@ -26,8 +26,8 @@ class DrawnFigure:
     Attributes:
         figure: What it is.
         data: Its labeled data.
-        caption: What is to be seen.
-        readings: Its conclusion, as numbers.
+        caption: Its caption.
+        readings: The numbers that decide its conclusion.
         provenance: Where it comes from.
         files: The files written, by kind.
         computed: Whether the data were computed now, and not by an earlier run.
@@ -43,7 +43,7 @@ class DrawnFigure:
 
     @property
     def agrees(self) -> bool:
-        """Whether the figure shows what it is drawn for."""
+        """Whether every reading agrees with the conclusion."""
         return all(reading.agrees for reading in self.readings)
 
     def summary(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def check_request(
     as_published: bool,
     source: Path | None = None,
 ) -> None:
-    """Checks what is asked of a figure.
+    """Checks the arguments that a figure is drawn with.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
@@ -126,18 +126,9 @@ def compute(
     settings = figure.settings(size, seeds)
     request = Request(size, settings, seed, as_published, progress, folder, shared, given)
     data = figure.compute(request)
-    arguments = _asked(figure, size, seeds, seed, as_published, given)
+    arguments = _arguments(figure, size, seeds, seed, as_published, given)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
-    provenance = Provenance.record(
-        "figure",
-        figure.name,
-        arguments=arguments,
-        data=hashes or None,
-        seeds=range(seed, seed + settings["seeds"]),
-        settings=settings,
-        bibtex=[figure.bibtex],
-    )
-    return data, provenance
+    return data, _provenance(figure, arguments, hashes or None)
 
 
 def figure_files(
@@ -185,8 +176,8 @@ def draw(
     place, name = files["nc"].parent, files["nc"].stem
     place.mkdir(parents=True, exist_ok=True)
     folder = place / f".{name}-unfinished"
-    asked = _asked(figure, size, seeds, seed, as_published, given)
-    known = _finished(files["nc"], figure, asked)
+    arguments = _arguments(figure, size, seeds, seed, as_published, given)
+    known = _finished(files["nc"], figure, arguments)
     if known is None:
         data, provenance = compute(
             figure,
@@ -213,7 +204,7 @@ def draw(
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
 
 
-def _asked(
+def _arguments(
     figure: PaperFigure,
     size: str,
     seeds: int | None,
@@ -221,31 +212,37 @@ def _asked(
     as_published: bool,
     source: Path | None,
 ) -> dict[str, Any]:
-    """What is asked for, as a figure's provenance says it."""
-    asked: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
-    asked |= {"seed": seed, "as_published": as_published}
-    return asked if source is None else asked | {"source": str(source)}
+    """The arguments of a figure, as its provenance records them."""
+    given: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
+    given |= {"seed": seed, "as_published": as_published}
+    return given if source is None else given | {"source": str(source)}
+
+
+def _provenance(figure: PaperFigure, arguments: Mapping[str, Any], data: str | None) -> Provenance:
+    settings = figure.settings(arguments["size"], arguments["seeds"])
+    first = arguments["seed"]
+    return Provenance.record(
+        "figure",
+        figure.name,
+        arguments=arguments,
+        data=data,
+        seeds=range(first, first + settings["seeds"]),
+        settings=settings,
+        bibtex=[figure.bibtex],
+    )
 
 
 def _finished(
-    file: Path, figure: PaperFigure, asked: Mapping[str, Any]
+    file: Path, figure: PaperFigure, arguments: Mapping[str, Any]
 ) -> tuple[xr.Dataset, Provenance] | None:
-    """Data of an earlier run, if they are what is asked for."""
+    """Data of an earlier run, if its provenance is the one requested."""
     if not file.is_file():
         return None
     try:
         found = read_provenance(file)
     except AttractorError:
         return None
-    now = Provenance.record(
-        "figure",
-        figure.name,
-        arguments=asked,
-        data=found.data,
-        seeds=found.seeds,
-        settings=figure.settings(asked["size"], asked["seeds"]),
-        bibtex=[figure.bibtex],
-    )
+    now = _provenance(figure, arguments, found.data)
     return (read_data(file), found) if found == now else None
 
 

@@ -38,7 +38,7 @@ class HypothesesTable(Printed):
     """Hypotheses, and whether data meet them.
 
     Attributes:
-        about: What the data are.
+        about: Description of the data.
         rows: Name, whether it is met, and what was found.
     """
 

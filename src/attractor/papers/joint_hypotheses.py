@@ -14,7 +14,7 @@ from attractor.papers.max_margin.data import joint_training
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""
 _SAMPLES = 100
-"""Mixtures looked at away from the selection; near it the constant is exact."""
+"""Mixtures sampled away from the selection; near it the constant is exact."""
 _IMPROVABLE = 200
 """Tokens up to which sampled mixtures are improved; the time grows like their number cubed."""
 
@@ -28,7 +28,7 @@ def label_solution(case: Case) -> Solution:
 
 
 def supports(case: Case) -> np.ndarray:
-    """Rows that stand at the label margin, ``(n, K)``."""
+    """Rows that lie at the label margin, ``(n, K)``."""
     return label_support(label_solution(case))
 
 
@@ -100,7 +100,7 @@ def _pure_selection(case: Case, rows: str) -> Check:
     return Check(
         found.value > _ROUNDING * found.margin,
         f"of what leaks, the label margin loses {found.limit:.3g} times as much near the "
-        f"selection, at least {found.elsewhere:.3g} in mixtures looked at elsewhere",
+        f"selection, at least {found.elsewhere:.3g} in mixtures sampled elsewhere",
     )
 
 
