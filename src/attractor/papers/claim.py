@@ -68,7 +68,7 @@ class Conclusion(Generic[Data]):
 class Contrast(Generic[Data]):
     """A conclusion beside a wrong one, as near to it as can be, measured the same way.
 
-    Where both are met the measurement cannot tell right from wrong: the same limit compared
+    Where both are met the measurement cannot distinguish right from wrong: the same limit compared
     with another selection, another norm, another exponent must fail.
 
     Attributes:
@@ -120,7 +120,7 @@ class Claim(Generic[Data]):
         conclusion: Its conclusion.
         control: A wrong conclusion, measured the same way, which must fail: the same limit compared
             with another selection, another norm, another exponent. Where it passes too, the
-            measurement cannot tell right from wrong, and the claim is vacuous there.
+            measurement cannot distinguish right from wrong, and the claim is vacuous there.
         data: The paper's data, or data of the paper's kind; a seed names what is random.
         broken: By name of an assumption, data that break it.
         holding: Data where the claim holds; the first of ``data`` if None.
@@ -155,7 +155,7 @@ class Claim(Generic[Data]):
 
 @dataclass(frozen=True)
 class Claims(Generic[Data]):
-    """Makes the claims of one paper about one kind of data; says once what they share.
+    """Makes the claims of one paper about one kind of data, with the fields that they share.
 
     Attributes:
         paper: The paper.

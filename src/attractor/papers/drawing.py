@@ -110,7 +110,7 @@ def compute(
     Args:
         figure: The figure.
         size: ``"quick"``, ``"small"`` or ``"paper"``.
-        seeds: How many trials or data sets, where not as the size says.
+        seeds: Number of trials or data sets; default: that of the size.
         seed: The first seed.
         as_published: Whether to add the artifact of the published figure.
         progress: Whether to show progress bars.
@@ -160,7 +160,7 @@ def draw(
         figure: The figure.
         out: The folder; files go to a subfolder of the paper's name.
         size: ``"quick"``, ``"small"`` or ``"paper"``.
-        seeds: How many trials or data sets, where not as the size says.
+        seeds: Number of trials or data sets; default: that of the size.
         seed: The first seed.
         as_published: Whether to draw the artifact of the published figure beside the exact one.
         progress: Whether to show progress bars.
@@ -179,17 +179,8 @@ def draw(
     arguments = _arguments(figure, size, seeds, seed, as_published, given)
     known = _finished(files["nc"], figure, arguments)
     if known is None:
-        data, provenance = compute(
-            figure,
-            size=size,
-            seeds=seeds,
-            seed=seed,
-            as_published=as_published,
-            progress=progress,
-            folder=folder,
-            shared=place,
-            source=given,
-        )
+        work = {"progress": progress, "folder": folder, "shared": place}
+        data, provenance = compute(figure, **arguments, **work)
         with atomic_file(files["nc"]) as temporary:
             save_netcdf(data, temporary)
             embed(temporary, provenance)
@@ -253,5 +244,5 @@ def read_data(file: Path) -> xr.Dataset:
         FileFormatError: If the file is damaged.
     """
     data = read_netcdf(file)
-    data.attrs.pop("provenance", None)  # which is said beside the data, not of them
+    data.attrs.pop("provenance", None)  # which is returned beside the data
     return data

@@ -220,7 +220,7 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class Artifact:
-    """What rounding or a solver did to a published figure, which ``as_published`` draws.
+    """An artifact of rounding or of a solver in a published figure, which ``as_published`` draws.
 
     Attributes:
         summary: Description in a line.
@@ -262,7 +262,7 @@ class Caption:
 
 @dataclass(frozen=True)
 class Figures:
-    """Makes the figures of one paper; says once what they share.
+    """Makes the figures of one paper, with the fields that they share.
 
     Attributes:
         paper: The paper.

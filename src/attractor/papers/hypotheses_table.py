@@ -1,4 +1,4 @@
-"""Which hypotheses of the papers a user's data meet."""
+"""``check_hypotheses``: the hypotheses of the papers, checked on a user's data."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import better_mixture, labeled
 from attractor.papers.max_margin.data import joint_training
+from attractor.papers.once import once_a_case
 
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""
@@ -19,12 +20,10 @@ _IMPROVABLE = 200
 """Tokens up to which sampled mixtures are improved; the time grows like their number cubed."""
 
 
+@once_a_case
 def label_solution(case: Case) -> Solution:
     """The head of largest label margin for the selected tokens of a case."""
-    return case.once(
-        ("label solution", case.selection.mask.tobytes()),
-        lambda: solve(label_problem(case.tokens, case.selection)),
-    )
+    return solve(label_problem(case.tokens, case.selection))
 
 
 def supports(case: Case) -> np.ndarray:
@@ -47,7 +46,7 @@ def _separable(case: Case) -> Check:
 
 LABELS_SEPARABLE = Assumption(
     "labels separable",
-    "Some head tells the labels apart by the selected tokens alone.",
+    "Some head separates the labels by the selected tokens alone.",
     _separable,
     lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
 )

@@ -29,7 +29,7 @@ def gaussian_case(
     mean: ArrayLike | None = None,
     about: str,
 ) -> HeadCase:
-    """A head on Gaussian tokens, with standard normal queries if nothing else is said."""
+    """A head on Gaussian tokens, with standard normal queries by default."""
     head = Head(score_matrix, value_matrix)
     d, e = head.token_dimension, head.query_dimension
     tokens = Gaussian(np.zeros(d) if mean is None else mean, covariance)

@@ -120,7 +120,7 @@ SOME_TOKENS = Assumption[RegressionCase](
 
 
 def _time(case: RegressionCase) -> str:
-    return "until it rests" if math.isinf(case.time) else f"for a time of {case.time:.4g}"
+    return "until it converges" if math.isinf(case.time) else f"for a time of {case.time:.4g}"
 
 
 FIXED_TIME = Assumption[RegressionCase](

@@ -259,7 +259,7 @@ def _shapes(case: Case) -> dict[str, tuple[int, ...]]:
 
 
 def _identity(value: Any) -> Any:
-    """Something hashable that tells arguments apart."""
+    """A hashable value that distinguishes arguments."""
     if isinstance(value, Mapping):
         return tuple((name, _identity(value[name])) for name in sorted(value))
     if isinstance(value, np.ndarray | list | tuple):

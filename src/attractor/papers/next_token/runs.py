@@ -17,7 +17,7 @@ from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.figure import Request, stacked
 
 STARTS = ("zero", "Gaussian")
-"""Where both matrices start."""
+"""The starts of both matrices."""
 SCALES = (0.06, 0.058)
 """Standard deviations of Gaussian starts: what reproduces the norms of the published figure."""
 

@@ -90,15 +90,9 @@ def printed_and_repaired(
         power: Of the logarithm.
     """
 
-    def measure(
-        start: float, exponent: Callable[[HeadCase], float]
-    ) -> Callable[[HeadCase, int], Measurement]:
-        def measured(case: HeadCase, seed: int) -> Measurement:
-            decay = LENGTHS ** -exponent(case)
-            bound = constant(case) * (start + np.log(LENGTHS)) ** power * decay
-            return largest_ratio(case, part(average_errors(case, seed)), bound)
-
-        return measured
+    def ratio(case: HeadCase, seed: int, start: float, exponent: float) -> Measurement:
+        bound = constant(case) * (start + np.log(LENGTHS)) ** power * LENGTHS**-exponent
+        return largest_ratio(case, part(average_errors(case, seed)), bound)
 
     def made(start: float, words: str, **other: Any) -> Claim:
         return HEAD_CLAIMS.claim(
@@ -108,9 +102,9 @@ def printed_and_repaired(
             assuming=ASSUMPTIONS,
             contrast=Contrast(
                 f"largest squared error of {what} over the bound, up to 1e12 tokens",
-                measure(start, rate),
+                lambda case, seed: ratio(case, seed, start, rate(case)),
                 "the same over a bound that falls like L^(-3/2), faster than plain averages do",
-                measure(start, lambda case: 1.5),
+                lambda case, seed: ratio(case, seed, start, 1.5),
                 bound=1.0,
                 reason="the bound itself",
             ),

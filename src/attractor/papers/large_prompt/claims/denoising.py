@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
@@ -13,6 +12,7 @@ from attractor.papers.claim import Claim, Contrast, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
+    Points,
     both_heads,
     first_of_two,
     one_head,
@@ -52,10 +52,8 @@ def _data(seed: int) -> Sequence[HeadCase]:
     ]
 
 
-def _within_reach(
-    case: HeadCase, seen: Float[np.ndarray, "query d"]
-) -> Float[np.ndarray, "query d"]:
-    """What is seen so near to the origin that the quadrature of every head is exact."""
+def _within_reach(case: HeadCase, seen: Points) -> Points:
+    """Seen points so near to the origin that the quadrature of every head is exact."""
     spread, noise = variances(case)
     widest = np.linalg.norm(seen, axis=-1) * max(1.0, spread / noise) / np.sqrt(spread + noise)
     return seen[widest <= _LARGEST_DEVIATION]

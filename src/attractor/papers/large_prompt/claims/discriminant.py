@@ -64,7 +64,7 @@ BAYES_HEAD = MIXTURE_CLAIMS.claim(
     contrast=Contrast(
         "largest difference of attention by quadrature over labeled points from the log-odds",
         lambda case, seed: _off_log_odds(case, seed, True),
-        "the same for the head that does not look at labels",
+        "the same for the head that does not use labels",
         lambda case, seed: _off_log_odds(case, seed, False),
         bound=1e-9,
         reason="rounding",

@@ -84,10 +84,8 @@ def _krylov(of: Classes) -> Float[np.ndarray, "d basis"]:
     return basis
 
 
-def _start(
-    of: Classes, draws: np.random.Generator, *, orthogonal: bool
-) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d"]]:
-    """Random ``U11`` and ``v21`` of norm one.
+def _start(of: Classes, draws: np.random.Generator, *, orthogonal: bool) -> Matrices:
+    """Random ``U11`` and ``v21`` of norm one, ``u12 = 0`` and ``v22 = 0``.
 
     Args:
         of: The classes.
@@ -97,7 +95,7 @@ def _start(
     d, basis = len(of.positive), _krylov(of)
     away = np.eye(d) - basis @ basis.T * orthogonal
     U11, v21 = draws.standard_normal((d, d)) @ away, away @ draws.standard_normal(d)
-    return U11 / np.linalg.norm(U11), v21 / np.linalg.norm(v21)
+    return Matrices(U11 / np.linalg.norm(U11), np.zeros(d), v21 / np.linalg.norm(v21), 0.0)
 
 
 @once_a_case
@@ -113,8 +111,7 @@ def _change_of_balance(case: HeadCase, seed: int, *, orthogonal: bool) -> Measur
     times = np.linspace(0, _GROWTHS / max(1.0, size * (1 + size**2) / 2), _RECORDS)
     changes, moves = [], []
     for _ in range(_STARTS):
-        U11, v21 = _start(of, draws, orthogonal=orthogonal)
-        flat = Matrices(U11, np.zeros(len(v21)), v21, 0.0).flat
+        flat = _start(of, draws, orthogonal=orthogonal).flat
         path = head_flow(of, flat, times, tolerance=1e-9)
         balance = np.array([Matrices.of(one).balance for one in path])
         changes.append(float(np.abs(balance - balance[0]).max()))
@@ -186,14 +183,13 @@ def _off_bayes(case: HeadCase, seed: int, *, values_lead: bool) -> Measurement:
     draws = np.random.default_rng([seed, 59])
     distances = []
     for _ in range(_STARTS):
-        U11, v21 = _start(of, draws, orthogonal=True)
+        head = _start(of, draws, orthogonal=True)
         if values_lead:
-            U11 *= _SMALLER
+            head = head._replace(U11=head.U11 * _SMALLER)
         else:
-            U11 -= np.outer(of.between, of.between @ U11) / (of.between @ of.between)
-            v21 *= 0
-        flat = Matrices(U11, np.zeros(len(v21)), v21, 0.0).flat
-        last = head_flow(of, flat, np.array([0.0, time]), tolerance=1e-8)[-1]
+            along = np.outer(of.between, of.between @ head.U11) / (of.between @ of.between)
+            head = head._replace(U11=head.U11 - along, v21=head.v21 * 0)
+        last = head_flow(of, head.flat, np.array([0.0, time]), tolerance=1e-8)[-1]
         w = Matrices.of(last).score(of).w
         distances.append(float(np.linalg.norm(w - bayes) / np.linalg.norm(bayes)))
     return Measurement(max(distances), len(distances), {"time": time, "distances": distances})

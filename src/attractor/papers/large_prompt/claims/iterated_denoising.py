@@ -62,7 +62,7 @@ _ASSUMPTIONS = (*DENOISING, _EVEN, _SETTLES)
 
 @once_a_case
 def _ends(case: HeadCase, seed: int) -> np.ndarray:
-    """Where points start and end, from the middle of the means in half differences of them."""
+    """Starts and ends of points, from the middle of the means in half differences of them."""
     first, second = clusters(case).means
     middle, half = (first + second) / 2, (first - second) / 2
     points = case.queries.sample(_STARTS, seed=seed)

@@ -117,21 +117,14 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
 
 def _test_error(case: RegressionCase, *, bias: bool) -> float:
     """Mean over weights of the error on new tasks."""
-    task, trained, length = case.task, case.lengths[0], case.lengths[-1]
-    s = task.covariance
+    task, s = case.task, case.task.covariance
+    lengths = {"trained_length": case.lengths[0] if bias else math.inf, "length": case.lengths[-1]}
     total = 0.0
     # The error is quadratic in the weights, so unit vectors give its mean over them.
     for w in np.eye(task.dimension) * math.sqrt(task.weight_variance):
         moment = s @ w
-        label = float(w @ moment)
-        total += linear_attention_test_error(
-            s,
-            moment,
-            label * s + np.outer(moment, moment),
-            best_linear_error=0.0,
-            trained_length=trained if bias else math.inf,
-            length=length,
-        )
+        fourth = float(w @ moment) * s + np.outer(moment, moment)
+        total += linear_attention_test_error(s, moment, fourth, best_linear_error=0.0, **lengths)
     return total
 
 
@@ -160,7 +153,7 @@ def _off_test_error(case: RegressionCase, seed: int, *, bias: bool) -> Measureme
 
 
 def _short_then_longer() -> RegressionCase:
-    return unequal().replace(lengths=(5, 40), about="trained on 5 tokens, asked with 40")
+    return unequal().replace(lengths=(5, 40), about="trained on 5 tokens, queried with 40")
 
 
 TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
@@ -178,5 +171,5 @@ TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
     ),
     data=lambda seed: [_short_then_longer(), correlated(3).replace(lengths=(4, 60))],
     holding=_short_then_longer,
-    note="trained on prompts of the first length given, asked with prompts of the last",
+    note="trained on prompts of the first length given, queried with prompts of the last",
 )

@@ -73,14 +73,10 @@ def _along_limit(case: RegressionCase, length: int) -> np.ndarray:
 
     That keeps the balance, so that each of its heads is a start of a flow on finite prompts.
     """
-    task = case.task
-    found = []
-    for b in limit_flow(case).blocks.value_label[::_EVERY]:
-        started = isotropic_finite_flow(
-            task.dimension, length, float(b), np.array([0, _INSTANT]), label_noise=task.label_noise
-        )
-        found.append(started.risk[0])
-    return np.array(found)
+    d, noise, times = case.task.dimension, case.task.label_noise, np.array([0, _INSTANT])
+    starts = limit_flow(case).blocks.value_label[::_EVERY]
+    flows = [isotropic_finite_flow(d, length, float(b), times, label_noise=noise) for b in starts]
+    return np.array([flow.risk[0] for flow in flows])
 
 
 RISK_FALLS = REGRESSION_CLAIMS.claim(

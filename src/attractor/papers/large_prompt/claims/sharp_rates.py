@@ -107,9 +107,6 @@ def _claim(
     part: str,
     limit: Callable[[HeadCase, Float[np.ndarray, "e"], bool], float],
 ) -> Claim:
-    def measure(tilted: bool) -> Callable[[HeadCase, int], Measurement]:
-        return lambda case, seed: _off_limit(case, seed, part, limit, tilted)
-
     return HEAD_CLAIMS.claim(
         name,
         summary,
@@ -118,9 +115,9 @@ def _claim(
         contrast=Contrast(
             f"largest relative distance of L times the error of {what} at 1e12 tokens from its "
             "limit",
-            measure(True),
+            lambda case, seed: _off_limit(case, seed, part, limit, True),
             "the same for the limit of plain averages of the tokens",
-            measure(False),
+            lambda case, seed: _off_limit(case, seed, part, limit, False),
             bound=1e-3,
             reason="for score deviations up to 2 what is left vanishes like exp(6 s^2) / L",
         ),

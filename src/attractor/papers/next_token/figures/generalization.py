@@ -124,7 +124,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 GENERALIZATION = Figures(NEXT_TOKEN).figure(
     "generalization",
-    "what a trained predictor says of sentences that its corpus has not",
+    "predictions of a trained model on sentences that are not in its corpus",
     statement="generalization to unseen sentences",
     published="none",
     sizes=by_size(
@@ -139,7 +139,7 @@ GENERALIZATION = Figures(NEXT_TOKEN).figure(
         "{sizes[instance]} corpora: mean and one standard deviation over corpora. Left: one "
         "non-comparable token decides; right: an optimal token among others. Sentences like those "
         "of the corpus hold every non-optimal token once; longer ones, drawn with repetition, are "
-        "a shift of the data, and take longer training to tell one token from many. At steps "
-        "{steps}, like the corpus: {ends}. Two different non-comparable tokens tie."
+        "a shift of the data, and take longer training to distinguish one token from many. At "
+        "steps {steps}, like the corpus: {ends}. Two different non-comparable tokens tie."
     ),
 )  # fmt: skip

@@ -24,7 +24,7 @@ _RATIO = 0.85
 _SAME = 1e-6
 """Distance below which two rows are one, relative to the norm of all."""
 _DRAW = 3
-"""The first of the draws whose embeddings point apart, so that rows can be told apart."""
+"""The first of the draws whose embeddings point apart, so that rows are distinct in the plot."""
 
 
 def _compute(request: Request) -> xr.Dataset:

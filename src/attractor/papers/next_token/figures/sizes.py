@@ -98,17 +98,13 @@ def _draw(data: xr.Dataset) -> Figure:
     for axes, (name, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
         values = data[name].values
         for value, one in zip(values, ordered_looks(len(values)), strict=True):
-            place = {name: value}
             size = float(value) if name == "vocabulary" else float(_LENGTHS_OF)
-            axes.plot(
-                data[f"solution_norm_by_{name}"].sel(place),
-                data[f"steps_to_choose_by_{name}"].sel(place) * _RATE / size**0.5,
-                linestyle="none",
-                markersize=3.5,
-                alpha=0.8,
-                label=f"{value}",
-                **one,
+            norms, steps = (
+                data[f"{quantity}_by_{name}"].sel({name: value})
+                for quantity in ("solution_norm", "steps_to_choose")
             )
+            points = {"linestyle": "none", "markersize": 3.5, "alpha": 0.8, "label": f"{value}"}
+            axes.plot(norms, steps * _RATE / size**0.5, **points, **one)
         ends = np.array([0.0, float(data[f"solution_norm_by_{name}"].max()) * 1.08])
         gap = float(_ratios(data, name).median())
         axes.plot(ends, gap * ends, label=rf"${gap:.1f}\,\|W^*\|$", **look("fitted"))
