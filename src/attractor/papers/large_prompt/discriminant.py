@@ -96,6 +96,7 @@ def risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:
     """
     score = Effective.of(flat)
     factor = np.linalg.cholesky(of.covariance)
+    # With x = mean + L z the score depends on z along two directions only, for w and for s.
     directions, seen = np.linalg.qr(factor.T @ np.stack([score.w, score.s], axis=-1))
     nodes, weights = _plane()
     # The coordinates of the point in all other directions average out of the gradient.

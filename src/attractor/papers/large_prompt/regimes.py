@@ -67,6 +67,8 @@ def risk_gradient(
     directions = queries @ np.swapaxes(scores, -1, -2)
     mean, weights = softmax_mean(tokens, directions[..., None, :])
     residual = mean[..., 0, :] - TARGET * queries
+    # With a = U z the output is the softmax mean, whose derivative is the covariance of the tokens
+    # under the weights: dR/da = 2 sum_l w_l (r^T x_l - r^T m) x_l.
     along = np.einsum("...pld,...pd->...pl", tokens, residual)
     weights = weights[..., 0, :]
     centered = weights * (along - np.sum(weights * along, axis=-1, keepdims=True))

@@ -92,6 +92,7 @@ def _off_gaussian(case: HeadCase, seed: int, nodes: int) -> Measurement:
     claimed_covariance = matrix @ query_covariance @ matrix.T
     centered = outputs - weights @ outputs
     spread = np.einsum("n,ni,nj->ij", weights, centered, centered)
+    # Kurtosis along one random direction: of a Gaussian it is zero along all of them.
     sideways = centered @ np.random.default_rng([seed, 7]).standard_normal(len(case.V))
     square = weights @ sideways**2
     size = _size(case)

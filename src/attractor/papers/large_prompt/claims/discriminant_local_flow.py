@@ -100,6 +100,7 @@ def _rate_near(
     times = np.linspace(0, _DECAYS / curvature, _RECORDS)
     path = [head_risk(of, flat) for flat in head_flow(of, start, times, tolerance=1e-6)]
     excess = np.array([risk.value for risk in path]) - bayes_risk(of)
+    # -d log(R - R*) / dt is the squared gradient over the excess: no slope needs to be fitted.
     squares = np.array([np.sum(risk.gradient**2) for risk in path])
     seen = excess > _LEAST_EXCESS
     if not seen.any():

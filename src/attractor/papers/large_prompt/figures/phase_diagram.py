@@ -52,6 +52,7 @@ def _averaged_errors(
     horizons: Float[np.ndarray, "horizon"], lengths: Float[np.ndarray, "length"]
 ) -> Float[np.ndarray, "horizon length"]:
     """Errors averaged over queries ``N(0, H^2)``, for many horizons from one table."""
+    # The logarithm of the error is smooth in the score deviation: one spline serves all horizons.
     deviations = np.linspace(0, _FURTHEST, _KNOTS)
     table = np.log(output_error(deviations[:, None], lengths))
     spline = scipy.interpolate.make_interp_spline(deviations, table, k=5, axis=0)

@@ -93,9 +93,12 @@ def _risk(
     deviation = np.sqrt(variance)
     weights = np.asarray(table.sum_of_squared_weights(deviation))
     along = np.asarray(table.output_error(deviation))
+    # The error of the output along Gamma a has the table's value; across it tokens are independent
+    # of the weights, and their variance, times the sum of squared weights, is what is left.
     spread = np.sum(limit**2, axis=-1) / variance
     error = spread * along + (np.trace(covariance) - spread) * weights
     off = limit - TARGET * queries
+    # By Stein's identity the mean output is (1 - sum of squared weights) times the limit.
     shrunk = -2 * weights * np.sum(limit * off, axis=-1)
     return float(np.mean(error + shrunk + np.sum(off**2, axis=-1)))
 

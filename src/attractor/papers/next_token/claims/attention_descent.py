@@ -59,10 +59,13 @@ def _gradient(
     scores = np.where(samples.mask, np.einsum("ntd,de,ne->nt", keys, W, queries), -np.inf)
     attention = softmax(scores, axis=-1)
     logits = np.einsum("nt,ntd,vd->nv", attention, keys, W_ov)
+    # The entry of the label is minus the sum of the others, not its probability less one, which
+    # has no digits left once that probability is one.
     is_label = samples.labels[:, None] == np.arange(logits.shape[1])
     missed = np.where(is_label, 0.0, softmax(logits, axis=-1))
     missed = np.where(is_label, -missed.sum(-1, keepdims=True), missed)
     gain = np.einsum("nv,vd,ntd->nt", missed, W_ov, keys)
+    # Likewise the softmax derivative is a sum over pairs, not a difference from the mean gain.
     pairs = attention[:, :, None] * attention[:, None] * (gain[:, :, None] - gain[:, None])
     pulls = np.einsum("ntk,ntd->nd", pairs, keys)
     return np.einsum("n,nd,ne->de", samples.frequencies, pulls, queries)

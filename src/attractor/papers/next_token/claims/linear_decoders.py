@@ -89,6 +89,8 @@ def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
     inside = np.where(contexts.support, logits, -np.inf)
     within = np.asarray(logsumexp(inside, axis=-1))
     outside = np.asarray(logsumexp(np.where(contexts.support, -np.inf, logits), axis=-1))
+    # KL from the data's shares to those of the logits within supports, and what leaks outside,
+    # log(1 + e^(outside - within)): no difference of two numbers near the entropy is taken.
     shares = np.where(contexts.support, contexts.probabilities, 1.0)
     odds = np.where(contexts.support, np.log(shares) - (logits - within[:, None]), 0.0)
     missed = (contexts.probabilities * odds).sum(-1) + np.logaddexp(0, outside - within)
