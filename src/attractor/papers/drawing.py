@@ -121,12 +121,11 @@ def compute(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
+    arguments = _arguments(figure, size, seeds, seed, as_published, source)
     given = None if source is None else Path(source)
-    check_request(figure, size, seeds, as_published, given)
     settings = figure.settings(size, seeds)
     request = Request(size, settings, seed, as_published, progress, folder, shared, given)
     data = figure.compute(request)
-    arguments = _arguments(figure, size, seeds, seed, as_published, given)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
     return data, _provenance(figure, arguments, hashes or None)
 
@@ -169,18 +168,17 @@ def draw(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    given = None if source is None else Path(source)
-    check_request(figure, size, seeds, as_published, given)
+    arguments = _arguments(figure, size, seeds, seed, as_published, source)
     files = figure_files(figure, out, as_published)
     check_paths([OutputFile("out", file) for file in files.values()])
     place, name = files["nc"].parent, files["nc"].stem
     place.mkdir(parents=True, exist_ok=True)
     folder = place / f".{name}-unfinished"
-    arguments = _arguments(figure, size, seeds, seed, as_published, given)
     known = _finished(files["nc"], figure, arguments)
     if known is None:
-        work = {"progress": progress, "folder": folder, "shared": place}
-        data, provenance = compute(figure, **arguments, **work)
+        data, provenance = compute(
+            figure, **arguments, progress=progress, folder=folder, shared=place
+        )
         with atomic_file(files["nc"]) as temporary:
             save_netcdf(data, temporary)
             embed(temporary, provenance)
@@ -201,12 +199,14 @@ def _arguments(
     seeds: int | None,
     seed: int,
     as_published: bool,
-    source: Path | None,
+    source: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """The arguments of a figure, as its provenance records them."""
+    """The arguments of a figure, checked, as its provenance records them."""
+    file = None if source is None else Path(source)
+    check_request(figure, size, seeds, as_published, file)
     given: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
     given |= {"seed": seed, "as_published": as_published}
-    return given if source is None else given | {"source": str(source)}
+    return given if file is None else given | {"source": str(file)}
 
 
 def _provenance(figure: PaperFigure, arguments: Mapping[str, Any], data: str | None) -> Provenance:
