@@ -1,4 +1,4 @@
-"""What ``Claim.takes`` took before it took classes: their names, for those who wrote them."""
+"""Former names of the values of ``Claim.takes``, which are classes now."""
 
 from types import SimpleNamespace
 

@@ -1,9 +1,8 @@
-"""``examine``: what becomes of a claim on data. The outcome is always computed, never stored."""
+"""``examine``: the outcome of a claim on data, always computed and never stored."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
 
 from attractor.checks import check_kinds
 from attractor.files.contents import DataSet
@@ -14,14 +13,14 @@ from attractor.randomness import check_seed
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What became of a claim on one data set.
+    """The outcome of a claim on one data set, with all that decided it.
 
     Attributes:
         claim: The claim.
         case: The data.
         outcome: The outcome.
         reason: Why, in a sentence.
-        checks: What was found of every assumption, by name.
+        checks: The result of checking each assumption, by name.
         measured: The conclusion as measured, or None if an assumption is not met.
         control: The negative control as measured, or None if it was not needed.
     """
@@ -72,12 +71,3 @@ def examine_control(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
     check_kinds(claim=(claim, Claim))
     wrong = dataclasses.replace(claim, conclusion=claim.control, control=claim.conclusion)
     return examine(wrong, case, seed)
-
-
-def overall(findings: Iterable[Finding]) -> Outcome:
-    """One outcome for several data sets: a single failure is a failure."""
-    seen: Sequence[Outcome] = [finding.outcome for finding in findings]
-    for outcome in (Outcome.FAILS, Outcome.HOLDS, Outcome.VACUOUS):
-        if outcome in seen:
-            return outcome
-    return Outcome.ASSUMPTION_NOT_MET

@@ -1,4 +1,4 @@
-"""``Assumption``: what a statement asks of the data, as a check that runs on data."""
+"""``Assumption``: a hypothesis of a statement, as a check that runs on data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Data = TypeVar("Data", bound=DataSet)
 
 @dataclass(frozen=True)
 class Check:
-    """Whether data meet an assumption.
+    """The result of checking an assumption on data.
 
     Attributes:
-        met: Whether they do.
-        found: What was found, in words and numbers.
+        met: Whether the data meet it.
+        found: The quantities that decide it, in words and numbers.
     """
 
     met: bool
@@ -31,7 +31,7 @@ class Assumption(Generic[Data]):
 
     Attributes:
         name: A few words, by which it is known: ``"unique optimum"``.
-        statement: What it asks, in a sentence.
+        statement: The hypothesis, in a sentence.
         check: Decides it on data.
         breaker: Data that break it and meet what is usually assumed before it.
     """
@@ -45,3 +45,12 @@ class Assumption(Generic[Data]):
         """The same assumption with other data that break it: some that meet those beside it."""
         check_kinds(breaker=(breaker, Callable))
         return replace(self, breaker=breaker)
+
+    def negated(self, name: str, statement: str, breaker: Callable[[], Data]) -> Assumption[Data]:
+        """The opposite assumption, whose check finds the same."""
+
+        def check(case: Data) -> Check:
+            found = self.check(case)
+            return Check(not found.met, found.found)
+
+        return Assumption(name, statement, check, breaker)

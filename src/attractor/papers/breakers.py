@@ -44,7 +44,7 @@ def better_mixture(*, all_labels_support: bool) -> Case:
     """Joint training with a token beside the first selected one that the label margin gains from.
 
     Args:
-        all_labels_support: Whether all labels stand at the margin.
+        all_labels_support: Whether all labels lie at the margin.
     """
     case = joint_training(all_labels_support=all_labels_support)
     keys = case.tokens.keys.copy()

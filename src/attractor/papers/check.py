@@ -10,7 +10,7 @@ import numpy as np
 
 from attractor.files.contents import DataSet
 from attractor.files.shrinking import Trial
-from attractor.papers._examine import Finding, examine, overall
+from attractor.papers._examine import Finding, examine
 from attractor.papers.claim import Claim, Outcome
 
 Data = TypeVar("Data", bound=DataSet)
@@ -18,11 +18,11 @@ Data = TypeVar("Data", bound=DataSet)
 
 @dataclasses.dataclass(frozen=True)
 class ClaimResult:
-    """What became of a claim on one data set or several.
+    """The outcome of a claim on one data set or several.
 
     Attributes:
         claim: The claim.
-        findings: What was found on each data set.
+        findings: The finding on each data set.
         searched: Candidates for counterexamples examined besides.
         counterexample: The smallest data found on which it fails, or None where it does not.
     """
@@ -35,12 +35,13 @@ class ClaimResult:
     @property
     def outcome(self) -> Outcome:
         """One outcome for all: a single failure is a failure."""
-        found = list(self.findings)
-        return overall(found if self.counterexample is None else [*found, self.counterexample])
+        seen = [found.outcome for found in (*self.findings, self.counterexample) if found]
+        order = (Outcome.FAILS, Outcome.HOLDS, Outcome.VACUOUS, Outcome.ASSUMPTION_NOT_MET)
+        return next(outcome for outcome in order if outcome in seen)
 
     @property
     def deciding(self) -> Finding:
-        """The finding that the outcome rests on; of several that hold, the nearest to failing."""
+        """The finding that decides the outcome; of several that hold, the nearest to failing."""
         if self.counterexample is not None:
             return self.counterexample
         those = [finding for finding in self.findings if finding.outcome is self.outcome]

@@ -16,7 +16,7 @@ from attractor.papers.paper import Paper
 
 
 class Outcome(enum.Enum):
-    """What became of a claim on data."""
+    """The outcome of a claim on data."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -26,11 +26,11 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured of a conclusion.
+    """The measurement of a conclusion.
 
     Attributes:
-        value: The number that is held against the tolerance; NaN where there is none, which fails.
-        checked: On how many things it rests; with 0 the claim says nothing about these data.
+        value: The number that is compared with the tolerance; NaN where there is none, which fails.
+        checked: How many items it is taken over; with 0 the claim says nothing about these data.
         details: Other numbers and words that a reader would want.
     """
 
@@ -41,10 +41,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Conclusion(Generic[Data]):
-    """What a statement concludes, as a measurement with a tolerance.
+    """The conclusion of a statement, as a measurement with a tolerance.
 
     Attributes:
-        quantity: What is measured, as a formula or in words.
+        quantity: The quantity measured, as a formula or in words.
         measure: Measures it: the data and the seed of all that is random in it.
         bound: The tolerance.
         reason: Why this tolerance.
@@ -68,13 +68,13 @@ class Conclusion(Generic[Data]):
 class Contrast(Generic[Data]):
     """A conclusion beside a wrong one, as near to it as can be, measured the same way.
 
-    Where both are met the measurement cannot tell right from wrong: the same limit held against
-    another selection, another norm, another exponent must fail.
+    Where both are met the measurement cannot distinguish right from wrong: the same limit compared
+    with another selection, another norm, another exponent must fail.
 
     Attributes:
-        quantity: What the statement concludes on, as a formula or in words.
+        quantity: The quantity of the conclusion, as a formula or in words.
         measure: Measures it: the data and the seed of all that is random in it.
-        wrong_quantity: What the wrong conclusion is on.
+        wrong_quantity: The quantity of the wrong conclusion.
         wrong_measure: Measures that.
         bound: The tolerance, of both.
         reason: Why this tolerance.
@@ -96,12 +96,12 @@ class Contrast(Generic[Data]):
 
     @property
     def conclusion(self) -> Conclusion[Data]:
-        """What the statement concludes."""
+        """The conclusion of the statement."""
         return Conclusion(self.quantity, self.measure, self.bound, self.reason, self.sense)
 
     @property
     def control(self) -> Conclusion[Data]:
-        """What it does not."""
+        """The wrong conclusion, as a negative control."""
         bound = self.bound if self.wrong_bound is None else self.wrong_bound
         sense = self.wrong_sense or self.sense
         return Conclusion(self.wrong_quantity, self.wrong_measure, bound, self.reason, sense)
@@ -116,18 +116,17 @@ class Claim(Generic[Data]):
         paper: The paper it is from.
         statement: The statement by its subject, for citations.
         summary: A line that says what is claimed.
-        assumptions: What it asks of the data; decided before anything is measured.
-        conclusion: What it concludes.
-        control: A wrong conclusion, measured the same way, which must fail: the same limit held
-            against another selection, another norm, another exponent. Where it passes too, the
-            measurement cannot tell right from wrong, and the claim is vacuous there.
+        assumptions: Its hypotheses on the data, checked in order before anything is measured.
+        conclusion: Its conclusion.
+        control: A wrong conclusion, measured the same way, which must fail: the same limit compared
+            with another selection, another norm, another exponent. Where it passes too, the
+            measurement cannot distinguish right from wrong, and the claim is vacuous there.
         data: The paper's data, or data of the paper's kind; a seed names what is random.
         broken: By name of an assumption, data that break it.
         holding: Data where the claim holds; the first of ``data`` if None.
-        note: What a reader of the list should know, such as why tolerances are what they are;
-            never looked at when an outcome is computed.
+        note: Remarks for readers, such as the reason for a tolerance; no part of the outcome.
         search: Candidates for counterexamples, small ones first, or None.
-        takes: The data that it speaks of.
+        takes: The class of data that it is examined on.
     """
 
     name: str
@@ -156,13 +155,13 @@ class Claim(Generic[Data]):
 
 @dataclass(frozen=True)
 class Claims(Generic[Data]):
-    """Makes the claims of one paper about one kind of data; says once what they share.
+    """Makes the claims of one paper about one kind of data, with the fields that they share.
 
     Attributes:
         paper: The paper.
-        takes: The data that they speak of.
-        folder: What stands in front of their names: that of the paper, or of the one that it is
-            checked beside.
+        takes: The class of data that they are examined on.
+        folder: Prefix of their names: the name of the paper, or of the one that it is checked
+            beside.
     """
 
     paper: Paper
@@ -188,11 +187,11 @@ class Claims(Generic[Data]):
             name: Its name, without that of the paper.
             summary: A line that says what is claimed.
             statement: The statement by its subject, for citations.
-            assuming: What it asks of the data; each brings data that break it.
-            contrast: What it concludes, against what it does not.
+            assuming: Its hypotheses on the data, each with data that break it.
+            contrast: Its conclusion beside the negative control.
             data: The paper's data, or data of the paper's kind.
             holding: Data where it holds; the first of ``data`` if None.
-            note: What a reader of the list should know.
+            note: Remarks for readers.
             search: Candidates for counterexamples, or None.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What next-token statements assume of a corpus, as checks that run on it."""
+"""The hypotheses of next-token statements on a corpus, as checks that run on it."""
 
 from __future__ import annotations
 
@@ -126,4 +126,4 @@ ZERO_START = Assumption(
 )
 
 CORPUS_HYPOTHESES = (CHOICE, COMPLETE_ORDERS, ORTHONORMAL)
-"""What is reported of a user's corpus, beside what its structure says."""
+"""The hypotheses reported of a user's corpus, beside those of its structure."""

@@ -26,8 +26,8 @@ class DrawnFigure:
     Attributes:
         figure: What it is.
         data: Its labeled data.
-        caption: What is to be seen.
-        readings: Its conclusion, as numbers.
+        caption: Its caption.
+        readings: The numbers that decide its conclusion.
         provenance: Where it comes from.
         files: The files written, by kind.
         computed: Whether the data were computed now, and not by an earlier run.
@@ -43,7 +43,7 @@ class DrawnFigure:
 
     @property
     def agrees(self) -> bool:
-        """Whether the figure shows what it is drawn for."""
+        """Whether every reading agrees with the conclusion."""
         return all(reading.agrees for reading in self.readings)
 
     def summary(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def check_request(
     as_published: bool,
     source: Path | None = None,
 ) -> None:
-    """Checks what is asked of a figure.
+    """Checks the arguments that a figure is drawn with.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
@@ -110,7 +110,7 @@ def compute(
     Args:
         figure: The figure.
         size: ``"quick"``, ``"small"`` or ``"paper"``.
-        seeds: How many trials or data sets, where not as the size says.
+        seeds: Number of trials or data sets; default: that of the size.
         seed: The first seed.
         as_published: Whether to add the artifact of the published figure.
         progress: Whether to show progress bars.
@@ -121,23 +121,13 @@ def compute(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
+    arguments = _arguments(figure, size, seeds, seed, as_published, source)
     given = None if source is None else Path(source)
-    check_request(figure, size, seeds, as_published, given)
     settings = figure.settings(size, seeds)
     request = Request(size, settings, seed, as_published, progress, folder, shared, given)
     data = figure.compute(request)
-    arguments = _asked(figure, size, seeds, seed, as_published, given)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
-    provenance = Provenance.record(
-        "figure",
-        figure.name,
-        arguments=arguments,
-        data=hashes or None,
-        seeds=range(seed, seed + settings["seeds"]),
-        settings=settings,
-        bibtex=[figure.bibtex],
-    )
-    return data, provenance
+    return data, _provenance(figure, arguments, hashes or None)
 
 
 def figure_files(
@@ -169,7 +159,7 @@ def draw(
         figure: The figure.
         out: The folder; files go to a subfolder of the paper's name.
         size: ``"quick"``, ``"small"`` or ``"paper"``.
-        seeds: How many trials or data sets, where not as the size says.
+        seeds: Number of trials or data sets; default: that of the size.
         seed: The first seed.
         as_published: Whether to draw the artifact of the published figure beside the exact one.
         progress: Whether to show progress bars.
@@ -178,26 +168,16 @@ def draw(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    given = None if source is None else Path(source)
-    check_request(figure, size, seeds, as_published, given)
+    arguments = _arguments(figure, size, seeds, seed, as_published, source)
     files = figure_files(figure, out, as_published)
     check_paths([OutputFile("out", file) for file in files.values()])
     place, name = files["nc"].parent, files["nc"].stem
     place.mkdir(parents=True, exist_ok=True)
     folder = place / f".{name}-unfinished"
-    asked = _asked(figure, size, seeds, seed, as_published, given)
-    known = _finished(files["nc"], figure, asked)
+    known = _finished(files["nc"], figure, arguments)
     if known is None:
         data, provenance = compute(
-            figure,
-            size=size,
-            seeds=seeds,
-            seed=seed,
-            as_published=as_published,
-            progress=progress,
-            folder=folder,
-            shared=place,
-            source=given,
+            figure, **arguments, progress=progress, folder=folder, shared=place
         )
         with atomic_file(files["nc"]) as temporary:
             save_netcdf(data, temporary)
@@ -213,39 +193,47 @@ def draw(
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
 
 
-def _asked(
+def _arguments(
     figure: PaperFigure,
     size: str,
     seeds: int | None,
     seed: int,
     as_published: bool,
-    source: Path | None,
+    source: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """What is asked for, as a figure's provenance says it."""
-    asked: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
-    asked |= {"seed": seed, "as_published": as_published}
-    return asked if source is None else asked | {"source": str(source)}
+    """The arguments of a figure, checked, as its provenance records them."""
+    file = None if source is None else Path(source)
+    check_request(figure, size, seeds, as_published, file)
+    given: dict[str, Any] = {"size": size, "seeds": figure.settings(size, seeds)["seeds"]}
+    given |= {"seed": seed, "as_published": as_published}
+    return given if file is None else given | {"source": str(file)}
+
+
+def _provenance(figure: PaperFigure, arguments: Mapping[str, Any], data: str | None) -> Provenance:
+    settings = figure.settings(arguments["size"], arguments["seeds"])
+    first = arguments["seed"]
+    return Provenance.record(
+        "figure",
+        figure.name,
+        arguments=arguments,
+        data=data,
+        seeds=range(first, first + settings["seeds"]),
+        settings=settings,
+        bibtex=[figure.bibtex],
+    )
 
 
 def _finished(
-    file: Path, figure: PaperFigure, asked: Mapping[str, Any]
+    file: Path, figure: PaperFigure, arguments: Mapping[str, Any]
 ) -> tuple[xr.Dataset, Provenance] | None:
-    """Data of an earlier run, if they are what is asked for."""
+    """Data of an earlier run, if its provenance is the one requested."""
     if not file.is_file():
         return None
     try:
         found = read_provenance(file)
     except AttractorError:
         return None
-    now = Provenance.record(
-        "figure",
-        figure.name,
-        arguments=asked,
-        data=found.data,
-        seeds=found.seeds,
-        settings=figure.settings(asked["size"], asked["seeds"]),
-        bibtex=[figure.bibtex],
-    )
+    now = _provenance(figure, arguments, found.data)
     return (read_data(file), found) if found == now else None
 
 
@@ -256,5 +244,5 @@ def read_data(file: Path) -> xr.Dataset:
         FileFormatError: If the file is damaged.
     """
     data = read_netcdf(file)
-    data.attrs.pop("provenance", None)  # which is said beside the data, not of them
+    data.attrs.pop("provenance", None)  # which is returned beside the data
     return data

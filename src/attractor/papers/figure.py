@@ -21,15 +21,28 @@ from attractor.provenance import data_hash
 SIZES = ("quick", "small", "paper")
 
 
+def by_size(**settings: Any) -> dict[str, dict[str, Any]]:
+    """The settings of each of ``SIZES``: lists have one value for each, others are the same in all.
+
+    ``by_size(seeds=1, steps=[100, 1000, 10_000])`` takes 1,000 steps at size ``"small"``.
+    """
+    every = {
+        name: value if isinstance(value, list) else [value] * len(SIZES)
+        for name, value in settings.items()
+    }
+    rows = zip(*every.values(), strict=True)
+    return {size: dict(zip(every, row, strict=True)) for size, row in zip(SIZES, rows, strict=True)}
+
+
 @dataclass(frozen=True)
 class Request:
-    """What a figure is asked for.
+    """The arguments that a figure is computed with.
 
     Attributes:
         size: ``"quick"``, ``"small"`` or ``"paper"``.
-        settings: The settings of that size, with the number of seeds asked for.
+        settings: The settings of that size, with the number of seeds requested.
         seed: The first seed of all that is random.
-        as_published: Whether the artifact of the published figure is wanted beside the exact one.
+        as_published: Whether the artifact of the published figure is drawn beside the exact one.
         progress: Whether to show progress bars.
         folder: Where long work may keep checkpoints; None for nowhere.
         shared: Where figures of a paper may keep what several of them need; None for nowhere.
@@ -48,7 +61,7 @@ class Request:
 
     @property
     def seeds(self) -> int:
-        """How many trials or data sets."""
+        """Number of trials or data sets."""
         return self.settings["seeds"]
 
     def checkpoint(self, name: str) -> Path | None:
@@ -69,14 +82,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a figure shows, as a number.
+    """A number that a figure shows.
 
     Attributes:
-        text: What the number is, in words.
+        text: Description of the number.
         value: The number.
-        expected: What it must be for the figure's conclusion to stand, in words: ``"> 0.99"``.
-        agrees: Whether it is.
-        key: What captions call the number; empty where they do not name it.
+        expected: The condition for the figure's conclusion to hold, in words: ``"> 0.99"``.
+        agrees: Whether the number meets it.
+        key: Name of the number in captions; empty where they do not use it.
     """
 
     text: str
@@ -117,9 +130,9 @@ class Readings(tuple[Reading, ...]):
         """Collects what a figure shows.
 
         Args:
-            readings: What its conclusion rests on.
-            shown: What its caption says besides, by key. Labeled arrays become numbers by their
-                labels, one dimension after the other: a caption writes ``{norm[exact][KQ]:.0f}``.
+            readings: The numbers that decide its conclusion.
+            shown: Further numbers and words of its caption, by key. Labeled arrays become numbers
+                by their labels, one dimension after the other: ``{norm[exact][KQ]:.0f}``.
 
         Raises:
             InvalidInputError: If two have the same key.
@@ -167,16 +180,16 @@ class PaperFigure:
         paper: The paper it is from.
         statement: The experiment by its subject, for citations.
         summary: A line that says what it shows.
-        published: What the published figure shows, or that there is none.
-        sizes: Settings by size, each with ``seeds``: how many trials or data sets. ``paper`` is
-            the published experiment; ``quick`` has every panel and curve of it.
+        published: Description of the published figure, or that there is none.
+        sizes: Settings by size, each with ``seeds``, the number of trials or data sets. ``paper``
+            is the published experiment; ``quick`` has every panel and curve of it.
         compute: Makes the labeled data.
         draw: Draws them; called inside ``plots.style()``.
-        caption: What is to be seen, in words, with the numbers of these data.
+        caption: The caption, with the numbers of these data.
         readings: Its conclusion, as numbers read off the data.
-        artifact: What ``as_published`` reproduces of the published figure beside the exact one;
-            empty where there is nothing.
-        takes: What data of the user's it can be made of, in words; empty where of none.
+        artifact: The artifact of the published figure that ``as_published`` reproduces beside the
+            exact one; empty where there is none.
+        takes: Kind of the user's data that it can be drawn from, in words; empty where of none.
     """
 
     name: str
@@ -205,17 +218,12 @@ class PaperFigure:
         return chosen if seeds is None else chosen | {"seeds": seeds}
 
 
-def _among_kernels(data: xr.Dataset) -> bool:
-    """Whether data hold runs with the published kernel beside those with the exact one."""
-    return "as published" in data["kernel"]
-
-
 @dataclass(frozen=True)
 class Artifact:
-    """What rounding or a solver did to a published figure, which ``as_published`` draws.
+    """An artifact of rounding or of a solver in a published figure, which ``as_published`` draws.
 
     Attributes:
-        summary: What it is, in a line.
+        summary: Description in a line.
         caption: What the caption adds where it is drawn; a template as the caption itself.
         drawn: Whether data hold it beside what is exact; by default, whether ``"as published"``
             is one of their kernels.
@@ -223,7 +231,7 @@ class Artifact:
 
     summary: str
     caption: str
-    drawn: Callable[[xr.Dataset], bool] = _among_kernels
+    drawn: Callable[[xr.Dataset], bool] = lambda data: "as published" in data["kernel"]
 
 
 @dataclass(frozen=True)
@@ -231,11 +239,11 @@ class Caption:
     """A caption with the numbers of the data.
 
     Attributes:
-        template: The words. Fields of ``str.format`` stand for what ``readings`` has by key, for
+        template: The words. Fields of ``str.format`` name the values of ``readings`` by key,
             the ``sizes`` of the data (``{sizes[instance]}``), the ``last`` label of each dimension
             (``{last[step]:,}``) and their ``attrs``.
-        readings: What the data show.
-        artifact: What is added where the published form is drawn.
+        readings: The readings of the data.
+        artifact: The artifact described where the published form is drawn.
     """
 
     template: str
@@ -254,12 +262,11 @@ class Caption:
 
 @dataclass(frozen=True)
 class Figures:
-    """Makes the figures of one paper; says once what they share.
+    """Makes the figures of one paper, with the fields that they share.
 
     Attributes:
         paper: The paper.
-        folder: What stands in front of their names: that of the paper, or of the one that it is
-            shown beside.
+        folder: Prefix of their names: the name of the paper, or of the one that it is shown beside.
     """
 
     paper: Paper
@@ -286,14 +293,14 @@ class Figures:
             name: Its name, without that of the paper.
             summary: A line that says what it shows.
             statement: The experiment by its subject, for citations.
-            published: What the published figure shows, or that there is none.
-            sizes: Settings by size.
+            published: Description of the published figure, or that there is none.
+            sizes: Settings by size; see ``by_size``.
             compute: Makes the labeled data.
             draw: Draws them.
             readings: Its conclusion, with the numbers that the caption names.
             caption: A template over these; see ``Caption``.
-            artifact: What ``as_published`` adds, or None where there is nothing.
-            takes: What data of the user's it can be made of; empty where of none.
+            artifact: The artifact that ``as_published`` adds, or None.
+            takes: Kind of the user's data that it can be drawn from; empty where of none.
         """
         return PaperFigure(
             name=f"{self.folder or self.paper.name}/{name}",

@@ -26,7 +26,7 @@ from attractor.training import get_optimizer
 _ROUNDING = 1e-9
 """Relative difference up to which two scores, or a margin and 1, count as equal."""
 _ON_SCORES = ("W", "p")
-"""What moves scores in proportion to its gradient; that of keys and queries vanishes at zero."""
+"""Parameterizations whose gradient at zero moves scores; that of keys and queries vanishes."""
 
 
 def trains(*names: str) -> Assumption:
@@ -79,15 +79,9 @@ UNIQUE_OPTIMUM = Assumption(
 )
 
 
-def _several_optimal(case: Case) -> Check:
-    check = _unique_optimum(case)
-    return Check(not check.met, check.found)
-
-
-SEVERAL_OPTIMAL_TOKENS = Assumption(
+SEVERAL_OPTIMAL_TOKENS = UNIQUE_OPTIMUM.negated(
     "several optimal tokens",
     "In some row several tokens share the highest score.",
-    _several_optimal,
     three_sequences,
 )
 
@@ -118,7 +112,7 @@ def feasible(
     def check(case: Case) -> Check:
         solution = case.solution(geometry, case.optimal if of == "optimum" else None)
         if solution.value == 0:
-            return Check(False, "there is no token to be told from those selected")
+            return Check(False, "there is no token beside those selected")
         if np.isfinite(solution.value):
             return Check(True, f"the least norm is {float(solution.value):.6g}")
         return Check(False, f"the margin problem is {solution.status}")
@@ -149,12 +143,7 @@ SEVERAL_ROWS = Assumption(
 )
 
 
-def _one_row(case: Case) -> Check:
-    check = _several_rows(case)
-    return Check(not check.met, check.found)
-
-
-ONE_ROW = Assumption("one row", "One row alone chooses between tokens.", _one_row, three_sequences)
+ONE_ROW = SEVERAL_ROWS.negated("one row", "One row alone chooses between tokens.", three_sequences)
 
 
 def _equal_other_scores(case: Case) -> Check:
@@ -286,4 +275,4 @@ HYPOTHESES = (
     PURE_SELECTION,
     PURE_SELECTION_AT_MARGIN,
 )
-"""What is reported of a user's data."""
+"""The hypotheses that are reported of a user's data."""

@@ -1,4 +1,4 @@
-"""Which hypotheses of the papers a user's data meet."""
+"""``check_hypotheses``: the hypotheses of the papers, checked on a user's data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HypothesesTable(Printed):
     """Hypotheses, and whether data meet them.
 
     Attributes:
-        about: What the data are.
+        about: Description of the data.
         rows: Name, whether it is met, and what was found.
     """
 

@@ -10,25 +10,24 @@ from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import better_mixture, labeled
 from attractor.papers.max_margin.data import joint_training
+from attractor.papers.once import once_a_case
 
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""
 _SAMPLES = 100
-"""Mixtures looked at away from the selection; near it the constant is exact."""
+"""Mixtures sampled away from the selection; near it the constant is exact."""
 _IMPROVABLE = 200
 """Tokens up to which sampled mixtures are improved; the time grows like their number cubed."""
 
 
+@once_a_case
 def label_solution(case: Case) -> Solution:
     """The head of largest label margin for the selected tokens of a case."""
-    return case.once(
-        ("label solution", case.selection.mask.tobytes()),
-        lambda: solve(label_problem(case.tokens, case.selection)),
-    )
+    return solve(label_problem(case.tokens, case.selection))
 
 
 def supports(case: Case) -> np.ndarray:
-    """Rows that stand at the label margin, ``(n, K)``."""
+    """Rows that lie at the label margin, ``(n, K)``."""
     return label_support(label_solution(case))
 
 
@@ -47,7 +46,7 @@ def _separable(case: Case) -> Check:
 
 LABELS_SEPARABLE = Assumption(
     "labels separable",
-    "Some head tells the labels apart by the selected tokens alone.",
+    "Some head separates the labels by the selected tokens alone.",
     _separable,
     lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
 )
@@ -100,7 +99,7 @@ def _pure_selection(case: Case, rows: str) -> Check:
     return Check(
         found.value > _ROUNDING * found.margin,
         f"of what leaks, the label margin loses {found.limit:.3g} times as much near the "
-        f"selection, at least {found.elsewhere:.3g} in mixtures looked at elsewhere",
+        f"selection, at least {found.elsewhere:.3g} in mixtures sampled elsewhere",
     )
 
 

@@ -13,7 +13,7 @@ class Paper:
     """A paper whose statements and figures are checked.
 
     Attributes:
-        name: What it is called here.
+        name: Its name in this library.
         title: Its title.
         authors: Its authors, as BibTeX wants them.
         year: Of its first version.
@@ -32,7 +32,7 @@ class Paper:
         return f"{self.title} (arXiv {self.arxiv})" if self.arxiv else self.title
 
     def bibtex(self, statement: str = "") -> str:
-        """A BibTeX entry; ``statement`` says what of the paper is meant."""
+        """A BibTeX entry; ``statement`` names the part of the paper that is cited."""
         check_kinds(statement=(statement, str))
         note = f",\n  note = {{{statement}}}" if statement else ""
         place = (
@@ -129,23 +129,8 @@ PRECONDITIONED_DESCENT = Paper(
     2023,
     "2306.00297",
 )
-PAPERS = {
-    paper.name: paper
-    for paper in (
-        MAX_MARGIN,
-        TRANSFORMERS_AS_SVMS,
-        MIRROR_DESCENT,
-        NEXT_TOKEN,
-        MECHANICS,
-        LINEAR_NEXT_TOKEN,
-        LARGE_PROMPT,
-        GAUSSIAN_MIXTURES,
-        TOKEN_SAMPLE_COMPLEXITY,
-        IN_CONTEXT_CONVERGENCE,
-        TRAINED_LINEAR_MODELS,
-        PRECONDITIONED_DESCENT,
-    )
-}
+PAPERS = {each.name: each for each in tuple(vars().values()) if isinstance(each, Paper)}
+"""The papers above by name, in that order."""
 
 
 def get_paper(name: str) -> Paper:

@@ -80,7 +80,7 @@ def get_figure(name: str) -> PaperFigure:
 
 @cache
 def _found(folder: str, kind: type[Named]) -> dict[str, Named]:
-    """What every module of the papers' folders holds, in the order their ``__init__`` says."""
+    """The claims or figures in all modules of the papers, in the order of ``ORDER``."""
     found: dict[str, Named] = {}
     for package in _PACKAGES:
         room = importlib.import_module(f"attractor.papers.{package}.{folder}")

@@ -1,4 +1,4 @@
-"""Results run again from what their file says of where they come from, and compared."""
+"""Results run again from the provenance in their file, and compared."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Reproduction:
 
     Attributes:
         provenance: Where the result came from.
-        changed: What is different about the way it was made, in words.
-        differing: What is different about the numbers: a name and words for each.
-        compared: How many arrays or outcomes were compared.
+        changed: Differences in versions and settings, in words.
+        differing: Differences in the numbers, in words by name.
+        compared: Number of arrays or outcomes compared.
     """
 
     provenance: Provenance
@@ -46,12 +46,12 @@ class Reproduction:
 def reproduce_figure(
     file: Path, provenance: Provenance, arguments: Mapping[str, Any], *, progress: bool = False
 ) -> Reproduction:
-    """Computes a figure's data again and compares them with those kept beside it.
+    """Computes a figure's data again and compares them with those stored beside it.
 
     Args:
         file: A file of the figure.
         provenance: Where it comes from.
-        arguments: What to compute it with, checked; see ``compute``.
+        arguments: Checked arguments of ``compute``.
         progress: Whether to show progress bars.
 
     Raises:
@@ -75,13 +75,13 @@ def reproduce_figure(
 def reproduce_claims(
     file: Path, provenance: Provenance, cases: Sequence[DataSet] | None, made: Provenance
 ) -> Reproduction:
-    """Checks claims again and compares outcomes and measured values with those kept.
+    """Checks claims again and compares outcomes and measured values with those stored.
 
     Args:
         file: The report, or the outcomes beside it.
         provenance: Where they come from.
         cases: The user's data, where they were checked on such.
-        made: Where the new ones come from, which says what to check.
+        made: Where the new ones come from, with names and seed as arguments.
 
     Raises:
         FileFormatError: If the outcomes are not beside the report, or are damaged.
@@ -103,7 +103,7 @@ def reproduce_claims(
 
 
 def _compare(old: xr.Dataset, new: xr.Dataset, name: str) -> str:
-    """What differs between two arrays, or nothing."""
+    """The difference of two arrays in words; empty where there is none."""
     if name not in old.variables or name not in new.variables:
         return "is new" if name in new.variables else "is no longer there"
     before, now = old[name].to_numpy(), new[name].to_numpy()

@@ -1,4 +1,4 @@
-"""``ClaimResults``: what became of several claims, as a table and as plain numbers."""
+"""``ClaimResults``: the outcomes of several claims, as a table and as plain numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STYLES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClaimResults(Printed):
-    """What became of several claims.
+    """The outcomes of several claims.
 
     Attributes:
         results: A result for each claim, in the order examined.
@@ -44,7 +44,7 @@ class ClaimResults(Printed):
         return len(self.results)
 
     def table(self) -> Table:
-        """A line for each claim: the outcome and the number that it rests on."""
+        """A line for each claim: the outcome and the number that decides it."""
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
         table.add_column("claim", overflow="fold")
         table.add_column("outcome", no_wrap=True)
@@ -77,7 +77,7 @@ class ClaimResults(Printed):
             console.print(f"* {sentence}", markup=False, highlight=False)
 
     def counts(self) -> dict[str, int]:
-        """How many claims have each outcome."""
+        """The number of claims with each outcome."""
         seen = [result.outcome for result in self.results]
         return {outcome.value: seen.count(outcome) for outcome in Outcome if outcome in seen}
 

@@ -1,4 +1,4 @@
-"""Heads that the statements on long prompts are checked on, with the laws of their tokens."""
+"""Heads that the statements on long prompts are checked on, with their token distributions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from attractor.files.head import HeadCase
 from attractor.prompt.head import Head
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
+
+Queries = Float[np.ndarray, "query e"]
+"""Queries of a head."""
+Outputs = Float[np.ndarray, "query v"]
+"""Outputs of a head, one for each query."""
 
 
 def gaussian_case(
@@ -23,7 +29,7 @@ def gaussian_case(
     mean: ArrayLike | None = None,
     about: str,
 ) -> HeadCase:
-    """A head on Gaussian tokens, with standard normal queries if nothing else is said."""
+    """A head on Gaussian tokens, with standard normal queries by default."""
     head = Head(score_matrix, value_matrix)
     d, e = head.token_dimension, head.query_dimension
     tokens = Gaussian(np.zeros(d) if mean is None else mean, covariance)
@@ -79,7 +85,7 @@ def random_head(
 
 @cache
 def fixed_query(query: tuple[float, ...], length: float = 1.0) -> HeadCase:
-    """A head on standard normal tokens, asked one query only: ``U`` and ``V`` a multiple of one."""
+    """A head on standard normal tokens, with one query only: ``U`` and ``V`` a multiple of one."""
     d = len(query)
     case = gaussian_case(np.eye(d), length * np.eye(d), np.eye(d), about=f"the query {query}")
     return case.replace(queries=Empirical([query, query]))
@@ -87,10 +93,10 @@ def fixed_query(query: tuple[float, ...], length: float = 1.0) -> HeadCase:
 
 @cache
 def features(count: int = 4, *, dominant: int = 1) -> HeadCase:
-    """Tokens that are one of some orthonormal features; queries ask for one of them.
+    """Tokens that are one of some orthonormal features; queries are these features.
 
     Args:
-        count: How many features there are.
+        count: Number of features.
         dominant: How often the first one occurs for every time that another one does.
     """
     basis = np.eye(count)

@@ -1,4 +1,4 @@
-"""What is known of a point given what is seen of it, and heads that return its mean."""
+"""The posterior mean of a point that is seen with noise, and heads that return it."""
 
 from __future__ import annotations
 
@@ -6,38 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import softmax
 
 from attractor.files.head import HeadCase
+from attractor.papers.large_prompt.data import Outputs
 from attractor.papers.large_prompt.denoising_data import variances
 from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
+from attractor.papers.large_prompt.quadrature import attended, cluster_points
 from attractor.prompt.head import Head
 
-Denoiser = Callable[[HeadCase, Float[np.ndarray, "query d"]], Float[np.ndarray, "query d"]]
+Points = Float[np.ndarray, "query d"]
+"""Points as they are seen, which are the queries, or as they are returned."""
+Denoiser = Callable[[HeadCase, Points], Points]
 
 
-def seen_points(case: HeadCase, nodes: int) -> Points:
-    """The law of what is seen, as points with weights.
-
-    Args:
-        case: A case of two clusters.
-        nodes: How many there are along every axis of a cluster.
-    """
-
-    def compute() -> Points:
-        weights, means, covariances = clusters(case)
-        parts = [
-            gaussian_points(mean, covariance, nodes)
-            for mean, covariance in zip(means, covariances, strict=True)
-        ]
-        return union(weights, parts)
-
-    return case.once(("seen points", nodes), compute)
-
-
-def posterior_mean(
-    case: HeadCase, seen: Float[np.ndarray, "query d"]
-) -> Float[np.ndarray, "query d"]:
+def posterior_mean(case: HeadCase, seen: Points) -> Points:
     """The mean of a point given what is seen of it: Bayes' rule for each cluster.
 
     Given the cluster ``k`` it is ``m_k + gamma^2 / (gamma^2 + xi^2) (z - m_k)``.
@@ -46,18 +29,14 @@ def posterior_mean(
     spread, noise = variances(case)
     total = spread + noise
     squares = ((seen[:, None] - means) ** 2).sum(-1)
-    logs = np.log(weights) - squares / (2 * total)
-    posterior = np.exp(logs - logs.max(-1, keepdims=True))
-    posterior /= posterior.sum(-1, keepdims=True)
+    posterior = softmax(np.log(weights) - squares / (2 * total), axis=-1)
     return spread / total * seen + noise / total * posterior @ means
 
 
-def attention(
-    case: HeadCase, head: Head, queries: Float[np.ndarray, "query d"]
-) -> Float[np.ndarray, "query v"]:
-    """What a head returns, by quadrature over all that is seen."""
+def attention(case: HeadCase, head: Head, queries: Points) -> Outputs:
+    """The output of a head, by quadrature over the law of seen points."""
     directions = queries @ np.asarray(head.score_matrix).T
-    tokens = seen_points(case, 48 if case.tokens.dimension < 3 else 40)
+    tokens = cluster_points(case, 48 if case.tokens.dimension < 3 else 40)
     return attended(tokens, directions) @ np.asarray(head.value_matrix).T
 
 
@@ -102,32 +81,28 @@ def _basis(
     return np.linalg.qr(np.column_stack([*columns, rest]))[0]
 
 
-def one_head(case: HeadCase, seen: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
-    """What the head of the case returns."""
+def one_head(case: HeadCase, seen: Points) -> Points:
+    """The output of the head of the case."""
     return attention(case, case.head, seen)
 
 
-def first_of_two(
-    case: HeadCase, seen: Float[np.ndarray, "query d"]
-) -> Float[np.ndarray, "query d"]:
-    """What the first of the two heads returns."""
+def first_of_two(case: HeadCase, seen: Points) -> Points:
+    """The output of the first of the two heads."""
     return attention(case, two_heads(case)[0], seen)
 
 
-def both_heads(case: HeadCase, seen: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
-    """What the two heads return together."""
+def both_heads(case: HeadCase, seen: Points) -> Points:
+    """The sum of the outputs of the two heads."""
     first, second = two_heads(case)
     return attention(case, first, seen) + attention(case, second, seen)
 
 
-def plain_residual(
-    case: HeadCase, seen: Float[np.ndarray, "query d"]
-) -> Float[np.ndarray, "query d"]:
-    """What the head returns, added to its query."""
+def plain_residual(case: HeadCase, seen: Points) -> Points:
+    """The output of the head, added to its query."""
     return one_head(case, seen) + seen
 
 
-def residual(case: HeadCase, seen: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
-    """What the head returns, added to its query less ``2 xi^2 / (gamma^2 + xi^2)`` of it."""
+def residual(case: HeadCase, seen: Points) -> Points:
+    """The output of the head, added to its query less ``2 xi^2 / (gamma^2 + xi^2)`` of it."""
     spread, noise = variances(case)
     return plain_residual(case, seen) - 2 * noise / (spread + noise) * seen

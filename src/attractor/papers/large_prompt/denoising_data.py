@@ -1,4 +1,4 @@
-"""Points of two clusters that are seen with noise, and what is assumed of them."""
+"""Points of two clusters that are seen with noise, and hypotheses on them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Variances(NamedTuple):
 
 
 def variances(case: HeadCase) -> Variances:
-    """The variances of points and noise, which the head says."""
+    """The variances of points and noise, as the head encodes them."""
     total = float(clusters(case).covariances[0][0, 0])
     noise = total * float(case.V[0, 0])
     return Variances(max(total - noise, 0.0), noise)
@@ -91,17 +91,13 @@ DENOISING_HEAD = Assumption[HeadCase](
 )
 
 DENOISING = (MIXTURE_TOKENS, TWO_CLUSTERS, EQUAL_NORMS, DENOISING_HEAD)
-"""What is assumed of a head that takes noise away."""
-
-
-def _in_plane(case: HeadCase) -> Check:
-    return Check(case.V.shape[1] >= 2, f"points have {case.V.shape[1]} entries")
+"""The hypotheses on a head that denoises."""
 
 
 TWO_DIMENSIONS = Assumption[HeadCase](
     "two dimensions",
     "Points have two entries at least.",
-    _in_plane,
+    lambda case: Check(case.V.shape[1] >= 2, f"points have {case.V.shape[1]} entries"),
     lambda: noisy_points((2.0,), (-2.0,)),
 )
 

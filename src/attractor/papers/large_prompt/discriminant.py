@@ -54,13 +54,13 @@ def classes(case: HeadCase) -> Classes:
 
 
 class Effective(NamedTuple):
-    """What a head computes, ``w^T x + b + r sigmoid(s0 + s^T x)``, as one flat array and by name.
+    """The score of a head, ``w^T x + b + r sigmoid(s0 + s^T x)``, as one flat array and by name.
 
     Attributes:
-        w: Of the point.
+        w: Weights of the point.
         b: The intercept.
-        r: How far the gate moves the score.
-        s: What the gate looks at.
+        r: Amplitude of the gate.
+        s: Weights of the point in the gate.
     """
 
     w: Float[np.ndarray, "d"]
@@ -96,9 +96,10 @@ def risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:
     """
     score = Effective.of(flat)
     factor = np.linalg.cholesky(of.covariance)
+    # With x = mean + L z the score depends on z along two directions only, for w and for s.
     directions, seen = np.linalg.qr(factor.T @ np.stack([score.w, score.s], axis=-1))
     nodes, weights = _plane()
-    # Where the point goes in all other directions averages out of the gradient.
+    # The coordinates of the point in all other directions average out of the gradient.
     nodes = nodes[:, : directions.shape[1]]
     turned = (factor @ directions).T
     along = nodes @ seen
@@ -138,12 +139,12 @@ def bayes_risk(of: Classes) -> float:
 def bayes_head(of: Classes, *, with_labels: bool = True) -> Head:
     """A head whose score is the exact log-odds.
 
-    Its scores do not tell the classes apart, so that its gate stays at the probability of the
+    Its scores do not separate the classes, so that its gate stays at the probability of the
     label 1, and the values of the labels make up for the intercept.
 
     Args:
         of: The classes.
-        with_labels: Whether labels take part; without them scores do tell the classes apart.
+        with_labels: Whether labels take part; without them scores do separate the classes.
     """
     w, b = of.bayes
     d, between, probability = len(w), of.between, expit(of.log_odds)

@@ -14,15 +14,15 @@ _STEP = 1e-5
 
 
 class Matrices(NamedTuple):
-    """What a head on labeled points is made of, as one flat array and by name.
+    """The matrices of a head on labeled points, as one flat array and by name.
 
     With ``U^T = [[U11, u12], .]`` and ``V = (v21, v22)`` the score has ``w = U11 Gamma v21``,
     ``b = v21^T m_- - v22``, ``r = v21^T (m_+ - m_-) + 2 v22`` and
     ``s = 2 u12 + U11 (m_+ - m_-)``.
 
     Attributes:
-        U11: What the points of tokens and queries score together.
-        u12: What the labels of tokens score with the points of queries.
+        U11: Scores of the points of tokens with the points of queries.
+        u12: Scores of the labels of tokens with the points of queries.
         v21: Values of the points.
         v22: The value of the label.
     """

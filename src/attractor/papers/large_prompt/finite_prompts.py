@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
+from attractor.papers.once import once_a_case
 from attractor.prompt.finite_length import (
     FiniteLengthError,
     averaged_error_of_output,
@@ -27,12 +28,13 @@ _NEGLIGIBLE = 14.0
 
 
 class Queries(NamedTuple):
-    """Queries that stand for a law, with their weights."""
+    """Quadrature points of a law of queries, with their weights."""
 
     queries: Float[np.ndarray, "query e"]
     weights: Float[np.ndarray, "query"]
 
 
+@once_a_case
 def average_errors(case: HeadCase, seed: int) -> FiniteLengthError:
     """The errors of output and gradients at each of ``LENGTHS``, averaged over queries.
 
@@ -43,29 +45,20 @@ def average_errors(case: HeadCase, seed: int) -> FiniteLengthError:
         case: A head with Gaussian tokens.
         seed: Names the queries that are drawn.
     """
-
-    def compute() -> FiniteLengthError:
-        queries, weights = _queries(case, seed)
-        found = finite_length_error(
-            case.token_moments[1], case.U, case.V, queries[:, None], LENGTHS
-        )
-        return FiniteLengthError(*(weights @ errors for errors in found))
-
-    return case.once(("average errors", seed), compute)
+    queries, weights = _queries(case, seed)
+    found = finite_length_error(case.token_moments[1], case.U, case.V, queries[:, None], LENGTHS)
+    return FiniteLengthError(*(weights @ errors for errors in found))
 
 
+@once_a_case
 def long_prompt_errors(case: HeadCase) -> Float[np.ndarray, "2"]:
     """The error of the output at both ``LONG`` lengths, averaged over Gaussian queries."""
-
-    def compute() -> Float[np.ndarray, "2"]:
-        covariance, query_covariance = case.token_moments[1], case.query_moments[1]
-        factor = root(query_covariance)
-        if factor.shape[1] != 1:
-            return averaged_error_of_output(covariance, case.U, case.V, query_covariance, LONG)
-        queries, weights = _on_line(case, factor[:, 0])
-        return weights @ error_of_output(covariance, case.U, case.V, queries[:, None], LONG)
-
-    return case.once("errors at long lengths", compute)
+    covariance, query_covariance = case.token_moments[1], case.query_moments[1]
+    factor = root(query_covariance)
+    if factor.shape[1] != 1:
+        return averaged_error_of_output(covariance, case.U, case.V, query_covariance, LONG)
+    queries, weights = _on_line(case, factor[:, 0])
+    return weights @ error_of_output(covariance, case.U, case.V, queries[:, None], LONG)
 
 
 def _queries(case: HeadCase, seed: int) -> Queries:

@@ -1,4 +1,4 @@
-"""What statements on long prompts assume of a head and its tokens, as checks that run on them."""
+"""The hypotheses of statements on long prompts, as checks that run on a head and its tokens."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ UNIT_QUERIES = Assumption[HeadCase](
 
 
 def horizon_at_most(largest: float) -> Assumption:
-    """That score deviations are typically no larger than something."""
+    """The horizon, a typical score deviation, has a bound."""
     return Assumption[HeadCase](
         f"horizon at most {largest:g}",
         f"The horizon, the norm of Gamma^(1/2) U Gamma_z^(1/2), is at most {largest:g}.",
@@ -131,21 +131,16 @@ FEW_DIRECTIONS = Assumption[HeadCase](
 )
 
 
-def _wide(case: HeadCase) -> Check:
-    found = f"the horizon is {case.horizon:.4g}"
-    return Check(bool(case.horizon**2 > 0.5), found)
-
-
 WIDE_HORIZON = Assumption[HeadCase](
     "horizon above 0.707",
     "The horizon is so large that the average of exp(s^2) over queries is infinite.",
-    _wide,
+    lambda case: Check(bool(case.horizon**2 > 0.5), f"the horizon is {case.horizon:.4g}"),
     lambda: line(0.5),
 )
 
 
 def rank_at_most(largest: int) -> Assumption:
-    """That tokens lie in few dimensions, for quadrature."""
+    """Tokens lie in few dimensions, for quadrature."""
 
     def check(case: HeadCase) -> Check:
         rank = int(np.linalg.matrix_rank(case.token_moments[1], hermitian=True))
@@ -191,4 +186,4 @@ HEAD_HYPOTHESES = (
     WIDE_HORIZON,
     DISCRETE_TOKENS,
 )
-"""What is reported of a user's head."""
+"""The hypotheses reported of a user's head."""

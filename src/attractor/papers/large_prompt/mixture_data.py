@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 
 class Clusters(NamedTuple):
-    """What a mixture of Gaussian laws is made of.
+    """The components of a mixture of Gaussian laws.
 
     Attributes:
         weights: Probabilities of the components.
@@ -35,7 +35,7 @@ class Clusters(NamedTuple):
 
 
 def clusters(case: HeadCase) -> Clusters:
-    """What the law of the tokens is made of, where it is a Gaussian mixture."""
+    """The components of the law of the tokens, where it is a Gaussian mixture."""
     law = case.tokens
     assert isinstance(law, Mixture)
     weights = np.asarray(law.weights, dtype=np.float64)
@@ -157,4 +157,4 @@ LABELED = Assumption[HeadCase](
 
 
 CLASSES = (MIXTURE_TOKENS, LABELED)
-"""What is assumed of tokens that are points with labels."""
+"""The hypotheses on tokens that are points with labels."""

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import root
+from attractor.files.head import HeadCase, root
+from attractor.papers.large_prompt.mixture_data import clusters
+from attractor.papers.once import once_a_case
 
 
 class Points(NamedTuple):
-    """Points that stand for a law, with the logarithms of their weights."""
+    """Quadrature points of a law, with the logarithms of their weights."""
 
     points: Float[np.ndarray, "point d"]
     log_weights: Float[np.ndarray, "point"]
@@ -28,7 +30,7 @@ def gaussian_points(
     Args:
         mean: The mean.
         covariance: The covariance; along axes of variance zero there is one node.
-        nodes: How many there are along every other axis.
+        nodes: Number of nodes along every other axis.
     """
     factor = root(covariance)
     standard = standard_points(factor.shape[1], nodes)
@@ -54,6 +56,22 @@ def union(weights: Float[np.ndarray, "part"], parts: list[Points]) -> Points:
         part.log_weights + np.log(weight) for weight, part in zip(weights, parts, strict=True)
     ]
     return Points(np.concatenate([part.points for part in parts]), np.concatenate(shifted))
+
+
+@once_a_case
+def cluster_points(case: HeadCase, nodes: int) -> Points:
+    """The law of the tokens of a case, a Gaussian mixture, as points with weights.
+
+    Args:
+        case: The data.
+        nodes: Number of nodes along every axis of a component.
+    """
+    weights, means, covariances = clusters(case)
+    parts = [
+        gaussian_points(mean, covariance, nodes)
+        for mean, covariance in zip(means, covariances, strict=True)
+    ]
+    return union(weights, parts)
 
 
 def attended(law: Points, directions: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:

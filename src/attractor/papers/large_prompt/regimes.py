@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import softmax
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -14,7 +15,7 @@ DIMENSION = 4
 REGIMES = ("identity", "Toeplitz", "rotated")
 """Covariances of tokens: the identity, ``0.5^|i - j|``, and variances 1/4 to 2 on random axes."""
 TARGET = 0.18
-"""The output wanted is so much of the query."""
+"""The target output, as a share of the query."""
 _HEAD_SEED, _ROTATION_SEED = 2026, 91
 _SCORE_NORM, _VALUE_NORM = 0.22, 0.75
 
@@ -41,9 +42,7 @@ def softmax_mean(
     tokens: Float[np.ndarray, "*batch token d"], directions: Float[np.ndarray, "*batch query d"]
 ) -> tuple[Float[np.ndarray, "*batch query d"], Float[np.ndarray, "*batch query token"]]:
     """The mean of a prompt under softmax weights, for each of some directions, and the weights."""
-    scores = directions @ np.swapaxes(tokens, -1, -2)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    weights = softmax(directions @ np.swapaxes(tokens, -1, -2), axis=-1)
     return weights @ tokens, weights
 
 
@@ -68,6 +67,8 @@ def risk_gradient(
     directions = queries @ np.swapaxes(scores, -1, -2)
     mean, weights = softmax_mean(tokens, directions[..., None, :])
     residual = mean[..., 0, :] - TARGET * queries
+    # With a = U z the output is the softmax mean, whose derivative is the covariance of the tokens
+    # under the weights: dR/da = 2 sum_l w_l (r^T x_l - r^T m) x_l.
     along = np.einsum("...pld,...pd->...pl", tokens, residual)
     weights = weights[..., 0, :]
     centered = weights * (along - np.sum(weights * along, axis=-1, keepdims=True))
@@ -87,8 +88,8 @@ def by_regime(values: xr.DataArray, form: str, between: str = ", ") -> str:
 
     Args:
         values: Numbers over ``regime`` and one other dimension.
-        form: How each is written.
-        between: What stands between those of a regime.
+        form: Format of each number.
+        between: Separator of those of a regime.
     """
     return "; ".join(
         f"{regime} {between.join(f'{value:{form}}' for value in values.sel(regime=regime).values)}"

@@ -22,7 +22,7 @@ def independent(
     dimension: int = 5, lengths: tuple[int, ...] = LONG, *, time: float = math.inf
 ) -> RegressionCase:
     """Standard normal inputs that are independent, labels without noise."""
-    words = "until it rests" if math.isinf(time) else f"for a time of {time:g}"
+    words = "until it converges" if math.isinf(time) else f"for a time of {time:g}"
     about = f"{dimension} independent inputs, gradient flow {words}"
     task = RegressionTask(np.eye(dimension))
     return RegressionCase(task, lengths, 0.2, time=time, about=about)

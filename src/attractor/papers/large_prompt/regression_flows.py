@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
+from attractor.papers.once import once_a_case
 from attractor.prompt.regression._infinite_flow import BlockFlow, infinite_flow
 from attractor.prompt.regression.isotropic_flow import IsotropicFlow, isotropic_finite_flow
 
@@ -16,31 +17,25 @@ _RECORDS = 60
 
 
 def clock(case: RegressionCase) -> Float[np.ndarray, "time"]:
-    """The times at which flows of a case are recorded, up to its time or so late that all rest."""
+    """The times at which flows of a case are recorded, up to its time or to convergence."""
     if math.isfinite(case.time):
         return np.linspace(0, case.time, _RECORDS)
     return np.concatenate([[0], np.geomspace(0.05, _LONGEST, _RECORDS)])
 
 
+@once_a_case
 def finite_flow(case: RegressionCase, length: int) -> IsotropicFlow:
     """The flow on finite prompts of independent inputs, from a balanced start."""
-    task = case.task
-    return case.once(
-        ("finite flow", length),
-        lambda: isotropic_finite_flow(
-            task.dimension,
-            length,
-            case.initial_scale,
-            clock(case),
-            label_noise=task.label_noise,
-            tolerance=1e-9,
-        ),
+    d, noise = case.task.dimension, case.task.label_noise
+    return isotropic_finite_flow(
+        d, length, case.initial_scale, clock(case), label_noise=noise, tolerance=1e-9
     )
 
 
+@once_a_case
 def limit_flow(case: RegressionCase) -> BlockFlow:
     """The flow on infinite prompts."""
-    return case.once("infinite flow", lambda: infinite_flow(case.task, case.start, clock(case)))
+    return infinite_flow(case.task, case.start, clock(case))
 
 
 def gaps(case: RegressionCase) -> Float[np.ndarray, "length time"]:

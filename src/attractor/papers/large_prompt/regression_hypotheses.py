@@ -1,4 +1,4 @@
-"""What statements on in-context regression assume of a task, as checks that run on it."""
+"""The hypotheses of statements on in-context regression, as checks that run on a task."""
 
 from __future__ import annotations
 
@@ -42,22 +42,15 @@ INDEPENDENT = Assumption[RegressionCase](
 )
 
 
-def _noiseless(case: RegressionCase) -> Check:
-    return Check(case.task.label_noise == 0, f"noise of variance {case.task.label_noise:.3g}")
-
-
 NOISELESS = Assumption[RegressionCase](
     "labels without noise",
     "Labels of the prompt have no noise.",
-    _noiseless,
+    lambda case: Check(
+        case.task.label_noise == 0, f"noise of variance {case.task.label_noise:.3g}"
+    ),
     lambda: noisy(independent()),
 )
-SOME_NOISE = Assumption[RegressionCase](
-    "some noise",
-    "Labels of the prompt have noise.",
-    lambda case: Check(not _noiseless(case).met, _noiseless(case).found),
-    independent,
-)
+SOME_NOISE = NOISELESS.negated("some noise", "Labels of the prompt have noise.", independent)
 
 
 def _same_queries(case: RegressionCase) -> Check:
@@ -89,11 +82,8 @@ BALANCED = Assumption[RegressionCase](
 )
 
 
-UNBALANCED = Assumption[RegressionCase](
-    "start without balance",
-    "Training starts with ||A|| other than b, and c = v = 0.",
-    lambda case: Check(not _balanced(case).met, _balanced(case).found),
-    lambda: independent(),
+UNBALANCED = BALANCED.negated(
+    "start without balance", "Training starts with ||A|| other than b, and c = v = 0.", independent
 )
 
 
@@ -130,7 +120,7 @@ SOME_TOKENS = Assumption[RegressionCase](
 
 
 def _time(case: RegressionCase) -> str:
-    return "until it rests" if math.isinf(case.time) else f"for a time of {case.time:.4g}"
+    return "until it converges" if math.isinf(case.time) else f"for a time of {case.time:.4g}"
 
 
 FIXED_TIME = Assumption[RegressionCase](
@@ -141,7 +131,7 @@ FIXED_TIME = Assumption[RegressionCase](
 )
 LONG_TRAINING = Assumption[RegressionCase](
     "training until it rests",
-    "Gradient flow runs until it rests.",
+    "Gradient flow runs until it converges.",
     lambda case: Check(math.isinf(case.time), _time(case)),
     lambda: independent(time=2.0),
 )
@@ -178,4 +168,4 @@ REGRESSION_HYPOTHESES = (
     WIDE,
     NARROW,
 )
-"""What is reported of a user's regression task."""
+"""The hypotheses reported of a user's regression task."""

@@ -1,1 +1,1 @@
-"""What conclusions measure, where several claims measure the same."""
+"""Measurements that several claims share."""

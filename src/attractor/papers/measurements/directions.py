@@ -1,4 +1,4 @@
-"""Where training goes: from what starts, how far, and in which direction."""
+"""Training of cases: starts, lengths, and the direction in which W goes to infinity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attractor.training import Optimizer, Trajectory, get_optimizer, train
 NORMALIZED = "normalized gradient descent:learning_rate=0.1"
 """The step that the papers' figures are drawn with."""
 REACH = (200.0, 2000.0)
-"""How far training goes unless told otherwise, in norms of the margin solution: least and most."""
+"""Least and largest default length of training, in norms of the margin solution."""
 LENGTHS = (0.1, 5.0, 30.0)
 """Norms of random starts."""
 ARRIVED = 1e-4
@@ -80,7 +80,7 @@ def steps_to_converge(case: Case, distance: float) -> int:
 
     Args:
         case: The data.
-        distance: How far from its goal training starts; ten times that is added.
+        distance: Distance of the start from the solution; ten times that is added.
     """
     solution = case.solution()
     norm = float(solution.value)
@@ -104,16 +104,17 @@ def trained(
     initial: Any = None,
     **other: Any,
 ) -> Trajectory:
-    """Trains on a case; what the case itself says of start, optimizer and length goes first.
+    """Trains on a case; its own start, optimizer and number of steps take precedence.
 
     Args:
         case: The data.
         seed: The first seed.
-        steps: How long, unless the case says; default: ``steps_to_converge`` for the longest start.
-        optimizer: By which steps, unless the case says; default: normalized gradient descent
+        steps: Number of steps, unless the case has one; default: ``steps_to_converge`` for the
+            longest start.
+        optimizer: The optimizer, unless the case has one; default: normalized gradient descent
             with steps of ``step_length``.
-        seeds: How many starts, unless the case has one.
-        initial: Where from, unless the case says: as ``train`` takes it, with an axis of
+        seeds: Number of starts, unless the case has one.
+        initial: The start, unless the case has one: as ``train`` takes it, with an axis of
             instances and one of as many starts as ``seeds`` if there are several.
         **other: Other arguments of ``train``.
     """
@@ -161,7 +162,7 @@ def arriving(
         case: The data.
         seed: The first seed.
         distance: Measures a run; up to ``ARRIVED`` it has arrived.
-        steps: How long, unless the case says.
+        steps: Number of steps, unless the case has one.
         **training: Other arguments of ``trained``.
     """
     measured = distance(trained(case, seed, steps=steps, **training))
@@ -192,7 +193,7 @@ def from_anywhere(
 
 
 def second_half(run: Trajectory) -> Float[np.ndarray, "instance seed d e"]:
-    """How far each trial travelled on the second half of its way.
+    """The displacement of each trial over the second half of its path.
 
     If W tends to infinity, the directions of ``W`` and of ``W(end) - W(half way)`` have the same
     limit; but what training left behind at the beginning, which fades from the first like
@@ -212,7 +213,7 @@ def distance_from(
     """The largest ``distances`` of a run from a direction.
 
     Args:
-        run: A run on one data set that kept its matrices.
+        run: A run on one data set with recorded matrices.
         direction: The margin solution that is predicted.
         **details: Further details to report, beside the start from which it is largest.
     """
@@ -258,7 +259,7 @@ def _shapes(case: Case) -> dict[str, tuple[int, ...]]:
 
 
 def _identity(value: Any) -> Any:
-    """Something hashable that tells arguments apart."""
+    """A hashable value that distinguishes arguments."""
     if isinstance(value, Mapping):
         return tuple((name, _identity(value[name])) for name in sorted(value))
     if isinstance(value, np.ndarray | list | tuple):

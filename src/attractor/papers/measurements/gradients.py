@@ -1,4 +1,4 @@
-"""How the gradient points, at given and at random parameters."""
+"""Directions of the gradient, at given and at random parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the best margin that a norm allows a matrix has."""
+"""Margins of matrices relative to the largest that a norm allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single steps of mirror descent: potentials, losses and gradients, and where a step leads."""
+"""Single steps of mirror descent: potentials, losses, gradients, and the next iterates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def loss_at(case: Case, W: Float[np.ndarray, "batch d e"]) -> LossAt:
 def step_from(
     case: Case, W: Float[np.ndarray, "batch d e"], p: float, learning_rate: float
 ) -> Float[np.ndarray, "batch d e"]:
-    """Where one unnormalized step of the optimizer ``mirror_descent`` leads."""
+    """The matrices after one unnormalized step of the optimizer ``mirror_descent``."""
     with double_precision():
         rows = attention_rows(case.tokens)
         return np.asarray(_steps(p, learning_rate, jnp.asarray(W), case.head, rows))
@@ -60,7 +60,13 @@ def potential_divergence(
 
 @jax.jit
 def _losses(W: Array, head: Any, rows: Any) -> tuple[Array, Array]:
-    return jax.vmap(lambda one: (_loss(one, head, rows), _gradient(one, head, rows)))(W)
+    layer, loss = AttentionMatrix(), get_loss("logistic")
+
+    def one(W: Array) -> tuple[Array, Array]:
+        gradient = scaled_gradient(layer, loss, W, head, rows)
+        return mean_loss(layer, loss, W, head, rows), magnitude(gradient.attention)
+
+    return jax.vmap(one)(W)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -72,12 +78,3 @@ def _steps(p: float, learning_rate: float, W: Array, head: Any, rows: Any) -> Ar
         return optimizer.step(gradient.attention, optimizer.init(W), W)[0]
 
     return jax.vmap(one)(W)
-
-
-def _loss(W: Array, head: Any, rows: Any) -> Array:
-    return mean_loss(AttentionMatrix(), get_loss("logistic"), W, head, rows)
-
-
-def _gradient(W: Array, head: Any, rows: Any) -> Array:
-    found = scaled_gradient(AttentionMatrix(), get_loss("logistic"), W, head, rows)
-    return magnitude(found.attention)

@@ -1,4 +1,4 @@
-"""Wrong predictions that are nearly right: what a measurement must be able to refute."""
+"""Wrong predictions that are nearly right, which a measurement must be able to refute."""
 
 from __future__ import annotations
 

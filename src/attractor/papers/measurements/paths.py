@@ -1,4 +1,4 @@
-"""Where regularization paths lead."""
+"""Regularization paths of cases, and the directions they tend to."""
 
 from __future__ import annotations
 

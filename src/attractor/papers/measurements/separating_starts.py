@@ -59,7 +59,7 @@ def separating_starts(
 def separates(
     case: Case, matrices: Float[np.ndarray, "start d e"], ratio: float
 ) -> Bool[np.ndarray, "start"]:
-    """Whether matrices are in that cone, and that long."""
+    """Mask of the matrices that are in that cone, and that long."""
     solution = case.solution(selection=case.optimal)
     lengths = np.linalg.norm(matrices, axis=(-1, -2))
     return (margin_ratios(matrices, solution) >= ratio) & (lengths >= faint_length(case) / ratio)

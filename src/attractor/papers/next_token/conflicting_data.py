@@ -1,4 +1,4 @@
-"""Corpora whose labels conflict, and what statements on them assume."""
+"""Corpora whose labels conflict, and the hypotheses of statements on them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from attractor.next_token.linear import Contexts
 from attractor.next_token.mechanics import AttentionLimits, attention_limits, conflicting_corpora
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.next_token.data import grammar
+from attractor.papers.once import once_a_case
 from attractor.randomness import generator
 
 _MOST_UNKNOWNS = 4_000
@@ -49,9 +50,10 @@ def random_followers(seed: int, contexts: int = 5, vocabulary: int = 5) -> Corpu
     return CorpusCase(corpus, about=f"several followers of a context, seed {seed}")
 
 
+@once_a_case
 def limits(case: CorpusCase) -> AttentionLimits:
-    """What attention with labels among the tokens of their contexts is predicted to tend to."""
-    return case.once("limits", lambda: attention_limits(case.corpus, case.table))
+    """The predicted limits of attention with labels among the tokens of their contexts."""
+    return attention_limits(case.corpus, case.table)
 
 
 def embedded_contexts(case: CorpusCase, seed: int, dimension: int | None = None) -> Contexts:
@@ -71,7 +73,7 @@ def embedded_contexts(case: CorpusCase, seed: int, dimension: int | None = None)
 
 
 def _followers(case: CorpusCase) -> Float[np.ndarray, "m V"]:
-    """How often each token follows each distinct context."""
+    """The frequency with which each token follows each distinct context."""
     samples = case.samples
     _, number = np.unique(samples.contexts, axis=0, return_inverse=True)
     shares = np.zeros((number.max() + 1, case.corpus.vocabulary_size))
@@ -148,16 +150,8 @@ CONFLICTS = Assumption(
 )
 
 
-def _no_conflicts(case: CorpusCase) -> Check:
-    check = _conflicts(case)
-    return Check(not check.met, check.found)
-
-
-NO_CONFLICTS = Assumption(
-    "no conflicts",
-    "No priority graph has a cycle.",
-    _no_conflicts,
-    lambda: random_labels(0, cyclic=True),
+NO_CONFLICTS = CONFLICTS.negated(
+    "no conflicts", "No priority graph has a cycle.", lambda: random_labels(0, cyclic=True)
 )
 
 

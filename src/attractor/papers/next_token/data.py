@@ -48,6 +48,11 @@ def rolled_out(seed: int, vocabulary: int = 20) -> CorpusCase:
     return CorpusCase(drawn.corpus, about=f"random sentences, {vocabulary} tokens, seed {seed}")
 
 
+def realizable(seed: int) -> list[CorpusCase]:
+    """The grammar, random orders and random sentences, which meet the usual assumptions."""
+    return [grammar(), random_orders(seed), rolled_out(seed)]
+
+
 @cache
 def missing_relations() -> CorpusCase:
     """Two optimal tokens under ``q``, one of which is never compared with three others."""

@@ -1,4 +1,4 @@
-"""What the last decade of a long run of gradient descent adds, held against a margin solution.
+"""The displacement over the last decade of gradient descent, compared with a margin solution.
 
 A matrix that grows like ``W_mm log t`` beside a part that stays bounded turns like ``1 / log t``;
 what a decade of steps adds is free of the bounded part.

@@ -1,4 +1,4 @@
-"""Training of linear decoders that the figures on them are drawn from, and its four panels."""
+"""Training of linear decoders for the figures on them, and its four panels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from attractor.margin import Solution, solve
 from attractor.next_token.linear import Contexts, decoder_problem, measure_linear, train_linear
-from attractor.papers.figure import Request
+from attractor.papers.figure import Request, stacked
 from attractor.plots._style import COLORS
 from attractor.plots.bands import band
 from attractor.plots.roles import DASH_DOTTED, DASHED, SOLID
@@ -43,10 +43,10 @@ def trained(
     optimizers: Sequence[str],
     **training: Any,
 ) -> xr.Dataset:
-    """Trains by several optimizers and holds decoders against both limits.
+    """Trains by several optimizers and compares decoders with both limits.
 
     Args:
-        request: What is asked for, with ``steps`` among its settings.
+        request: The request for the figure, with ``steps`` among its settings.
         contexts: The data sets.
         solution: Their max-margin solutions.
         optimizers: Names of optimizers.
@@ -70,9 +70,7 @@ def trained(
             **training,
         )
         runs.append(measure_linear(run, solution))
-    joined = xr.concat(runs, xr.IndexVariable("optimizer", list(optimizers)))
-    assert isinstance(joined, xr.Dataset)
-    return joined
+    return stacked(runs, "optimizer", optimizers)
 
 
 def panels(axes: Sequence[Axes], data: xr.Dataset) -> None:
@@ -82,7 +80,7 @@ def panels(axes: Sequence[Axes], data: xr.Dataset) -> None:
 
     Args:
         axes: Four of them.
-        data: What ``trained`` gives.
+        data: The data that ``trained`` returns.
     """
     loss, norm, direction, finite = axes
     for one in axes:
@@ -110,11 +108,11 @@ def panels(axes: Sequence[Axes], data: xr.Dataset) -> None:
 
 
 def ends(data: xr.Dataset, unit: str = "") -> str:
-    """Means of what each optimizer has reached at the last step, in words.
+    """Means of the measures of each optimizer at the last step, in words.
 
     Args:
-        data: What ``trained`` gives.
-        unit: What the distance from the finite part is measured in, if that is to be said.
+        data: The data that ``trained`` returns.
+        unit: Unit of the distance from the finite part, if it is to be named.
     """
     last = data.isel(step=-1)
     return "; ".join(

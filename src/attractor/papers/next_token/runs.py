@@ -13,10 +13,11 @@ from attractor.next_token.corpus import Corpus
 from attractor.next_token.generators import order_first_corpus
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
-from attractor.papers.figure import Request
+from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
+from attractor.papers.figure import Request, stacked
 
 STARTS = ("zero", "Gaussian")
-"""Where both matrices start."""
+"""The starts of both matrices."""
 SCALES = (0.06, 0.058)
 """Standard deviations of Gaussian starts: what reproduces the norms of the published figure."""
 
@@ -28,6 +29,27 @@ def corpora(count: int, seed: int, **settings: Any) -> list[Corpus]:
     ]
 
 
+def train_drawn(
+    request: Request, drawn: Sequence[Corpus], name: str, *, copies: int = 1, **training: Any
+) -> TwoStageTrajectory:
+    """Two-stage training of corpora, noted as data of the figure, with a checkpoint of that name.
+
+    Args:
+        request: The request for the figure.
+        drawn: The corpora.
+        name: Names the data and the checkpoint.
+        copies: How often every corpus is trained, all in one batch.
+        **training: Other arguments of ``train_two_stages``.
+    """
+    request.uses(name, **{f"tokens_{i}": corpus.tokens for i, corpus in enumerate(drawn)})
+    return train_two_stages(
+        [*drawn] * copies,
+        checkpoint=request.checkpoint(name),
+        progress=request.progress,
+        **training,
+    )
+
+
 def train_from_both_starts(
     request: Request, drawn: Sequence[Corpus], name: str, **training: Any
 ) -> xr.Dataset:
@@ -37,21 +59,14 @@ def train_from_both_starts(
         As ``measure_two_stages``, with a dimension ``start``.
     """
     count = len(drawn)
-    request.uses(name, **{f"tokens_{i}": corpus.tokens for i, corpus in enumerate(drawn)})
-    run = train_two_stages(
-        [*drawn, *drawn],  # both in one batch, which costs no more than one
-        initial_scales=(np.repeat([0.0, SCALES[0]], count), np.repeat([0.0, SCALES[1]], count)),
-        seed=request.seed,
-        checkpoint=request.checkpoint(name),
-        progress=request.progress,
-        **training,
+    scales = tuple(np.repeat([0.0, scale], count) for scale in SCALES)
+    run = train_drawn(
+        request, drawn, name, copies=2, initial_scales=scales, seed=request.seed, **training
     )
     measured = measure_two_stages(run)
     parts = [measured.isel(instance=slice(i * count, (i + 1) * count)) for i in range(len(STARTS))]
     numbered = [part.assign_coords(instance=np.arange(count)) for part in parts]
-    both = xr.concat(numbered, dim=xr.IndexVariable("start", list(STARTS)))
-    assert isinstance(both, xr.Dataset)
-    return both
+    return stacked(numbered, "start", STARTS)
 
 
 def log_spaced(last: int, count: int = 60) -> Int[np.ndarray, "records"]:

@@ -15,16 +15,17 @@ from attractor.next_token.problems import attention_problem, feed_forward_proble
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
+from attractor.papers.once import once_a_case
 from attractor.training import normalized_gradient_descent
 
 RANDOM_SCALE = 0.06
 """Standard deviation of the entries that random starts have; near that of the published figure."""
 _STEP = 1 / 16
-"""Length of a step, in norms of the max-margin solution; proofs ask for less than 1/e and 1/2."""
+"""Length of a step, in norms of the max-margin solution; proofs require less than 1/e and 1/2."""
 _GAP = 10
-"""How far apart the first stage puts the logits."""
+"""Gap of the logits after the first stage."""
 _OUTGROWN = (240, 8)
-"""How far it puts them from a random start, which it has to outgrow: at least, and per token."""
+"""The gap from a random start, which it has to outgrow: at least, and per token."""
 _BEYOND = 1.25
 """Length of the second stage, in units of the time from which ``settled_after`` on."""
 _LONGEST = 20_000
@@ -32,7 +33,7 @@ _RECORDS = 60
 
 
 class Plan(NamedTuple):
-    """How long the stages are, and by which steps.
+    """Lengths of the stages and of their steps.
 
     Attributes:
         rates: Lengths of the steps of the two stages.
@@ -43,19 +44,16 @@ class Plan(NamedTuple):
     steps: tuple[int, int]
 
 
+@once_a_case
 def feed_forward_solution(case: CorpusCase) -> Solution:
     """The max-margin solution of the feed-forward layer."""
-    return case.once(
-        "feed-forward solution",
-        lambda: solve(feed_forward_problem(case.structure.collocation, case.table)),
-    )
+    return solve(feed_forward_problem(case.structure.collocation, case.table))
 
 
+@once_a_case
 def attention_solution(case: CorpusCase) -> Solution:
     """The max-margin solution of attention; the corpus has to have relations."""
-    return case.once(
-        "attention solution", lambda: solve(attention_problem(case.structure.orders, case.table))
-    )
+    return solve(attention_problem(case.structure.orders, case.table))
 
 
 def with_collocation(case: CorpusCase) -> tuple[Int[np.ndarray, "k"], Int[np.ndarray, "k"]]:
@@ -71,13 +69,13 @@ def longest_context(case: CorpusCase) -> int:
 
 
 def explains(case: CorpusCase) -> Bool[np.ndarray, "N T"]:
-    """Which tokens of each distinct context explain its label."""
+    """Mask of the tokens of each distinct context that explain its label."""
     inverse = case.structure.collocation.inverse
     return case.samples.contexts == inverse[case.samples.labels][:, None]
 
 
 def plan(case: CorpusCase) -> Plan:
-    """How to train on a case that has relations."""
+    """The plan of training on a case that has relations."""
     first, second = (
         _STEP * float(solution.value)
         for solution in (feed_forward_solution(case), attention_solution(case))
@@ -87,7 +85,7 @@ def plan(case: CorpusCase) -> Plan:
 
 
 def settled_after(case: CorpusCase, rate: float) -> int:
-    """The step ``ceil(8 L |W*|^2 / eta)`` from which on gradients are held against the solution.
+    """The step ``ceil(8 L |W*|^2 / eta)`` from which on gradients are compared with the solution.
 
     Args:
         case: The data.
@@ -97,33 +95,29 @@ def settled_after(case: CorpusCase, rate: float) -> int:
     return int(np.ceil(8 * longest_context(case) * norm**2 / rate))
 
 
+@once_a_case
 def first_stage(case: CorpusCase, seed: int, *, random: bool = False) -> LinearTrajectory:
     """Trains the feed-forward layer.
 
     Args:
         case: The data.
         seed: Names the start.
-        random: Whether to start at random, wherever the case says, and to go far from there.
+        random: Whether to start at random, wherever the case starts, and to go far from there.
     """
     scale = RANDOM_SCALE if random else case.initial_scales[0]
     least, each = _OUTGROWN
     gap = max(least, each * case.corpus.vocabulary_size) if random else _GAP
     steps = int(gap / _STEP)
-
-    def compute() -> LinearTrajectory:
-        known, labels = with_collocation(case)
-        size = case.corpus.vocabulary_size
-        return train_linear(
-            Contexts.one_hot(case.table[None, known], labels[None], size),
-            normalized_gradient_descent(_STEP * float(feed_forward_solution(case).value)),
-            steps=steps,
-            initial_scale=scale,
-            seed=seed,
-            record=_recorded(steps),
-            weights="all",
-        )
-
-    return case.once(("first stage", seed, scale, steps), compute)
+    known, labels = with_collocation(case)
+    return train_linear(
+        Contexts.one_hot(case.table[None, known], labels[None], case.corpus.vocabulary_size),
+        normalized_gradient_descent(_STEP * float(feed_forward_solution(case).value)),
+        steps=steps,
+        initial_scale=scale,
+        seed=seed,
+        record=_recorded(steps),
+        weights="all",
+    )
 
 
 def feed_forward_weights(run: LinearTrajectory) -> Float[np.ndarray, "step V d"]:
@@ -132,10 +126,11 @@ def feed_forward_weights(run: LinearTrajectory) -> Float[np.ndarray, "step V d"]
 
 
 def travelled(case: CorpusCase, run: LinearTrajectory) -> Float[np.ndarray, "step"]:
-    """How far the first stage has gone at every record but the start: ``t eta``."""
+    """Distance that the first stage has gone at every record but the start: ``t eta``."""
     return run.steps[1:] * _STEP * float(feed_forward_solution(case).value)
 
 
+@once_a_case
 def two_stages(case: CorpusCase, seed: int) -> TwoStageTrajectory:
     """Trains both layers.
 
@@ -143,40 +138,30 @@ def two_stages(case: CorpusCase, seed: int) -> TwoStageTrajectory:
         case: The data.
         seed: Names the start.
     """
-
-    def compute() -> TwoStageTrajectory:
-        chosen = plan(case)
-        return train_two_stages(
-            case.corpus,
-            steps=chosen.steps,
-            optimizers=(
-                normalized_gradient_descent(chosen.rates[0]),
-                normalized_gradient_descent(chosen.rates[1]),
-            ),
-            embeddings=case.table,
-            initial_scales=case.initial_scales,
-            seed=seed,
-            record=np.unique(np.concatenate([_recorded(count) for count in chosen.steps])),
-            weights="all",
-        )
-
-    return case.once(("two stages", seed), compute)
+    (first, second), steps = plan(case)
+    return train_two_stages(
+        case.corpus,
+        steps=steps,
+        optimizers=(normalized_gradient_descent(first), normalized_gradient_descent(second)),
+        embeddings=case.table,
+        initial_scales=case.initial_scales,
+        seed=seed,
+        record=np.unique(np.concatenate([_recorded(count) for count in steps])),
+        weights="all",
+    )
 
 
+@once_a_case
 def measured(case: CorpusCase, seed: int) -> xr.Dataset:
-    """What became of the second stage, at every record but the start.
+    """The measures of the second stage, at every record but the start.
 
     Args:
         case: The data.
         seed: Names the start.
     """
-
-    def compute() -> xr.Dataset:
-        solutions = [feed_forward_solution(case)], [attention_solution(case)]
-        every = measure_two_stages(two_stages(case, seed), *solutions)
-        return every.isel(instance=0, step=slice(1, None))
-
-    return case.once(("measured", seed), compute)
+    solutions = [feed_forward_solution(case)], [attention_solution(case)]
+    every = measure_two_stages(two_stages(case, seed), *solutions)
+    return every.isel(instance=0, step=slice(1, None))
 
 
 def attention_weights(case: CorpusCase, seed: int) -> Float[np.ndarray, "step d d"]:

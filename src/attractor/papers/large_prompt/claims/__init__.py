@@ -1,5 +1,15 @@
 """Its claims, in the order of the text."""
 
+from attractor.files.head import HeadCase
+from attractor.files.regression import RegressionCase
+from attractor.papers.claim import Claims
+from attractor.papers.paper import GAUSSIAN_MIXTURES, IN_CONTEXT_CONVERGENCE, LARGE_PROMPT
+
+HEAD_CLAIMS = Claims(LARGE_PROMPT, HeadCase)
+REGRESSION_CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
+MIXTURE_CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+FEATURE_CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
+
 ORDER = (
     "affine_identity",
     "concentration",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import (
     GAUSSIAN_QUERIES,
@@ -17,9 +16,6 @@ from attractor.papers.large_prompt.head_hypotheses import (
     rank_at_most,
 )
 from attractor.papers.large_prompt.quadrature import attended, gaussian_points, standard_points
-from attractor.papers.paper import LARGE_PROMPT
-
-CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 
 _NODES = 40
 _QUERIES = 8
@@ -48,31 +44,18 @@ def _off_affine(case: HeadCase, seed: int, nodes: int) -> Measurement:
 
 
 def _size(case: HeadCase) -> float:
-    """How large the value of a token is."""
+    """The size of the value of a token."""
     mean, covariance = case.token_moments
     deviation = np.sqrt(np.linalg.norm(covariance, 2))
     size = float(np.linalg.norm(case.V, 2) * (np.linalg.norm(mean) + deviation))
     return max(size, 1e-100)
 
 
-def _affine_data(seed: int) -> Sequence[HeadCase]:
-    return [
-        fixed_query((2.0,)),
-        random_head(seed, 2),
-        random_head(seed, 3, rank=2),
-        random_head(seed, 3, rank=1),
-        line(1.5),
-        random_head(seed, 3),
-    ]
-
-
-_AFFINE = (GAUSSIAN_TOKENS, rank_at_most(3))
-
-AFFINE_ATTENTION = CLAIMS.claim(
+AFFINE_ATTENTION = HEAD_CLAIMS.claim(
     "affine-attention",
     "over tokens N(m, Gamma) attention returns V m + V Gamma U z, singular Gamma included",
     statement="attention over Gaussian tokens is affine",
-    assuming=_AFFINE,
+    assuming=(GAUSSIAN_TOKENS, rank_at_most(3)),
     contrast=Contrast(
         "largest difference of attention by quadrature over the tokens from V m + V Gamma U z, "
         "over the size of values",
@@ -82,13 +65,20 @@ AFFINE_ATTENTION = CLAIMS.claim(
         bound=1e-11,
         reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
-    data=_affine_data,
+    data=lambda seed: [
+        fixed_query((2.0,)),
+        random_head(seed, 2),
+        random_head(seed, 3, rank=2),
+        random_head(seed, 3, rank=1),
+        line(1.5),
+        random_head(seed, 3),
+    ],
     note="for a score of 2 on a line the control is |2 - tanh 2| = 1.036",
 )
 
 
 def _off_gaussian(case: HeadCase, seed: int, nodes: int) -> Measurement:
-    """How far mean, covariance and fourth moments of the outputs are from those claimed."""
+    """The largest error of mean, covariance and fourth moments of the outputs."""
     mean, covariance = case.token_moments
     query_mean, query_covariance = case.query_moments
     factor = root(query_covariance)
@@ -102,6 +92,7 @@ def _off_gaussian(case: HeadCase, seed: int, nodes: int) -> Measurement:
     claimed_covariance = matrix @ query_covariance @ matrix.T
     centered = outputs - weights @ outputs
     spread = np.einsum("n,ni,nj->ij", weights, centered, centered)
+    # Kurtosis along one random direction: of a Gaussian it is zero along all of them.
     sideways = centered @ np.random.default_rng([seed, 7]).standard_normal(len(case.V))
     square = weights @ sideways**2
     size = _size(case)
@@ -117,17 +108,11 @@ def _off_gaussian(case: HeadCase, seed: int, nodes: int) -> Measurement:
     )
 
 
-def _gaussian_data(seed: int) -> Sequence[HeadCase]:
-    return [random_head(seed, 2), line(0.5), random_head(seed, 3, rank=2)]
-
-
-_GAUSSIAN = (GAUSSIAN_TOKENS, rank_at_most(3), GAUSSIAN_QUERIES, horizon_at_most(1))
-
-GAUSSIAN_OUTPUTS = CLAIMS.claim(
+GAUSSIAN_OUTPUTS = HEAD_CLAIMS.claim(
     "gaussian-outputs",
     "Gaussian queries become Gaussian outputs of covariance V Gamma U G U^T Gamma V^T",
     statement="attention over Gaussian tokens takes Gaussian queries to Gaussian outputs",
-    assuming=_GAUSSIAN,
+    assuming=(GAUSSIAN_TOKENS, rank_at_most(3), GAUSSIAN_QUERIES, horizon_at_most(1)),
     contrast=Contrast(
         "largest error of mean, covariance and fourth moment of the outputs by quadrature, over "
         "the size of values",
@@ -137,6 +122,6 @@ GAUSSIAN_OUTPUTS = CLAIMS.claim(
         bound=1e-9,
         reason="rounding, in the fourth moment of the outputs",
     ),
-    data=_gaussian_data,
+    data=lambda seed: [random_head(seed, 2), line(0.5), random_head(seed, 3, rank=2)],
     note="that Gaussian laws stay Gaussian is the paper's; the formula is derived here",
 )

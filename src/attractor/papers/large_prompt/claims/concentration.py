@@ -1,4 +1,4 @@
-"""How the output of a finite prompt concentrates: the bound as printed, and repaired."""
+"""Concentration of the output of a finite prompt: the bound as printed, and repaired."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claim, Claims, Contrast, Measurement
+from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import line, random_head, without_scores
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
 from attractor.papers.large_prompt.head_hypotheses import (
@@ -20,10 +21,8 @@ from attractor.papers.large_prompt.head_hypotheses import (
     INTEGRABLE_SCORES,
     UNIT_QUERIES,
 )
-from attractor.papers.paper import LARGE_PROMPT
+from attractor.papers.once import once_a_case
 from attractor.prompt.finite_length import FiniteLengthError, error_exponent
-
-CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 
 ASSUMPTIONS = (
     GAUSSIAN_TOKENS,
@@ -34,7 +33,7 @@ ASSUMPTIONS = (
     INTEGRABLE_SCORES,
 )
 SHARE_OF_EXPONENT = 0.8
-"""``c2`` over the exponent for sigma of one, which leaves room for powers of ``log L``."""
+"""``c2`` over the exponent for sigma of one, with slack for powers of ``log L``."""
 
 
 def scale(case: HeadCase) -> float:
@@ -83,35 +82,29 @@ def printed_and_repaired(
     """The claim as printed, with ``log L``, and repaired, with ``1 + log L``.
 
     Args:
-        name: What it is called, without the paper.
-        what: What concentrates.
+        name: Name of the claim, without the paper.
+        what: The quantity that concentrates.
         logarithm: The bound, with the logarithm left open.
         part: The error that is bounded.
         constant: ``c1 sigma^6`` or ``c1 sigma^12``, of the case.
         power: Of the logarithm.
     """
 
-    def measure(
-        start: float, exponent: Callable[[HeadCase], float]
-    ) -> Callable[[HeadCase, int], Measurement]:
-        def measured(case: HeadCase, seed: int) -> Measurement:
-            decay = LENGTHS ** -exponent(case)
-            bound = constant(case) * (start + np.log(LENGTHS)) ** power * decay
-            return largest_ratio(case, part(average_errors(case, seed)), bound)
-
-        return measured
+    def ratio(case: HeadCase, seed: int, start: float, exponent: float) -> Measurement:
+        bound = constant(case) * (start + np.log(LENGTHS)) ** power * LENGTHS**-exponent
+        return largest_ratio(case, part(average_errors(case, seed)), bound)
 
     def made(start: float, words: str, **other: Any) -> Claim:
-        return CLAIMS.claim(
+        return HEAD_CLAIMS.claim(
             name + ("-repaired" if start else ""),
             f"the squared error of {what} is at most {logarithm.format(words)}",
             statement=f"concentration of {what}" + (", with one token as well" if start else ""),
             assuming=ASSUMPTIONS,
             contrast=Contrast(
                 f"largest squared error of {what} over the bound, up to 1e12 tokens",
-                measure(start, rate),
+                lambda case, seed: ratio(case, seed, start, rate(case)),
                 "the same over a bound that falls like L^(-3/2), faster than plain averages do",
-                measure(start, lambda case: 1.5),
+                lambda case, seed: ratio(case, seed, start, 1.5),
                 bound=1.0,
                 reason="the bound itself",
             ),
@@ -136,12 +129,10 @@ def printed_and_repaired(
     return printed, repaired
 
 
+@once_a_case
 def from_two(case: HeadCase) -> HeadCase:
     """The case with prompts of two tokens and more."""
-    return case.once(
-        "from two",
-        lambda: case.replace(shortest_length=2, about=f"{case.about}, two tokens or more"),
-    )
+    return case.replace(shortest_length=2, about=f"{case.about}, two tokens or more")
 
 
 def _short(seed: int) -> Sequence[HeadCase]:

@@ -1,17 +1,18 @@
-"""Heads that return the mean of a point given what is seen of it."""
+"""Heads that return the posterior mean of a point that is seen with noise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Claims, Contrast, Measurement
+from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
+    Points,
     both_heads,
     first_of_two,
     one_head,
@@ -27,14 +28,9 @@ from attractor.papers.large_prompt.denoising_data import (
     variances,
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _QUERIES = 16
 _LARGEST_DEVIATION = 5.0
-
-_SMALL = (*DENOISING, FEW_DIMENSIONS)
 
 
 def _off_posterior(denoiser: Denoiser) -> Callable[[HeadCase, int], Measurement]:
@@ -56,10 +52,8 @@ def _data(seed: int) -> Sequence[HeadCase]:
     ]
 
 
-def _within_reach(
-    case: HeadCase, seen: Float[np.ndarray, "query d"]
-) -> Float[np.ndarray, "query d"]:
-    """What is seen so near to the origin that the quadrature of every head is exact."""
+def _within_reach(case: HeadCase, seen: Points) -> Points:
+    """Seen points so near to the origin that the quadrature of every head is exact."""
     spread, noise = variances(case)
     widest = np.linalg.norm(seen, axis=-1) * max(1.0, spread / noise) / np.sqrt(spread + noise)
     return seen[widest <= _LARGEST_DEVIATION]
@@ -71,15 +65,14 @@ def _denoises(
     summary: str,
     right: Denoiser,
     wrong: tuple[str, Denoiser],
-    asked: Assumption | None = None,
+    further: tuple[Assumption, ...] = (),
     data: Callable[[int], Sequence[HeadCase]] = _data,
 ) -> Claim:
-    assumptions = _SMALL if asked is None else (*_SMALL, asked)
-    return CLAIMS.claim(
-        f"{name}",
+    return MIXTURE_CLAIMS.claim(
+        name,
         summary,
         statement=statement,
-        assuming=assumptions,
+        assuming=(*DENOISING, FEW_DIMENSIONS, *further),
         contrast=Contrast(
             "largest difference of attention by quadrature over the tokens from E[X | Z]",
             _off_posterior(right),
@@ -105,7 +98,7 @@ TWO_HEAD_DENOISER = _denoises(
     "two heads together return the mean of a point given what is seen of it",
     both_heads,
     ("the first of the two heads alone", first_of_two),
-    TWO_DIMENSIONS,
+    (TWO_DIMENSIONS,),
 )
 ONE_HEAD_DENOISER = _denoises(
     "one-head-denoiser",
@@ -113,7 +106,7 @@ ONE_HEAD_DENOISER = _denoises(
     "one head alone returns E[X | Z] where the noise is as large as the spread of points",
     one_head,
     ("the head with a plain residual connection", plain_residual),
-    EQUAL_VARIANCES,
+    (EQUAL_VARIANCES,),
     lambda seed: [
         noisy_points(spread=2.0),
         noisy_points((2.0, 1.0, 0.0), (-1.0, 0.0, 2.0), noise=1.0, probability=0.3),

@@ -1,4 +1,4 @@
-"""What one head, and linear attention, miss of the mean of a point given what is seen of it."""
+"""The distance of one head, and of linear attention, from the posterior mean of a point."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.optimize
 from jaxtyping import Float
+from scipy.special import softmax
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Claims, Contrast, Measurement
+from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import (
     Denoiser,
     both_heads,
     posterior_mean,
     residual,
-    seen_points,
 )
 from attractor.papers.large_prompt.denoising_data import (
     CLUSTERS_APART,
@@ -27,17 +28,12 @@ from attractor.papers.large_prompt.denoising_data import (
     variances,
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS, clusters
-from attractor.papers.large_prompt.quadrature import Points
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+from attractor.papers.large_prompt.quadrature import Points, cluster_points
 
 _QUERIES = 64
 _STARTS = 2
 _NODES = {1: 24, 2: 24, 3: 10}
 """Nodes along an axis, by the dimension."""
-
-_SMALL = (*DENOISING, FEW_DIMENSIONS)
 
 
 def _moved_by_gate(case: HeadCase) -> float:
@@ -48,7 +44,7 @@ def _moved_by_gate(case: HeadCase) -> float:
 
 
 def _seen(case: HeadCase) -> Points:
-    return seen_points(case, _NODES[case.V.shape[1]])
+    return cluster_points(case, _NODES[case.V.shape[1]])
 
 
 def _least_missed(case: HeadCase, features: Float[np.ndarray, "point feature"]) -> float:
@@ -67,11 +63,8 @@ def _missed_by_one_head(case: HeadCase, seed: int) -> Measurement:
 
     def missed(flat: Float[np.ndarray, "entry"]) -> float:
         a = seen @ flat.reshape(case.U.shape).T
-        logs = np.log(weights) + a @ means.T
-        gates = np.exp(logs - logs.max(-1, keepdims=True))
-        gates /= gates.sum(-1, keepdims=True)
-        outputs = gates @ means + a @ covariances[0]
-        return _least_missed(case, outputs)
+        gates = softmax(np.log(weights) + a @ means.T, axis=-1)
+        return _least_missed(case, gates @ means + a @ covariances[0])
 
     draws = np.random.default_rng([seed, 31]).standard_normal((_STARTS, case.U.size))
     starts = [case.U.ravel(), *(draws * np.abs(case.U).max())]
@@ -80,10 +73,6 @@ def _missed_by_one_head(case: HeadCase, seed: int) -> Measurement:
         for start in starts
     ]
     return Measurement(float(min(found)), len(starts), {"found": found})
-
-
-def _missed_by_linear_attention(case: HeadCase, seed: int) -> Measurement:
-    return Measurement(_least_missed(case, _seen(case).points))
 
 
 def _missed_by(denoiser: Denoiser) -> Callable[[HeadCase, int], Measurement]:
@@ -103,15 +92,14 @@ def _misses(
     what: str,
     missed: Callable[[HeadCase, int], Measurement],
     right: tuple[str, Denoiser],
-    asked: Sequence[Assumption],
+    further: Sequence[Assumption],
     note: str,
 ) -> Claim:
-    assumptions = (*_SMALL, *asked)
-    return CLAIMS.claim(
-        f"{name}",
+    return MIXTURE_CLAIMS.claim(
+        name,
         summary,
         statement=statement,
-        assuming=assumptions,
+        assuming=(*DENOISING, FEW_DIMENSIONS, *further),
         contrast=Contrast(
             f"mean squared distance of {what} from E[X | Z], over the square of what the gate "
             "moves it",
@@ -146,7 +134,7 @@ LINEAR_ATTENTION_GAP = _misses(
     "linear attention does not realize the posterior mean",
     "linear attention, whose gates are fixed, misses E[X | Z] whatever its matrices are",
     "the best linear map",
-    _missed_by_linear_attention,
+    lambda case, seed: Measurement(_least_missed(case, _seen(case).points)),
     ("the head with its residual connection", residual),
     (CLUSTERS_APART,),
     "over infinitely many tokens linear attention is a linear map of its query",

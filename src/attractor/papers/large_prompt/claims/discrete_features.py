@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import softmax
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import features, random_features
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
+from attractor.papers.large_prompt.data import Outputs, Queries, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
-from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
+from attractor.papers.once import once_a_case
 from attractor.prompt.measures.empirical import Empirical
-
-CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
 
 _QUERIES = 4
 _LENGTH = 4096
@@ -24,75 +24,63 @@ _FEWEST = 10
 _GAP = 40.0
 _ROUNDING = 1e-9
 
-_ASSUMPTIONS = (DISCRETE_TOKENS,)
-
 
 class Values(NamedTuple):
-    """The values that tokens take, and how often."""
+    """The values that tokens take, and their frequencies."""
 
     values: Float[np.ndarray, "value d"]
     frequencies: Float[np.ndarray, "value"]
 
 
+@once_a_case
 def token_values(case: HeadCase) -> Values:
-    """The values that tokens take, and how often, where their law is of samples."""
-
-    def compute() -> Values:
-        law = case.tokens
-        assert isinstance(law, Empirical)
-        points = np.asarray(law.points, dtype=np.float64)
-        count = np.ones(len(points)) if law.weights is None else np.asarray(law.weights)
-        values, place = np.unique(points, axis=0, return_inverse=True)
-        frequencies = np.bincount(place.ravel(), count, minlength=len(values))
-        return Values(values[frequencies > 0], (frequencies / frequencies.sum())[frequencies > 0])
-
-    return case.once("values", compute)
+    """The values that tokens take, and their frequencies, where their law is of samples."""
+    law = case.tokens
+    assert isinstance(law, Empirical)
+    points = np.asarray(law.points, dtype=np.float64)
+    count = np.ones(len(points)) if law.weights is None else np.asarray(law.weights)
+    values, place = np.unique(points, axis=0, return_inverse=True)
+    frequencies = np.bincount(place.ravel(), count, minlength=len(values))
+    return Values(values[frequencies > 0], (frequencies / frequencies.sum())[frequencies > 0])
 
 
-def _weights(case: HeadCase, queries: Float[np.ndarray, "query e"]) -> Float[np.ndarray, "query k"]:
+def _weights(case: HeadCase, queries: Queries) -> Float[np.ndarray, "query k"]:
     """Attention on each value over infinitely many tokens: softmax of ``log p_k + v_k^T U z``."""
     values, frequencies = token_values(case)
-    logs = np.log(frequencies) + queries @ case.U.T @ values.T
-    weights = np.exp(logs - logs.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
+    return softmax(np.log(frequencies) + queries @ case.U.T @ values.T, axis=-1)
 
 
-def _selected(
-    case: HeadCase, queries: Float[np.ndarray, "query e"]
-) -> Float[np.ndarray, "query v"]:
+def _selected(case: HeadCase, queries: Queries) -> Outputs:
     return _weights(case, queries) @ token_values(case).values @ case.V.T
 
 
-def _affine(case: HeadCase, queries: Float[np.ndarray, "query e"]) -> Float[np.ndarray, "query v"]:
-    """What Gaussian tokens of the same mean and covariance would give."""
+def _affine(case: HeadCase, queries: Queries) -> Outputs:
+    """The output over Gaussian tokens of the same mean and covariance."""
     values, frequencies = token_values(case)
     mean = frequencies @ values
     covariance = (frequencies[:, None] * (values - mean)).T @ (values - mean)
     return (mean + queries @ case.U.T @ covariance) @ case.V.T
 
 
+@once_a_case
 def _finite(case: HeadCase, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries, and the outputs of drawn prompts: their mean and its standard error.
 
-    Queries under which a prompt counts as fewer than ten tokens are left out: their outputs rest
+    Queries under which a prompt counts as fewer than ten tokens are left out: their outputs depend
     on prompts too rare to be drawn.
     """
-
-    def compute() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        values, frequencies = token_values(case)
-        drawn = case.queries.sample(_QUERIES, seed=seed)
-        concentration = (_weights(case, drawn) ** 2 / frequencies).sum(-1)
-        queries = drawn[concentration * _FEWEST <= _LENGTH]
-        counts = np.random.default_rng([seed, 37]).multinomial(_LENGTH, frequencies, _PROMPTS)
-        scores = queries @ case.U.T @ values.T
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        outputs = np.empty((_PROMPTS, len(queries), len(case.V)))
-        for prompt, count in enumerate(counts):
-            weights = scores * count  # softmax over the tokens of a prompt, equal ones added
-            outputs[prompt] = weights / weights.sum(-1, keepdims=True) @ values @ case.V.T
-        return queries, outputs.mean(0), outputs.std(0, ddof=1) / np.sqrt(_PROMPTS)
-
-    return case.once(("finite prompts", seed), compute)
+    values, frequencies = token_values(case)
+    drawn = case.queries.sample(_QUERIES, seed=seed)
+    concentration = (_weights(case, drawn) ** 2 / frequencies).sum(-1)
+    queries = drawn[concentration * _FEWEST <= _LENGTH]
+    counts = np.random.default_rng([seed, 37]).multinomial(_LENGTH, frequencies, _PROMPTS)
+    scores = queries @ case.U.T @ values.T
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    outputs = np.empty((_PROMPTS, len(queries), len(case.V)))
+    for prompt, count in enumerate(counts):
+        weights = scores * count  # softmax over the tokens of a prompt, equal ones added
+        outputs[prompt] = weights / weights.sum(-1, keepdims=True) @ values @ case.V.T
+    return queries, outputs.mean(0), outputs.std(0, ddof=1) / np.sqrt(_PROMPTS)
 
 
 def _off_finite(case: HeadCase, seed: int, selecting: bool) -> Measurement:
@@ -111,11 +99,11 @@ def _data(seed: int) -> Sequence[HeadCase]:
     return [features(), features(6, dominant=20), random_features(seed)]
 
 
-DISCRETE_ATTENTION = CLAIMS.claim(
+DISCRETE_ATTENTION = FEATURE_CLAIMS.claim(
     "discrete-attention",
     "over discrete tokens attention is the softmax of log p_k + v_k^T U z, not affine",
     statement="attention over features that occur with given probabilities",
-    assuming=_ASSUMPTIONS,
+    assuming=(DISCRETE_TOKENS,),
     contrast=Contrast(
         "largest difference of prompts of 4,096 drawn tokens from the softmax of "
         "log p_k + v_k^T U z, in standard errors",
@@ -154,11 +142,11 @@ def _least_on(case: HeadCase, seed: int, frequent: bool) -> Measurement:
     return Measurement(float(weights[rows, chosen].min()), len(longer))
 
 
-DISCRETE_SELECTION = CLAIMS.claim(
+DISCRETE_SELECTION = FEATURE_CLAIMS.claim(
     "discrete-selection",
     "for long queries all attention is on the feature of the highest score, however rare",
     statement="attention concentrates on the feature of the query",
-    assuming=_ASSUMPTIONS,
+    assuming=(DISCRETE_TOKENS,),
     contrast=Contrast(
         "least attention on the value of the highest score, for queries that lead by 40 and more",
         lambda case, seed: _least_on(case, seed, False),

@@ -1,8 +1,6 @@
-"""A head that tells two classes apart: it can be Bayes, and minimizers of its risk are."""
+"""A head that classifies points of two classes: it can be Bayes, and minimizers of its risk are."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.optimize
@@ -10,7 +8,9 @@ from jaxtyping import Bool, Float
 from scipy.special import expit
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
+from attractor.papers.large_prompt.data import Queries
 from attractor.papers.large_prompt.discriminant import (
     Effective,
     bayes_head,
@@ -21,14 +21,10 @@ from attractor.papers.large_prompt.discriminant import (
 from attractor.papers.large_prompt.mixture_data import (
     CLASSES,
     FEW_DIMENSIONS,
-    clusters,
     two_classes,
 )
-from attractor.papers.large_prompt.quadrature import attended, gaussian_points, union
-from attractor.papers.paper import GAUSSIAN_MIXTURES
+from attractor.papers.large_prompt.quadrature import attended, cluster_points
 from attractor.prompt.head import Head
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 
 _QUERIES = 8
 _NODES = 40
@@ -36,8 +32,6 @@ _DRAWN = 4
 _STARTS = 5
 _SETTLED = 1e-6
 """Gradient below which a minimizer has been found."""
-
-_SMALL = (*CLASSES, FEW_DIMENSIONS.broken_by(lambda: _in_many_dimensions()))
 
 
 def _off_log_odds(case: HeadCase, seed: int, with_labels: bool) -> Measurement:
@@ -56,28 +50,21 @@ def _off_log_odds(case: HeadCase, seed: int, with_labels: bool) -> Measurement:
     return Measurement(float(np.abs(difference).max()), len(points))
 
 
-def _attention(
-    case: HeadCase, head: Head, queries: Float[np.ndarray, "query e"]
-) -> Float[np.ndarray, "query"]:
+def _attention(case: HeadCase, head: Head, queries: Queries) -> Float[np.ndarray, "query"]:
     """The first output of a head, by quadrature over the tokens."""
-    weights, means, covariances = clusters(case)
-    parts = [
-        gaussian_points(mean, covariance, _NODES)
-        for mean, covariance in zip(means, covariances, strict=True)
-    ]
     directions = queries @ np.asarray(head.score_matrix).T
-    return attended(union(weights, parts), directions) @ np.asarray(head.value_matrix)[0]
+    return attended(cluster_points(case, _NODES), directions) @ np.asarray(head.value_matrix)[0]
 
 
-BAYES_HEAD = CLAIMS.claim(
+BAYES_HEAD = MIXTURE_CLAIMS.claim(
     "bayes-discriminant",
     "on labeled points of two Gaussian classes one head returns the exact log-odds",
     statement="one head realizes the posterior of two Gaussian classes",
-    assuming=_SMALL,
+    assuming=(*CLASSES, FEW_DIMENSIONS.broken_by(lambda: _in_many_dimensions())),
     contrast=Contrast(
         "largest difference of attention by quadrature over labeled points from the log-odds",
         lambda case, seed: _off_log_odds(case, seed, True),
-        "the same for the head that does not look at labels",
+        "the same for the head that does not use labels",
         lambda case, seed: _off_log_odds(case, seed, False),
         bound=1e-9,
         reason="rounding",
@@ -114,7 +101,7 @@ def _gradient_at_bayes(case: HeadCase, seed: int, together: bool) -> Measurement
     return Measurement(float(max(found)), len(found))
 
 
-BAYES_CRITICAL = CLAIMS.claim(
+BAYES_CRITICAL = MIXTURE_CLAIMS.claim(
     "bayes-parameters-critical",
     "both families of Bayes parameters, without a gate and with a constant one, are critical",
     statement="critical points of the logistic risk in the effective parameters",
@@ -181,11 +168,7 @@ def _minimized(
     return value, float(np.linalg.norm(gradient[free]))
 
 
-def _minimizer_data(seed: int) -> Sequence[HeadCase]:
-    return [two_classes(), two_classes(wide=True, probability=0.3)]
-
-
-DISCRIMINANT_MINIMIZERS = CLAIMS.claim(
+DISCRIMINANT_MINIMIZERS = MIXTURE_CLAIMS.claim(
     "discriminant-minimizers",
     "every critical point of the logistic risk in w, b, r, s has the risk of Bayes",
     statement="critical points of the logistic risk in the effective parameters are global",
@@ -198,7 +181,7 @@ DISCRIMINANT_MINIMIZERS = CLAIMS.claim(
         bound=1e-6,
         reason="gradients of 1e-6 are left, over curvatures of the order of one",
     ),
-    data=_minimizer_data,
+    data=lambda seed: [two_classes(), two_classes(wide=True, probability=0.3)],
     note="found by descent, so that saddles would be seen only where descent stalls; with means "
     "that are opposite and labels equally likely linear attention is Bayes too, and the claim "
     "vacuous",

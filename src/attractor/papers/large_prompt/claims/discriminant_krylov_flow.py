@@ -1,4 +1,4 @@
-"""Gradient flow whose gate stays off: it keeps a balance, and tells two classes apart."""
+"""Gradient flow whose gate stays off: it keeps a balance, and tends to Bayes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.discriminant import Classes, Effective, classes, risk
 from attractor.papers.large_prompt.discriminant_head import Matrices, head_flow
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+from attractor.papers.once import once_a_case
 
 _ROUNDING = 1e-9
 _STARTS = 2
 _GROWTHS = 10.0
-"""How often a gate that rounding opens grows by ``e`` while the balance is looked at."""
+"""Number of times that a gate opened by rounding grows by ``e`` while the balance is measured."""
 _RECORDS = 21
 _SMALLER = 0.5
 """The norm of ``U11`` where that of ``v21`` is one."""
@@ -42,7 +41,7 @@ def _opposite(case: HeadCase) -> Check:
     return Check(bool(scale > 0 and size <= _ROUNDING * scale), words)
 
 
-def _has_room(case: HeadCase) -> Check:
+def _small_krylov(case: HeadCase) -> Check:
     of = classes(case)
     d, spanned = len(of.positive), _krylov(of).shape[1]
     return Check(spanned < d, f"a space of dimension {spanned} of {d}")
@@ -63,7 +62,7 @@ _MEANS = Assumption[HeadCase](
 _KRYLOV = Assumption[HeadCase](
     "a small Krylov subspace",
     "The mean, multiplied by the covariance again and again, does not span all of space.",
-    _has_room,
+    _small_krylov,
     lambda: two_classes((1.0, 0.0), (-1.0, 0.0), 0.5, wide=True),
 )
 _ASSUMPTIONS = (*CLASSES, _LABELS, _MEANS, _KRYLOV)
@@ -85,10 +84,8 @@ def _krylov(of: Classes) -> Float[np.ndarray, "d basis"]:
     return basis
 
 
-def _start(
-    of: Classes, draws: np.random.Generator, *, orthogonal: bool
-) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d"]]:
-    """Random ``U11`` and ``v21`` of norm one.
+def _start(of: Classes, draws: np.random.Generator, *, orthogonal: bool) -> Matrices:
+    """Random ``U11`` and ``v21`` of norm one, ``u12 = 0`` and ``v22 = 0``.
 
     Args:
         of: The classes.
@@ -98,32 +95,28 @@ def _start(
     d, basis = len(of.positive), _krylov(of)
     away = np.eye(d) - basis @ basis.T * orthogonal
     U11, v21 = draws.standard_normal((d, d)) @ away, away @ draws.standard_normal(d)
-    return U11 / np.linalg.norm(U11), v21 / np.linalg.norm(v21)
+    return Matrices(U11 / np.linalg.norm(U11), np.zeros(d), v21 / np.linalg.norm(v21), 0.0)
 
 
+@once_a_case
 def _change_of_balance(case: HeadCase, seed: int, *, orthogonal: bool) -> Measurement:
     """The largest change of ``||U11||^2 - ||v21||^2`` along flows from matrices of norm one.
 
     The gate is off at an unstable point: with ``m`` half the difference of the means ``r`` and
     ``s`` grow at about ``||m|| (1 + ||m||^2) / 2`` at most.
     """
-
-    def compute() -> Measurement:
-        of = classes(case)
-        draws = np.random.default_rng([seed, 53])
-        size = float(np.linalg.norm(of.between)) / 2
-        times = np.linspace(0, _GROWTHS / max(1.0, size * (1 + size**2) / 2), _RECORDS)
-        changes, moves = [], []
-        for _ in range(_STARTS):
-            U11, v21 = _start(of, draws, orthogonal=orthogonal)
-            flat = Matrices(U11, np.zeros(len(v21)), v21, 0.0).flat
-            path = head_flow(of, flat, times, tolerance=1e-9)
-            balance = np.array([Matrices.of(one).balance for one in path])
-            changes.append(float(np.abs(balance - balance[0]).max()))
-            moves.append(float(np.linalg.norm(path[-1] - flat)))
-        return Measurement(max(changes), len(changes), {"moved": moves})
-
-    return case.once(("change of balance", seed, orthogonal), compute)
+    of = classes(case)
+    draws = np.random.default_rng([seed, 53])
+    size = float(np.linalg.norm(of.between)) / 2
+    times = np.linspace(0, _GROWTHS / max(1.0, size * (1 + size**2) / 2), _RECORDS)
+    changes, moves = [], []
+    for _ in range(_STARTS):
+        flat = _start(of, draws, orthogonal=orthogonal).flat
+        path = head_flow(of, flat, times, tolerance=1e-9)
+        balance = np.array([Matrices.of(one).balance for one in path])
+        changes.append(float(np.abs(balance - balance[0]).max()))
+        moves.append(float(np.linalg.norm(path[-1] - flat)))
+    return Measurement(max(changes), len(changes), {"moved": moves})
 
 
 def _data(seed: int) -> Sequence[HeadCase]:
@@ -135,7 +128,7 @@ def _data(seed: int) -> Sequence[HeadCase]:
     ]
 
 
-DISCRIMINANT_BALANCE_KEPT = CLAIMS.claim(
+DISCRIMINANT_BALANCE_KEPT = MIXTURE_CLAIMS.claim(
     "discriminant-balance-kept",
     "flow that leaves a Krylov subspace and the gate alone keeps ||U11||^2 - ||v21||^2",
     statement="what gradient flow of the logistic risk keeps",
@@ -173,6 +166,7 @@ def _needed_time(of: Classes) -> float:
     return _SHRINKAGES / float(values * max(curvature, np.finfo(float).tiny))
 
 
+@once_a_case
 def _off_bayes(case: HeadCase, seed: int, *, values_lead: bool) -> Measurement:
     """The largest distance of ``w`` from that of Bayes at the end of flows, over its norm.
 
@@ -182,31 +176,26 @@ def _off_bayes(case: HeadCase, seed: int, *, values_lead: bool) -> Measurement:
         values_lead: Whether ``||v21|| > ||U11||`` at the start; else ``v21 = 0``, and the columns
             of ``U11`` are orthogonal to the mean.
     """
-
-    def compute() -> Measurement:
-        of = classes(case)
-        time, bayes = _needed_time(of), of.bayes[0]
-        if not time <= _LONGEST:
-            return Measurement(np.nan, 0, {"time": time})
-        draws = np.random.default_rng([seed, 59])
-        distances = []
-        for _ in range(_STARTS):
-            U11, v21 = _start(of, draws, orthogonal=True)
-            if values_lead:
-                U11 *= _SMALLER
-            else:
-                U11 -= np.outer(of.between, of.between @ U11) / (of.between @ of.between)
-                v21 *= 0
-            flat = Matrices(U11, np.zeros(len(v21)), v21, 0.0).flat
-            last = head_flow(of, flat, np.array([0.0, time]), tolerance=1e-8)[-1]
-            w = Matrices.of(last).score(of).w
-            distances.append(float(np.linalg.norm(w - bayes) / np.linalg.norm(bayes)))
-        return Measurement(max(distances), len(distances), {"time": time, "distances": distances})
-
-    return case.once(("off Bayes", seed, values_lead), compute)
+    of = classes(case)
+    time, bayes = _needed_time(of), of.bayes[0]
+    if not time <= _LONGEST:
+        return Measurement(np.nan, 0, {"time": time})
+    draws = np.random.default_rng([seed, 59])
+    distances = []
+    for _ in range(_STARTS):
+        head = _start(of, draws, orthogonal=True)
+        if values_lead:
+            head = head._replace(U11=head.U11 * _SMALLER)
+        else:
+            along = np.outer(of.between, of.between @ head.U11) / (of.between @ of.between)
+            head = head._replace(U11=head.U11 - along, v21=head.v21 * 0)
+        last = head_flow(of, head.flat, np.array([0.0, time]), tolerance=1e-8)[-1]
+        w = Matrices.of(last).score(of).w
+        distances.append(float(np.linalg.norm(w - bayes) / np.linalg.norm(bayes)))
+    return Measurement(max(distances), len(distances), {"time": time, "distances": distances})
 
 
-DISCRIMINANT_GLOBAL_CONVERGENCE = CLAIMS.claim(
+DISCRIMINANT_GLOBAL_CONVERGENCE = MIXTURE_CLAIMS.claim(
     "discriminant-global-convergence",
     "flow that leaves a Krylov subspace alone tends to Bayes if ||v21|| > ||U11|| at first",
     statement="global convergence of gradient flow of the logistic risk",

@@ -1,4 +1,4 @@
-"""How fast gradient flow tells two classes apart, once it is near: exponentially, with a gate."""
+"""The local rate of gradient flow that classifies two classes: exponential, with a gate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.claims.discriminant_saddles import NOT_OPPOSITE
 from attractor.papers.large_prompt.discriminant import (
     Classes,
@@ -21,13 +22,11 @@ from attractor.papers.large_prompt.discriminant_head import (
     head_risk,
 )
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+from attractor.papers.once import once_a_case
 
 _STARTS = 2
 _OFF = 0.1
-"""How far from Bayes parameters a flow starts."""
+"""Distance from Bayes parameters at which a flow starts."""
 _GATE = 2.0
 """The size of ``s`` where ``r = 0``."""
 _CONSTANT_GATE = 3.0
@@ -39,7 +38,6 @@ _DECAYS = 10.0
 _RECORDS = 30
 _LEAST_EXCESS = 1e-12
 """Excess risk below which rounding hides it."""
-_ASSUMPTIONS = (*CLASSES, NOT_OPPOSITE)
 
 
 def _bayes_matrices(
@@ -70,22 +68,19 @@ def _bayes_matrices(
     return Matrices(U11, u12, v21, float(r - v21 @ of.between) / 2).flat
 
 
+@once_a_case
 def _least_rate(case: HeadCase, seed: int, *, gate: bool) -> Measurement:
     """The least rate at which the excess risk falls, over twice the least curvature.
 
     Along gradient flow ``-d log(R - R*) / dt = ||grad R||^2 / (R - R*)``, at least twice the least
     positive eigenvalue of the Hessian near minimizers whose other directions are minimizers too.
     """
-
-    def compute() -> Measurement:
-        of = classes(case)
-        draws = np.random.default_rng([seed, 47])
-        found = [_rate_near(of, draws, gate=gate) for _ in range(_STARTS)]
-        rates, curvatures = np.transpose([one for one in found if one] or np.empty((0, 2)))
-        details = {"relative rates": rates.tolist(), "least curvatures": curvatures.tolist()}
-        return Measurement(min(rates, default=np.nan), len(rates), details)
-
-    return case.once(("least rate", seed, gate), compute)
+    of = classes(case)
+    draws = np.random.default_rng([seed, 47])
+    found = [_rate_near(of, draws, gate=gate) for _ in range(_STARTS)]
+    rates, curvatures = np.transpose([one for one in found if one] or np.empty((0, 2)))
+    details = {"relative rates": rates.tolist(), "least curvatures": curvatures.tolist()}
+    return Measurement(min(rates, default=np.nan), len(rates), details)
 
 
 def _rate_near(
@@ -105,6 +100,7 @@ def _rate_near(
     times = np.linspace(0, _DECAYS / curvature, _RECORDS)
     path = [head_risk(of, flat) for flat in head_flow(of, start, times, tolerance=1e-6)]
     excess = np.array([risk.value for risk in path]) - bayes_risk(of)
+    # -d log(R - R*) / dt is the squared gradient over the excess: no slope needs to be fitted.
     squares = np.array([np.sum(risk.gradient**2) for risk in path])
     seen = excess > _LEAST_EXCESS
     if not seen.any():
@@ -112,11 +108,11 @@ def _rate_near(
     return float(np.min(squares[seen] / excess[seen])) / (2 * curvature), curvature
 
 
-DISCRIMINANT_LOCAL_CONVERGENCE = CLAIMS.claim(
+DISCRIMINANT_LOCAL_CONVERGENCE = MIXTURE_CLAIMS.claim(
     "discriminant-local-convergence",
     "near Bayes parameters with r = 0 and s != 0 gradient flow converges exponentially",
     statement="local exponential convergence of gradient flow of the logistic risk",
-    assuming=_ASSUMPTIONS,
+    assuming=(*CLASSES, NOT_OPPOSITE),
     contrast=Contrast(
         "least rate of log(R - R*) along flows from near r = 0, over twice the least positive "
         "eigenvalue of the Hessian there",

@@ -7,13 +7,12 @@ import scipy.optimize
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.discriminant import bayes_risk, classes
 from attractor.papers.large_prompt.discriminant_head import head_hessian, head_risk
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+from attractor.papers.once import once_a_case
 
 _STARTS = 4
 _CRITICAL = 1e-8
@@ -33,33 +32,29 @@ NOT_OPPOSITE = Assumption[HeadCase](
     _opposite,
     lambda: two_classes((1.0, 0.0), (-1.0, 0.0)),
 )
-_ASSUMPTIONS = (*CLASSES, NOT_OPPOSITE)
 
 
+@once_a_case
 def _least_curvature(case: HeadCase, seed: int) -> Measurement:
     """The largest, over critical points that are not Bayes, of their least second derivative."""
-
-    def compute() -> Measurement:
-        of = classes(case)
-        size = (len(of.positive) + 1) ** 2
-        starts = 0.3 * np.random.default_rng([seed, 43]).standard_normal((_STARTS, size))
-        curvatures = []
-        for start in starts:
-            point = scipy.optimize.root(lambda flat: head_risk(of, flat).gradient, start).x
-            value, gradient = head_risk(of, point)
-            if np.linalg.norm(gradient) <= _CRITICAL and value > bayes_risk(of) + _EXCESS:
-                curvatures.append(float(np.linalg.eigvalsh(head_hessian(of, point))[0]))
-        largest = max(curvatures, default=np.nan)
-        return Measurement(largest, len(curvatures), {"least curvatures": curvatures})
-
-    return case.once(("least curvature", seed), compute)
+    of = classes(case)
+    size = (len(of.positive) + 1) ** 2
+    starts = 0.3 * np.random.default_rng([seed, 43]).standard_normal((_STARTS, size))
+    curvatures = []
+    for start in starts:
+        point = scipy.optimize.root(lambda flat: head_risk(of, flat).gradient, start).x
+        value, gradient = head_risk(of, point)
+        if np.linalg.norm(gradient) <= _CRITICAL and value > bayes_risk(of) + _EXCESS:
+            curvatures.append(float(np.linalg.eigvalsh(head_hessian(of, point))[0]))
+    largest = max(curvatures, default=np.nan)
+    return Measurement(largest, len(curvatures), {"least curvatures": curvatures})
 
 
-DISCRIMINANT_SADDLES = CLAIMS.claim(
+DISCRIMINANT_SADDLES = MIXTURE_CLAIMS.claim(
     "discriminant-saddles",
     "in the matrices of a head every critical point that is not Bayes is a strict saddle",
     statement="critical points of the logistic risk in the matrices of a head",
-    assuming=_ASSUMPTIONS,
+    assuming=(*CLASSES, NOT_OPPOSITE),
     contrast=Contrast(
         "largest least eigenvalue of the Hessian, at critical points found that are not Bayes",
         _least_curvature,

@@ -1,4 +1,4 @@
-"""At which power of the length errors fall when they are averaged over Gaussian queries."""
+"""The power of the length at which errors fall, averaged over Gaussian queries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import line, random_head
 from attractor.papers.large_prompt.finite_prompts import LONG, long_prompt_errors
 from attractor.papers.large_prompt.head_hypotheses import (
@@ -19,19 +20,16 @@ from attractor.papers.large_prompt.head_hypotheses import (
     WIDE_HORIZON,
     horizon_at_most,
 )
-from attractor.papers.paper import LARGE_PROMPT, TOKEN_SAMPLE_COMPLEXITY
+from attractor.papers.paper import TOKEN_SAMPLE_COMPLEXITY
 from attractor.prompt.finite_length import (
     error_exponent,
     error_of_output,
 )
 
-_LARGE_PROMPT = Claims(LARGE_PROMPT, HeadCase)
 _TOKEN_SAMPLE_COMPLEXITY = Claims(TOKEN_SAMPLE_COMPLEXITY, HeadCase, "large-prompt")
 
 _LAWS = (GAUSSIAN_TOKENS, GAUSSIAN_QUERIES, CENTERED_QUERIES)
 _WIDE = (*_LAWS, MODERATE_DIMENSION, FEW_DIRECTIONS, WIDE_HORIZON, INTEGRABLE_SCORES)
-_ON_BALL = (*_LAWS, WIDE_HORIZON)
-_NARROW = (*_LAWS, MODERATE_DIMENSION, horizon_at_most(0.5))
 _DEVIATION_ON_BALL = 2.0
 
 
@@ -52,7 +50,7 @@ def _off_exponent(case: HeadCase, expected: float) -> Measurement:
     return Measurement(abs(found - expected), details={"exponent": found, "horizon": case.horizon})
 
 
-AVERAGED_EXPONENT = _LARGE_PROMPT.claim(
+AVERAGED_EXPONENT = HEAD_CLAIMS.claim(
     "averaged-exponent",
     "averaged over queries the error falls like L^-(sqrt(1 + 4/H^2) - 1)/2, not like 1/L",
     statement="concentration of the output, its exponent for one head",
@@ -101,11 +99,11 @@ def _off_averaged_limit(case: HeadCase, averaged: bool) -> Measurement:
     return Measurement(abs(found / claimed - 1), details={"L times the error": found})
 
 
-AVERAGED_LIMIT = _LARGE_PROMPT.claim(
+AVERAGED_LIMIT = HEAD_CLAIMS.claim(
     "averaged-limit",
     "for a horizon below 0.707 L times the averaged error tends to E exp(s^2)(...)",
     statement="concentration of the output, its constant for a small horizon",
-    assuming=_NARROW,
+    assuming=(*_LAWS, MODERATE_DIMENSION, horizon_at_most(0.5)),
     contrast=Contrast(
         "relative distance of L times the averaged error at 1e12 tokens from its limit",
         lambda case, seed: _off_averaged_limit(case, True),
@@ -153,12 +151,11 @@ SAMPLE_COMPLEXITY_EXPONENT = _TOKEN_SAMPLE_COMPLEXITY.claim(
 
 
 def _off_ball(case: HeadCase, expected: float) -> Measurement:
-    """How far the exponent of the largest error over a ball of queries is from another one."""
+    """Distance from another of the exponent of the largest error over a ball of queries."""
     scores = root(case.token_moments[1]).T @ case.U
     _, values, queries = np.linalg.svd(scores)
     radius = _DEVIATION_ON_BALL / values[0]
-    worst = radius * queries[:1]
-    found = error_of_output(case.token_moments[1], case.U, case.V, worst, LONG)
+    found = error_of_output(case.token_moments[1], case.U, case.V, radius * queries[:1], LONG)
     if not found.all():
         return _NOTHING
     half = _exponent(found) / 2
@@ -169,7 +166,7 @@ UNIFORM_RATE = _TOKEN_SAMPLE_COMPLEXITY.claim(
     "uniform-rate",
     "on a ball of queries the root-mean-square error falls like 1/sqrt(n)",
     statement="uniform convergence of the attention map on a ball",
-    assuming=_ON_BALL,
+    assuming=(*_LAWS, WIDE_HORIZON),
     contrast=Contrast(
         "distance of the exponent at 1e11 to 1e12 tokens from 1/2, where scores are widest",
         lambda case, seed: _off_ball(case, 0.5),

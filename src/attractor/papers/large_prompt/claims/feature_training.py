@@ -1,22 +1,20 @@
-"""Training attention over orthonormal features: how fast, and which of them first."""
+"""Training attention over orthonormal features: its rate, and the order of the features."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.integrate
 from jaxtyping import Float
+from scipy.special import softmax
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
 from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.data import features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
-from attractor.papers.paper import IN_CONTEXT_CONVERGENCE
-
-CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
+from attractor.papers.once import once_a_case
 
 _END = 1e8
 RECORDED = np.concatenate([[0.0], np.geomspace(1e-2, _END, 300)])
@@ -55,6 +53,7 @@ _DOMINANT = Assumption[HeadCase](
 )
 
 
+@once_a_case
 def attention_on_own(case: HeadCase) -> Float[np.ndarray, "feature step"]:
     """Attention on the feature of the query along gradient flow from zero scores.
 
@@ -62,25 +61,15 @@ def attention_on_own(case: HeadCase) -> Float[np.ndarray, "feature step"]:
     ``sum_k p_k |v_k - sum_j A_kj v_j|^2 / 2``, the score matrix moves in the products ``v_j v_k^T``
     alone, and the queries do not interact.
     """
-
-    def compute() -> Float[np.ndarray, "feature step"]:
-        frequencies = token_values(case).frequencies
-        rows = [_row(frequencies, feature) for feature in range(len(frequencies))]
-        return np.stack(rows)
-
-    return case.once("attention on own", compute)
+    frequencies = token_values(case).frequencies
+    return np.stack([_row(frequencies, feature) for feature in range(len(frequencies))])
 
 
 def _row(frequencies: Float[np.ndarray, "feature"], feature: int) -> Float[np.ndarray, "step"]:
     own = np.eye(len(frequencies))[feature]
 
-    def weights(scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "feature"]:
-        logs = np.log(frequencies) + scores
-        found = np.exp(logs - logs.max())
-        return found / found.sum()
-
     def descent(_: float, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "feature"]:
-        attention = weights(scores)
+        attention = softmax(np.log(frequencies) + scores)
         missed = own - attention
         return frequencies[feature] * attention * (missed - attention @ missed)
 
@@ -94,7 +83,7 @@ def _row(frequencies: Float[np.ndarray, "feature"], feature: int) -> Float[np.nd
 
 
 def _off_exponent(case: HeadCase, seed: int, expected: float) -> Measurement:
-    """How far the exponent of ``(1 - attention)^2`` in time is from another, for any feature."""
+    """Largest distance from another of the exponent of ``(1 - attention)^2`` in time."""
     missed = 1 - attention_on_own(case)
     late = RECORDED >= _END / 10
     start, end = np.flatnonzero(late)[[0, -1]]
@@ -104,13 +93,9 @@ def _off_exponent(case: HeadCase, seed: int, expected: float) -> Measurement:
     return Measurement(float(error), len(exponents), {"exponents": exponents.tolist()})
 
 
-def _data(seed: int) -> Sequence[HeadCase]:
-    return [features(), features(6, dominant=20), features(3, dominant=2)]
-
-
 _TRAINED = (DISCRETE_TOKENS, _ORTHONORMAL)
 
-FEATURE_TRAINING_RATE = CLAIMS.claim(
+FEATURE_TRAINING_RATE = FEATURE_CLAIMS.claim(
     "feature-training-rate",
     "trained from zero, the square of what attention misses falls like one over time",
     statement="convergence of training to attention on the feature of the query",
@@ -123,14 +108,14 @@ FEATURE_TRAINING_RATE = CLAIMS.claim(
         bound=0.02,
         reason="lower orders at times of 1e7 to 1e8",
     ),
-    data=_data,
+    data=lambda seed: [features(), features(6, dominant=20), features(3, dominant=2)],
     note="gradient flow over infinitely many tokens; the paper trains by gradient descent on "
     "finite prompts",
 )
 
 
 def _lead(case: HeadCase, seed: int, frequent_first: bool) -> Measurement:
-    """How much longer others take than the most frequent feature, or it than the others."""
+    """Ratio of the time that others take to that of the most frequent feature, or the inverse."""
     learned = attention_on_own(case) >= _LEARNED
     if not learned[:, -1].all():
         return Measurement(np.nan, 0)
@@ -141,13 +126,11 @@ def _lead(case: HeadCase, seed: int, frequent_first: bool) -> Measurement:
     return Measurement(float(ratio), len(times), {"times": times.tolist()})
 
 
-_UNEVEN = (*_TRAINED, _DOMINANT)
-
-FREQUENT_FEATURE_FIRST = CLAIMS.claim(
+FREQUENT_FEATURE_FIRST = FEATURE_CLAIMS.claim(
     "frequent-feature-first",
     "the dominant feature is learned first, the rare ones later",
     statement="training on features of different frequency",
-    assuming=_UNEVEN,
+    assuming=(*_TRAINED, _DOMINANT),
     contrast=Contrast(
         "least time to attention of 0.9 on any other feature, over that for the dominant one",
         lambda case, seed: _lead(case, seed, True),

@@ -5,34 +5,29 @@ from __future__ import annotations
 import math
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import independent, noisy
 from attractor.papers.large_prompt.regression_hypotheses import (
     INDEPENDENT,
     SOME_NOISE,
     SOME_TOKENS,
 )
-from attractor.papers.paper import LARGE_PROMPT
+from attractor.papers.once import once_a_case
 from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
 from attractor.prompt.regression.ridge import ridge_risk
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
-
-_ORDERED = (INDEPENDENT, SOME_TOKENS, SOME_NOISE)
-_ONE_HEAD = (INDEPENDENT, SOME_TOKENS)
 _SAMPLES = 4000
 _ERRORS = 4.5
 
 
+@once_a_case
 def _best(case: RegressionCase, length: int) -> float:
     """The risk of the best softmax head."""
-    task = case.task
-    return case.once(
-        ("best head", length),
-        lambda: isotropic_optimum(task.dimension, length, label_noise=task.label_noise).risk,
-    )
+    noise = case.task.label_noise
+    return isotropic_optimum(case.task.dimension, length, label_noise=noise).risk
 
 
 def _order(case: RegressionCase, seed: int, *, swapped: bool) -> Measurement:
@@ -49,11 +44,11 @@ def _order(case: RegressionCase, seed: int, *, swapped: bool) -> Measurement:
     return Measurement(smallest, 2 * len(case.lengths), details)
 
 
-RISK_ORDER = CLAIMS.claim(
+RISK_ORDER = REGRESSION_CLAIMS.claim(
     "order-of-predictors",
     "on finite prompts ridge regression beats linear attention, and that one softmax head",
     statement="comparison of softmax attention, linear attention and ridge regression",
-    assuming=_ORDERED,
+    assuming=(INDEPENDENT, SOME_TOKENS, SOME_NOISE),
     contrast=Contrast(
         "smallest risk of softmax over linear attention, and of that over ridge regression, less 1",
         lambda case, seed: _order(case, seed, swapped=False),
@@ -84,11 +79,11 @@ def _below(case: RegressionCase, *, linear: bool) -> Measurement:
     return Measurement(largest, len(case.lengths), details)
 
 
-TWO_HEADS_BEAT_ONE = CLAIMS.claim(
+TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
     "two-heads-beat-one",
     "two softmax heads of opposite signs reach a lower risk than the best single one",
     statement="comparison of one softmax head with two heads of opposite signs",
-    assuming=_ONE_HEAD,
+    assuming=(INDEPENDENT, SOME_TOKENS),
     contrast=Contrast(
         "largest risk of two opposite heads of small scores over that of the best head, less 1",
         lambda case, seed: _below(case, linear=False),

@@ -1,4 +1,4 @@
-"""How the risk of the trained head falls with the length: heavy tails of scores decide."""
+"""The decay of the trained head's risk with the length, which heavy tails of scores slow down."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import (
     correlated,
     independent,
@@ -20,17 +21,14 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     WIDE,
     horizon,
 )
-from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.finite_length import averaged_error_of_output, error_exponent
 from attractor.prompt.regression._leading_order import leading_order
 from attractor.prompt.regression._trained_limit import trained_limit
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
-
 _LONG = np.array([1e11, 1e12])
 """Lengths between which exponents are measured."""
 _LIMIT = np.array([1e12, 1e36])
-"""Lengths at which limits are looked at: the last leaves nothing but the limit."""
+"""Lengths at which limits are measured: the last leaves nothing but the limit."""
 
 
 def balanced_risk(
@@ -38,8 +36,8 @@ def balanced_risk(
 ) -> Float[np.ndarray, "length"]:
     """The exact risk of the balanced trained head on finite prompts, labels without noise.
 
-    The prediction is ``w^T`` times what attention makes of the inputs alone, and ``b S A = I``, so
-    that ``2 R = b^2 t E |m_hat - S A x_q|^2`` with ``t`` the variance of a weight.
+    The prediction is ``w^T`` times the output of attention over the inputs alone, and ``b S A`` is
+    the identity, so that ``2 R = b^2 t E |m_hat - S A x_q|^2`` with ``t`` the variance of a weight.
 
     Args:
         case: A task without noise in the labels of the prompt.
@@ -53,17 +51,13 @@ def balanced_risk(
     return float(head.value_label) ** 2 * task.weight_variance * error / 2
 
 
-def _long(case: RegressionCase) -> Float[np.ndarray, "length"]:
-    return case.once("balanced risk", lambda: balanced_risk(case, _LONG))
-
-
 def _off_horizon(case: RegressionCase, power: float) -> Measurement:
     b = float(trained_limit(case.task).blocks.value_label)
     details = {"horizon": horizon(case), "b": b}
     return Measurement(abs(horizon(case) * b**power - 1), details=details)
 
 
-TRAINED_HORIZON = CLAIMS.claim(
+TRAINED_HORIZON = REGRESSION_CLAIMS.claim(
     "trained-horizon",
     "at the trained head the horizon is 1/b: scores are widest where b is small",
     statement="limit of training in in-context linear regression, its scores",
@@ -81,20 +75,18 @@ TRAINED_HORIZON = CLAIMS.claim(
     "the balanced head falls more slowly than 1/L",
 )
 
-_HEAVY = (NOISELESS, SAME_QUERIES, WIDE)
-
 
 def _off_exponent(case: RegressionCase, expected: float) -> Measurement:
-    risks = _long(case)
+    risks = case.once("balanced risk", lambda: balanced_risk(case, _LONG))
     slope = float(np.log(risks[0] / risks[1]) / np.log(_LONG[1] / _LONG[0]))
     return Measurement(abs(slope - expected), details={"exponent": slope, "expected": expected})
 
 
-HEAVY_TAIL_EXPONENT = CLAIMS.claim(
+HEAVY_TAIL_EXPONENT = REGRESSION_CLAIMS.claim(
     "heavy-tail-exponent",
     "with few inputs the risk of the balanced head falls like L^-alpha, alpha below one",
     statement="training on long prompts reaches the optimal risk, the rate at the balanced head",
-    assuming=_HEAVY,
+    assuming=(NOISELESS, SAME_QUERIES, WIDE),
     contrast=Contrast(
         "distance of the exponent at 1e11 to 1e12 tokens from (sqrt(1 + 4/H^2) - 1)/2",
         lambda case, seed: _off_exponent(case, float(error_exponent(horizon(case)))),
@@ -107,8 +99,6 @@ HEAVY_TAIL_EXPONENT = CLAIMS.claim(
     note="for one input H = 1 and the exponent is .618; derived by a heuristic that exact "
     "integrals confirm, and no theorem of the paper, which gives no rate",
 )
-
-_LIGHT = (NOISELESS, SAME_QUERIES, NARROW)
 
 
 def _off_leading_order(case: RegressionCase, *, heavy: bool) -> Measurement:
@@ -126,11 +116,11 @@ def _off_leading_order(case: RegressionCase, *, heavy: bool) -> Measurement:
     return Measurement(abs(found / float(coefficient) - 1), details=details)
 
 
-LEADING_ORDER = CLAIMS.claim(
+LEADING_ORDER = REGRESSION_CLAIMS.claim(
     "leading-order",
     "at the balanced head L times the risk tends to E exp(s^2)(...) over Gaussian queries",
     statement="training on long prompts reaches the optimal risk, its leading order in 1/L",
-    assuming=_LIGHT,
+    assuming=(NOISELESS, SAME_QUERIES, NARROW),
     contrast=Contrast(
         "relative distance of L times the risk at 1e36 tokens from its limit",
         lambda case, seed: _off_leading_order(case, heavy=True),

@@ -1,4 +1,4 @@
-"""What becomes of a point that is denoised again and again."""
+"""The limits of points that are denoised again and again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import scipy.optimize
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import posterior_mean
 from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
@@ -15,9 +16,7 @@ from attractor.papers.large_prompt.denoising_data import (
     variances,
 )
 from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+from attractor.papers.once import once_a_case
 
 _STARTS = 16
 _STEPS = 2000
@@ -61,25 +60,22 @@ _SETTLES = Assumption[HeadCase](
 _ASSUMPTIONS = (*DENOISING, _EVEN, _SETTLES)
 
 
+@once_a_case
 def _ends(case: HeadCase, seed: int) -> np.ndarray:
-    """Where points start and end, from the middle of the means in half differences of them."""
-
-    def compute() -> np.ndarray:
-        first, second = clusters(case).means
-        middle, half = (first + second) / 2, (first - second) / 2
-        points = case.queries.sample(_STARTS, seed=seed)
-        starts = (points - middle) @ half / (half @ half)
-        for _ in range(_STEPS):
-            points = posterior_mean(case, points)
-        return np.stack([starts, (points - middle) @ half / (half @ half)])
-
-    return case.once(("ends", seed), compute)
+    """Starts and ends of points, from the middle of the means in half differences of them."""
+    first, second = clusters(case).means
+    middle, half = (first + second) / 2, (first - second) / 2
+    points = case.queries.sample(_STARTS, seed=seed)
+    starts = (points - middle) @ half / (half @ half)
+    for _ in range(_STEPS):
+        points = posterior_mean(case, points)
+    return np.stack([starts, (points - middle) @ half / (half @ half)])
 
 
-def _off_fixed_points(case: HeadCase, seed: int, gain: float) -> Measurement:
+def _off_fixed_points(case: HeadCase, seed: int, variance: float) -> Measurement:
     """The largest distance of an end from the fixed point of ``u = tanh(lambda^2 u)``."""
     starts, ends = _ends(case, seed)
-    attractor: float = 0.0
+    gain, attractor = _gain(case, variance), 0.0
     if gain > 1:
         bracket = (np.sqrt(1 - 1 / gain) / 2, 1.0)
         found = scipy.optimize.root_scalar(lambda u: np.tanh(gain * u) - u, bracket=bracket)
@@ -89,24 +85,16 @@ def _off_fixed_points(case: HeadCase, seed: int, gain: float) -> Measurement:
     return Measurement(float(error), len(ends), details)
 
 
-def _with_spread(case: HeadCase, seed: int) -> Measurement:
-    return _off_fixed_points(case, seed, _gain(case, sum(variances(case))))
-
-
-def _without_spread(case: HeadCase, seed: int) -> Measurement:
-    return _off_fixed_points(case, seed, _gain(case, variances(case).noise))
-
-
-ITERATED_DENOISER = CLAIMS.claim(
+ITERATED_DENOISER = MIXTURE_CLAIMS.claim(
     "iterated-denoiser",
     "denoised again and again points end where u = tanh(lambda^2 u): one point or two",
     statement="fixed points of the iterated denoiser",
     assuming=_ASSUMPTIONS,
     contrast=Contrast(
         "largest distance of where points end from the solution of u = tanh(lambda^2 u)",
-        _with_spread,
+        lambda case, seed: _off_fixed_points(case, seed, sum(variances(case))),
         "the same with the variance of the noise alone in lambda",
-        _without_spread,
+        lambda case, seed: _off_fixed_points(case, seed, variances(case).noise),
         bound=1e-6,
         reason="distances shrink by 1 percent a step or more, 2,000 times",
     ),

@@ -14,6 +14,7 @@ from attractor.papers.large_prompt.regression_data import (
     unequal,
 )
 from attractor.papers.large_prompt.regression_hypotheses import BALANCED, LONG_TRAINING, NOISELESS
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 from attractor.prompt.regression._infinite_flow import linear_attention_flow
 from attractor.prompt.regression._trained_limit import trained_limit
@@ -28,7 +29,7 @@ _PRECONDITIONED_DESCENT = Claims(PRECONDITIONED_DESCENT, RegressionCase, "large-
 _TRAINED_LINEAR_MODELS = Claims(TRAINED_LINEAR_MODELS, RegressionCase, "large-prompt")
 
 _OTHERS = 200
-_AT_REST = 1e9
+_CONVERGED = 1e9
 _SHORT = 20
 _PROMPTS = 4000
 
@@ -73,16 +74,18 @@ LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
     ],
 )
 
-_TRAINED = (NOISELESS, BALANCED, LONG_TRAINING)
+
+@once_a_case
+def _trained(case: RegressionCase) -> Blocks:
+    """The head of linear attention trained until it converges."""
+    times = np.array([0, _CONVERGED])
+    return linear_attention_flow(case.task, case.start, times, case.lengths[0]).last
 
 
 def _off(case: RegressionCase, *, infinite: bool) -> Measurement:
     """Relative distance of the trained head from a limit."""
     length = case.lengths[0]
-    last = case.once(
-        ("linear attention", length),
-        lambda: linear_attention_flow(case.task, case.start, np.array([0, _AT_REST]), length).last,
-    )
+    last = _trained(case)
     limit = trained_limit(case.task, math.inf if infinite else length).blocks
     pairs = zip(last, limit, strict=True)
     square = sum(float(np.sum((found - wanted) ** 2)) for found, wanted in pairs)
@@ -95,14 +98,14 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
     "linear-attention-limit",
     "b of linear attention tends to tr(Gam^-2)^(1/4) and A to Gam^-1 / b",
     statement="convergence of gradient flow of linear attention",
-    assuming=_TRAINED,
+    assuming=(NOISELESS, BALANCED, LONG_TRAINING),
     contrast=Contrast(
         "relative distance of the trained A, c, v and b from the limit",
         lambda case, seed: _off(case, infinite=False),
         "the same from the limit with Sigma in place of Gam, that of infinite prompts",
         lambda case, seed: _off(case, infinite=True),
         bound=1e-9,
-        reason="the flow is followed to 1e-13 until it rests",
+        reason="the flow is followed to 1e-13 until it converges",
     ),
     data=lambda seed: [
         unequal().replace(lengths=(_SHORT,)),
@@ -114,24 +117,18 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
 
 def _test_error(case: RegressionCase, *, bias: bool) -> float:
     """Mean over weights of the error on new tasks."""
-    task, trained, length = case.task, case.lengths[0], case.lengths[-1]
-    s = task.covariance
+    task, s = case.task, case.task.covariance
+    lengths = {"trained_length": case.lengths[0] if bias else math.inf, "length": case.lengths[-1]}
     total = 0.0
     # The error is quadratic in the weights, so unit vectors give its mean over them.
     for w in np.eye(task.dimension) * math.sqrt(task.weight_variance):
         moment = s @ w
-        label = float(w @ moment)
-        total += linear_attention_test_error(
-            s,
-            moment,
-            label * s + np.outer(moment, moment),
-            best_linear_error=0.0,
-            trained_length=trained if bias else math.inf,
-            length=length,
-        )
+        fourth = float(w @ moment) * s + np.outer(moment, moment)
+        total += linear_attention_test_error(s, moment, fourth, best_linear_error=0.0, **lengths)
     return total
 
 
+@once_a_case
 def _sampled_error(case: RegressionCase, seed: int) -> tuple[float, float]:
     """The same by sampling prompts, with its standard error."""
     task, trained, length = case.task, case.lengths[0], case.lengths[-1]
@@ -149,14 +146,14 @@ def _sampled_error(case: RegressionCase, seed: int) -> tuple[float, float]:
 
 def _off_test_error(case: RegressionCase, seed: int, *, bias: bool) -> Measurement:
     claimed = _test_error(case, bias=bias)
-    found, error = case.once(("sampled", seed), lambda: _sampled_error(case, seed))
+    found, error = _sampled_error(case, seed)
     details = {"formula": claimed, "sampled": found, "standard error": error}
     details |= {"trained on": case.lengths[0], "predicted from": case.lengths[-1]}
     return Measurement(abs(found - claimed) / error, _PROMPTS, details)
 
 
 def _short_then_longer() -> RegressionCase:
-    return unequal().replace(lengths=(5, 40), about="trained on 5 tokens, asked with 40")
+    return unequal().replace(lengths=(5, 40), about="trained on 5 tokens, queried with 40")
 
 
 TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
@@ -174,5 +171,5 @@ TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
     ),
     data=lambda seed: [_short_then_longer(), correlated(3).replace(lengths=(4, 60))],
     holding=_short_then_longer,
-    note="trained on prompts of the first length given, asked with prompts of the last",
+    note="trained on prompts of the first length given, queried with prompts of the last",
 )

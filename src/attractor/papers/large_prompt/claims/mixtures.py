@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from jaxtyping import Float
+from scipy.special import softmax
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
+from attractor.papers.large_prompt.data import Outputs, Queries
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import (
@@ -16,10 +16,7 @@ from attractor.papers.large_prompt.mixture_data import (
     clusters,
     random_mixture,
 )
-from attractor.papers.large_prompt.quadrature import attended, gaussian_points, union
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-
-CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
+from attractor.papers.large_prompt.quadrature import attended, cluster_points
 
 _NODES = 40
 _QUERIES = 8
@@ -29,7 +26,7 @@ _STEP = 1e-5
 _ASSUMPTIONS = (MIXTURE_TOKENS, FEW_DIMENSIONS)
 
 
-def _queries(case: HeadCase, seed: int) -> Float[np.ndarray, "query e"]:
+def _queries(case: HeadCase, seed: int) -> Queries:
     """Some queries whose scores are within the reach of the quadrature."""
     queries = case.queries.sample(_QUERIES, seed=seed)
     a = queries @ case.U.T
@@ -37,28 +34,18 @@ def _queries(case: HeadCase, seed: int) -> Float[np.ndarray, "query e"]:
     return queries[deviations <= _LARGEST_DEVIATION]
 
 
-def _integrated(
-    case: HeadCase, queries: Float[np.ndarray, "query e"]
-) -> Float[np.ndarray, "query v"]:
+def _integrated(case: HeadCase, queries: Queries) -> Outputs:
     """Attention by quadrature over the tokens."""
-    weights, means, covariances = clusters(case)
-    parts = [
-        gaussian_points(mean, covariance, _NODES)
-        for mean, covariance in zip(means, covariances, strict=True)
-    ]
-    return attended(union(weights, parts), queries @ case.U.T) @ case.V.T
+    return attended(cluster_points(case, _NODES), queries @ case.U.T) @ case.V.T
 
 
-def _gated(
-    case: HeadCase, queries: Float[np.ndarray, "query e"], selective: bool
-) -> Float[np.ndarray, "query v"]:
+def _gated(case: HeadCase, queries: Queries, selective: bool) -> Outputs:
     """``sum_k r_k V (m_k + Gamma_k a)`` with the gates of attention, or with fixed ones."""
     weights, means, covariances = clusters(case)
     a = queries @ case.U.T
     logs = np.log(weights) + a @ means.T * selective
     logs += selective * np.einsum("kij,ni,nj->nk", covariances, a, a) / 2
-    gates = np.exp(logs - logs.max(-1, keepdims=True))
-    gates /= gates.sum(-1, keepdims=True)
+    gates = softmax(logs, axis=-1)
     experts = means + np.einsum("kij,nj->nki", covariances, a)
     return np.einsum("nk,nki,vi->nv", gates, experts, case.V)
 
@@ -69,11 +56,7 @@ def _off_gated(case: HeadCase, seed: int, selective: bool) -> Measurement:
     return Measurement(float(np.abs(difference).max(initial=0.0)), len(queries))
 
 
-def _data(seed: int) -> Sequence[HeadCase]:
-    return [random_mixture(seed), random_mixture(seed, 3, 2), noisy_points()]
-
-
-MIXTURE_ATTENTION = CLAIMS.claim(
+MIXTURE_ATTENTION = MIXTURE_CLAIMS.claim(
     "mixture-attention",
     "over a mixture attention is sum r_k(z) V (m_k + Gamma_k U z), with softmax gates r_k",
     statement="attention over a Gaussian mixture",
@@ -86,12 +69,12 @@ MIXTURE_ATTENTION = CLAIMS.claim(
         bound=1e-11,
         reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
-    data=_data,
+    data=lambda seed: [random_mixture(seed), random_mixture(seed, 3, 2), noisy_points()],
 )
 
 
 def _off_sensitivity(case: HeadCase, seed: int, between: bool) -> Measurement:
-    """The largest relative difference of how the output changes with the query from the formula."""
+    """The largest relative difference of the derivative in the query from the formula."""
     weights, means, covariances = clusters(case)
     queries = _queries(case, seed)
     found, claimed = [], []
@@ -102,9 +85,7 @@ def _off_sensitivity(case: HeadCase, seed: int, between: bool) -> Measurement:
         found.append((ahead - behind).T / (2 * _STEP))
 
         a = case.U @ query
-        logs = np.log(weights) + means @ a + (covariances @ a) @ a / 2
-        gates = np.exp(logs - logs.max())
-        gates /= gates.sum()
+        gates = softmax(np.log(weights) + means @ a + (covariances @ a) @ a / 2)
         experts = means + covariances @ a
         centered = experts - gates @ experts
         spread = np.einsum("k,ki,kj->ij", gates, centered, centered) * between
@@ -116,7 +97,7 @@ def _off_sensitivity(case: HeadCase, seed: int, between: bool) -> Measurement:
     return Measurement(float(difference / max(1.0, np.abs(claimed).max())), len(queries))
 
 
-MIXTURE_SENSITIVITY = CLAIMS.claim(
+MIXTURE_SENSITIVITY = MIXTURE_CLAIMS.claim(
     "mixture-sensitivity",
     "the derivative in the query has the spread of the components' means under the gates",
     statement="attention over a Gaussian mixture, its derivative",

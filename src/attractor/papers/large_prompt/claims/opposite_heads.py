@@ -7,18 +7,18 @@ import math
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
-from attractor.papers.paper import LARGE_PROMPT
+from attractor.papers.once import once_a_case
 from attractor.prompt.regression._opposite_heads import small_score_optimum, small_score_risk
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import linear_attention_risk
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
-
 _PROMPTS, _TOKENS, _SCALES = 20_000, 3, (0.05, 0.1)
 
 
+@once_a_case
 def _sampled_risk(case: RegressionCase, seed: int) -> tuple[float, float]:
     """Risk of two opposite softmax heads of small scores, with its standard error."""
     task, draws = case.task, np.random.default_rng([seed, 19])
@@ -44,7 +44,7 @@ def _sampled_risk(case: RegressionCase, seed: int) -> tuple[float, float]:
 
 def _off(case: RegressionCase, seed: int, *, linear: bool) -> Measurement:
     """Distance of the sampled risk from a claimed one, in standard errors."""
-    found, error = case.once(("two heads", seed), lambda: _sampled_risk(case, seed))
+    found, error = _sampled_risk(case, seed)
     product = small_score_optimum(case.task, _TOKENS).product
     claimed = small_score_risk(case.task, product, _TOKENS)
     if linear:
@@ -55,7 +55,7 @@ def _off(case: RegressionCase, seed: int, *, linear: bool) -> Measurement:
     return Measurement(abs(found - claimed) / error, _PROMPTS, details)
 
 
-SMALL_OPPOSITE_HEADS = CLAIMS.claim(
+SMALL_OPPOSITE_HEADS = REGRESSION_CLAIMS.claim(
     "small-opposite-heads",
     "two opposite softmax heads of small scores are linear attention with one token less",
     statement="two softmax heads of opposite signs, their limit of small scores",

@@ -1,11 +1,12 @@
-"""Where parameters trained on finite prompts go: not to the limit of infinite prompts."""
+"""The limits of parameters trained on finite prompts: not that of infinite prompts."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import LONG, independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -17,27 +18,15 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SMALL_START,
     SOME_TOKENS,
 )
-from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression._trained_limit import finite_prompt_limit, trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
-
-_ASSUMPTIONS = (INDEPENDENT, NOISELESS, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS)
 _LENGTHENED = 1e6
 
 
-def _values(case: RegressionCase) -> np.ndarray:
-    """``b`` at the end of training, for each length."""
-    return np.array([finite_flow(case, length).b[-1] for length in case.lengths])
-
-
 def _approach(case: RegressionCase, target: float) -> Measurement:
-    """How far ``b`` of the longest prompts is from a target, over how far that of the shortest is.
-
-    Trained on infinitely long prompts it would be there.
-    """
-    values = _values(case)
+    """Distance from a target of ``b`` at the longest prompts, over that at the shortest."""
+    values = np.array([finite_flow(case, length).b[-1] for length in case.lengths])
     gaps = np.abs(values - target)
     details = {
         f"b at {length} tokens": float(b) for length, b in zip(case.lengths, values, strict=True)
@@ -45,41 +34,27 @@ def _approach(case: RegressionCase, target: float) -> Measurement:
     return Measurement(float(gaps[-1] / gaps[0]), len(gaps), details | {"target": target})
 
 
-def _to_limit(case: RegressionCase, seed: int) -> Measurement:
-    return _approach(case, float(limit_flow(case).blocks.value_label[-1]))
-
-
-def _to_other(case: RegressionCase, seed: int) -> Measurement:
-    """The target is where ``b`` of longer and longer prompts goes if training never ends."""
-    return _approach(case, finite_prompt_limit(case.task))
-
-
-def _bound_words() -> str:
-    return "lengths grow by a factor of 16, and at a fixed time distances fall like a power of them"
-
-
-PARAMETER_LIMIT = CLAIMS.claim(
+PARAMETER_LIMIT = REGRESSION_CLAIMS.claim(
     "parameter-limit",
     "b trained on finite prompts tends to b trained on infinite ones as prompts grow",
     statement="softmax attention is trained as linear attention, read as a statement on parameters",
-    assuming=_ASSUMPTIONS,
+    assuming=(INDEPENDENT, NOISELESS, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS),
     contrast=Contrast(
         "distance of b at the longest prompts from that at infinite ones, over the same at the "
         "shortest",
-        _to_limit,
+        lambda case, seed: _approach(case, float(limit_flow(case).blocks.value_label[-1])),
         "the same distance from the root of (1 + k) + sqrt(1 + k^2), k = d/2 + 1",
-        _to_other,
+        lambda case, seed: _approach(case, finite_prompt_limit(case.task)),
         bound=0.6,
-        reason=_bound_words(),
+        reason="lengths grow by a factor of 16, and at a fixed time distances fall like a power of "
+        "them",
     ),
     data=lambda seed: [independent(5), independent(2), independent(5, time=3.0)],
     holding=lambda: independent(5, time=3.0),
     note="the theorem speaks of the risk, and of parameters over a fixed time only, where this "
-    "holds; trained until it rests b goes elsewhere, for d = 5 to 1.816 (64 tokens), 2.707 (1,024) "
-    "and 2.853 in the limit, not to 1.495",
+    "holds; trained until it converges b goes elsewhere, for d = 5 to 1.816 (64 tokens), 2.707 "
+    "(1,024) and 2.853 in the limit, not to 1.495",
 )
-
-_TRAINED = (INDEPENDENT, NOISELESS, LONG_TRAINING)
 
 
 def _trained_longer(case: RegressionCase, target: float) -> Measurement:
@@ -90,11 +65,11 @@ def _trained_longer(case: RegressionCase, target: float) -> Measurement:
     return Measurement(abs(best.b / target - 1), details=details)
 
 
-FINITE_PROMPT_LIMIT = CLAIMS.claim(
+FINITE_PROMPT_LIMIT = REGRESSION_CLAIMS.claim(
     "finite-prompt-limit",
     "trained to the end, b^2 tends to 1 + k + sqrt(1 + k^2), k = 1 + d/2, as prompts grow",
     statement="softmax attention is trained as linear attention, where parameters go instead",
-    assuming=_TRAINED,
+    assuming=(INDEPENDENT, NOISELESS, LONG_TRAINING),
     contrast=Contrast(
         "relative distance of the best b at a million tokens from the limit",
         lambda case, seed: _trained_longer(case, finite_prompt_limit(case.task)),

@@ -1,11 +1,12 @@
-"""What becomes of the risk in training on finite prompts: it falls, and vanishes as they grow."""
+"""The risk in training on finite prompts: it falls, and vanishes as they grow."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import independent
 from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -16,13 +17,9 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SMALL_START,
     SOME_TOKENS,
 )
-from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
-
 _START = (INDEPENDENT, BALANCED, SMALL_START, SOME_TOKENS)
-_LIMIT = (*_START, SEVERAL_LENGTHS, LONG_TRAINING)
 _EVERY, _INSTANT = 2, 1e-6
 _SHORT = (64, 256)
 
@@ -42,11 +39,11 @@ def _decay(case: RegressionCase, *, longer: bool) -> Measurement:
     return Measurement(ratio, 2, {**found.details, "over": before.details["risk"]})
 
 
-TRAINED_RISK_LIMIT = CLAIMS.claim(
+TRAINED_RISK_LIMIT = REGRESSION_CLAIMS.claim(
     "trained-risk-limit",
     "trained to the end, the risk on finite prompts tends to zero as they grow",
     statement="training on long prompts reaches the optimal risk",
-    assuming=_LIMIT,
+    assuming=(*_START, SEVERAL_LENGTHS, LONG_TRAINING),
     contrast=Contrast(
         "fall of the trained risk from the shortest prompts to the longest, over that of L^(-1/2)",
         lambda case, seed: _decay(case, longer=True),
@@ -54,7 +51,7 @@ TRAINED_RISK_LIMIT = CLAIMS.claim(
         lambda case, seed: _decay(case, longer=False),
         bound=1.0,
         reason="the theorem gives no rate; the leading order is 1/L, which prompts of some hundred "
-        "tokens do not reach yet, so half of that power is asked for",
+        "tokens do not reach yet, so half of that power is required",
     ),
     data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
     note="nothing is said about parameters, which go elsewhere. For d = 5 the trained risk is "
@@ -76,17 +73,13 @@ def _along_limit(case: RegressionCase, length: int) -> np.ndarray:
 
     That keeps the balance, so that each of its heads is a start of a flow on finite prompts.
     """
-    task = case.task
-    found = []
-    for b in limit_flow(case).blocks.value_label[::_EVERY]:
-        started = isotropic_finite_flow(
-            task.dimension, length, float(b), np.array([0, _INSTANT]), label_noise=task.label_noise
-        )
-        found.append(started.risk[0])
-    return np.array(found)
+    d, noise, times = case.task.dimension, case.task.label_noise, np.array([0, _INSTANT])
+    starts = limit_flow(case).blocks.value_label[::_EVERY]
+    flows = [isotropic_finite_flow(d, length, float(b), times, label_noise=noise) for b in starts]
+    return np.array([flow.risk[0] for flow in flows])
 
 
-RISK_FALLS = CLAIMS.claim(
+RISK_FALLS = REGRESSION_CLAIMS.claim(
     "risk-falls",
     "gradient flow on the risk of finite prompts never raises it",
     statement="training on long prompts reaches the optimal risk, the risk falls on the way",

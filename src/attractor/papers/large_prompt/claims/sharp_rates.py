@@ -1,4 +1,4 @@
-"""How fast finite prompts of Gaussian tokens converge for one query, and that it is exact."""
+"""Rates at which finite prompts of Gaussian tokens converge for one query, and exact errors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Claim, Claims, Contrast, Measurement
-from attractor.papers.large_prompt.data import fixed_query, line, random_head
+from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.large_prompt.claims import HEAD_CLAIMS
+from attractor.papers.large_prompt.data import Queries, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
-from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.finite_length import (
     FiniteLengthError,
     finite_length_error,
     mean_output,
     monte_carlo_error,
 )
-
-CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 
 _LENGTH = 1e12
 _QUERIES = 6
@@ -28,21 +26,17 @@ _SAMPLED_LENGTH = 200
 _SAMPLED_DEVIATION = 1.0
 _PROMPTS = (50, 400)
 _OPERATIONS = 2e10
-"""How much work sampling may be; large heads have fewer prompts."""
+"""Largest number of operations of sampling; large heads have fewer prompts."""
 _ROUNDING = 1e-9
 
-_ASSUMPTIONS = (GAUSSIAN_TOKENS,)
 
-
-def _queries(case: HeadCase, seed: int, largest: float) -> Float[np.ndarray, "query e"]:
-    """Some queries, those whose scores have a deviation up to something."""
+def _queries(case: HeadCase, seed: int, largest: float) -> Queries:
+    """Some queries, those whose scores have a deviation up to the largest."""
     drawn = case.queries.sample(_QUERIES, seed=seed)
     return drawn[_deviations(case, drawn) <= largest]
 
 
-def _deviations(
-    case: HeadCase, queries: Float[np.ndarray, "query e"]
-) -> Float[np.ndarray, "query"]:
+def _deviations(case: HeadCase, queries: Queries) -> Float[np.ndarray, "query"]:
     return np.linalg.norm(queries @ case.U.T @ root(case.token_moments[1]), axis=-1)
 
 
@@ -113,20 +107,17 @@ def _claim(
     part: str,
     limit: Callable[[HeadCase, Float[np.ndarray, "e"], bool], float],
 ) -> Claim:
-    def measure(tilted: bool) -> Callable[[HeadCase, int], Measurement]:
-        return lambda case, seed: _off_limit(case, seed, part, limit, tilted)
-
-    return CLAIMS.claim(
-        f"{name}",
+    return HEAD_CLAIMS.claim(
+        name,
         summary,
         statement=f"concentration of {what}, its sharp rate for one query",
-        assuming=_ASSUMPTIONS,
+        assuming=(GAUSSIAN_TOKENS,),
         contrast=Contrast(
             f"largest relative distance of L times the error of {what} at 1e12 tokens from its "
             "limit",
-            measure(True),
+            lambda case, seed: _off_limit(case, seed, part, limit, True),
             "the same for the limit of plain averages of the tokens",
-            measure(False),
+            lambda case, seed: _off_limit(case, seed, part, limit, False),
             bound=1e-3,
             reason="for score deviations up to 2 what is left vanishes like exp(6 s^2) / L",
         ),
@@ -162,11 +153,11 @@ def _off_bias(case: HeadCase, seed: int, tilted: bool) -> Measurement:
     return Measurement(_relative(bias, claimed), len(deviations))
 
 
-OUTPUT_BIAS = CLAIMS.claim(
+OUTPUT_BIAS = HEAD_CLAIMS.claim(
     "output-bias",
     "for one query the bias of the output is -exp(s^2) V Gamma U z / L, toward the mean",
     statement="attention over a finite prompt, its bias for one query",
-    assuming=_ASSUMPTIONS,
+    assuming=(GAUSSIAN_TOKENS,),
     contrast=Contrast(
         "largest relative distance of L times the bias along the scores at 1e8 tokens from its "
         "limit",
@@ -184,7 +175,7 @@ OUTPUT_BIAS = CLAIMS.claim(
 def _off_sampled(
     case: HeadCase,
     seed: int,
-    expected: Callable[[HeadCase, Float[np.ndarray, "query e"]], FiniteLengthError],
+    expected: Callable[[HeadCase, Queries], FiniteLengthError],
 ) -> Measurement:
     """The largest difference of sampled errors from expected ones, in standard errors."""
     queries = _queries(case, seed, _SAMPLED_DEVIATION)
@@ -207,11 +198,11 @@ def _off_sampled(
     return Measurement(float(max(differences)), len(queries), {"in standard errors": differences})
 
 
-def _exact(case: HeadCase, queries: Float[np.ndarray, "query e"]) -> FiniteLengthError:
+def _exact(case: HeadCase, queries: Queries) -> FiniteLengthError:
     return finite_length_error(case.token_moments[1], case.U, case.V, queries, _SAMPLED_LENGTH)
 
 
-def _untilted(case: HeadCase, queries: Float[np.ndarray, "query e"]) -> FiniteLengthError:
+def _untilted(case: HeadCase, queries: Queries) -> FiniteLengthError:
     """The errors of plain averages of the tokens."""
     output = [_output_limit(case, query, False) for query in queries]
     value = len(case.V) * np.trace(case.token_moments[1])
@@ -220,19 +211,11 @@ def _untilted(case: HeadCase, queries: Float[np.ndarray, "query e"]) -> FiniteLe
     return FiniteLengthError(*parts)
 
 
-def _sampled_data(seed: int) -> Sequence[HeadCase]:
-    return [
-        random_head(seed, 2, horizon=0.7),
-        fixed_query((1.0,)),
-        random_head(seed, 3, rank=2, horizon=0.7),
-    ]
-
-
-EXACT_ERRORS = CLAIMS.claim(
+EXACT_ERRORS = HEAD_CLAIMS.claim(
     "exact-errors",
     "errors of finite prompts are integrals of one variable, whatever the dimension",
     statement="error of a finite prompt of Gaussian tokens, as integrals",
-    assuming=_ASSUMPTIONS,
+    assuming=(GAUSSIAN_TOKENS,),
     contrast=Contrast(
         "largest difference of sampled errors from computed ones at 200 tokens, in standard errors",
         lambda case, seed: _off_sampled(case, seed, _exact),
@@ -241,7 +224,11 @@ EXACT_ERRORS = CLAIMS.claim(
         bound=4.0,
         reason="three numbers that are nearly normal lie within 4 with probability 0.9998",
     ),
-    data=_sampled_data,
+    data=lambda seed: [
+        random_head(seed, 2, horizon=0.7),
+        fixed_query((1.0,)),
+        random_head(seed, 3, rank=2, horizon=0.7),
+    ],
     note="derived for Gaussian tokens; queries with score deviations up to 1, as sampling misses "
-    "the rare prompts that the errors of larger ones rest on",
+    "the rare prompts that decide the errors of larger ones",
 )

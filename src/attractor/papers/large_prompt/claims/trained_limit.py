@@ -1,4 +1,4 @@
-"""Where training on infinite prompts ends, what the head predicts there, and from which starts."""
+"""The limit of training on infinite prompts, its predictions, and the starts that lead there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import (
     correlated,
     independent,
@@ -24,14 +25,10 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SMALL_START,
     UNBALANCED,
 )
-from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
-
-_TRAINED = (BALANCED, LONG_TRAINING)
 _TIME = 3.0
 
 
@@ -49,18 +46,18 @@ def _off(case: RegressionCase, product: np.ndarray) -> Measurement:
     return Measurement(math.sqrt(squares / 2) / b, details=details)
 
 
-TRAINED_LIMIT = CLAIMS.claim(
+TRAINED_LIMIT = REGRESSION_CLAIMS.claim(
     "trained-limit",
     "on infinite prompts b tends to tr(Sigma^-2)^(1/4) and A to Sigma^-1 / b",
     statement="limit of training in in-context linear regression",
-    assuming=_TRAINED,
+    assuming=(BALANCED, LONG_TRAINING),
     contrast=Contrast(
         "relative distance of the trained A and b from the limit",
         lambda case, seed: _off(case, np.linalg.inv(case.task.covariance)),
         "the same from the limit with the identity in place of Sigma^-1",
         lambda case, seed: _off(case, np.eye(case.task.dimension)),
         bound=1e-9,
-        reason="the flow is followed to 1e-13 until it rests",
+        reason="the flow is followed to 1e-13 until it converges",
     ),
     data=lambda seed: [
         unequal(),
@@ -72,12 +69,6 @@ TRAINED_LIMIT = CLAIMS.claim(
     note="it holds from every scale of a balanced start, above the paper's bound (starts 2 and 5) "
     "and where the bound of the theorem cited for it is broken (one input, start 4): neither is "
     "necessary",
-)
-
-
-_UNBALANCED = (
-    UNBALANCED,
-    LONG_TRAINING.broken_by(lambda: unequal().replace(initial_value=1.0, time=2.0)),
 )
 
 
@@ -93,11 +84,14 @@ def _off_unbalanced(case: RegressionCase, *, balanced: bool) -> Measurement:
     return Measurement(math.sqrt(square / size), details=details)
 
 
-UNBALANCED_LIMIT = CLAIMS.claim(
+UNBALANCED_LIMIT = REGRESSION_CLAIMS.claim(
     "unbalanced-limit",
     "from a start without balance training ends at the zero-risk head of the same balance",
     statement="limit of training in in-context linear regression, from starts without balance",
-    assuming=_UNBALANCED,
+    assuming=(
+        UNBALANCED,
+        LONG_TRAINING.broken_by(lambda: unequal().replace(initial_value=1.0, time=2.0)),
+    ),
     contrast=Contrast(
         "relative distance of the trained A and b from b A = Sigma^-1 with ||A||^2 - b^2 as at the "
         "start",
@@ -105,7 +99,7 @@ UNBALANCED_LIMIT = CLAIMS.claim(
         "the same from the balanced limit",
         lambda case, seed: _off_unbalanced(case, balanced=True),
         bound=1e-9,
-        reason="the flow is followed to 1e-13 until it rests",
+        reason="the flow is followed to 1e-13 until it converges",
     ),
     data=lambda seed: [
         unequal().replace(initial_value=1.0),
@@ -130,7 +124,7 @@ def _wrong_prediction(case: RegressionCase, *, inverse: bool) -> Measurement:
     return Measurement(float(np.abs(error).max()), len(weights), details)
 
 
-TRAINED_PREDICTION = CLAIMS.claim(
+TRAINED_PREDICTION = REGRESSION_CLAIMS.claim(
     "trained-prediction",
     "on an infinite prompt the trained head predicts w^T x exactly",
     statement="limit of training in in-context linear regression, its prediction",
@@ -147,8 +141,6 @@ TRAINED_PREDICTION = CLAIMS.claim(
     note="for inputs of variances 1 and 2, the identity predicts 3 where 2 is right",
 )
 
-_KEPT = (INDEPENDENT, BALANCED, SMALL_START)
-
 
 def _imbalance(case: RegressionCase, *, finite: bool) -> Measurement:
     """The largest change of ``||A||^2 - b^2`` along a flow, over ``b^2``."""
@@ -161,11 +153,11 @@ def _imbalance(case: RegressionCase, *, finite: bool) -> Measurement:
     return Measurement(float(np.abs(flow.balance / flow.blocks.value_label**2).max()))
 
 
-BALANCE_KEPT = CLAIMS.claim(
+BALANCE_KEPT = REGRESSION_CLAIMS.claim(
     "balance-kept",
     "on infinite prompts ||A||^2 - b^2 does not change in training",
     statement="gradient flow on infinite prompts keeps the balance",
-    assuming=_KEPT,
+    assuming=(INDEPENDENT, BALANCED, SMALL_START),
     contrast=Contrast(
         "largest ||A||^2 - b^2 along the flow, over b^2",
         lambda case, seed: _imbalance(case, finite=False),
@@ -179,7 +171,7 @@ BALANCE_KEPT = CLAIMS.claim(
 
 
 def _condition(case: RegressionCase, factor: float) -> Measurement:
-    """``alpha^2 ||Sigma|| sqrt(d) / 2``, which the cited theorem wants below one."""
+    """``alpha^2 ||Sigma|| sqrt(d) / 2``, which the cited theorem requires below one."""
     cited = initial_scale_bounds(case.task.covariance).linear_attention
     alpha = factor * case.initial_scale
     details = {"start": alpha, "cited bound on it": cited}
@@ -193,7 +185,7 @@ def _almost_too_large() -> RegressionCase:
     )
 
 
-INITIAL_SCALE = CLAIMS.claim(
+INITIAL_SCALE = REGRESSION_CLAIMS.claim(
     "initial-scale",
     "a start below the bound on the scale meets the condition of the theorem cited for it",
     statement="training in in-context linear regression, its condition on the start",

@@ -1,11 +1,12 @@
-"""How training on finite prompts follows training on infinite ones, for a time."""
+"""Training on finite prompts follows training on infinite ones, for a time."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import independent
 from attractor.papers.large_prompt.regression_flows import gaps
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -16,21 +17,12 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SMALL_START,
     SOME_TOKENS,
 )
-from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.regression._trained_limit import trained_limit
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 
-CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 
-_FOLLOWING = (INDEPENDENT, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS, FIXED_TIME)
-
-
-def _largest_gaps(case: RegressionCase, seed: int) -> Measurement:
-    return _of_gaps(case, gaps(case).max(axis=1))
-
-
-def _gaps_at_rest(case: RegressionCase, seed: int) -> Measurement:
-    """The distances of the points where the flows rest, from the best heads and the limit."""
+def _gaps_of_limits(case: RegressionCase, seed: int) -> Measurement:
+    """The distances of the limits of the flows, from the best heads and the limit."""
     limit = trained_limit(case.task).blocks
     d = case.task.dimension
     found = []
@@ -48,16 +40,16 @@ def _of_gaps(case: RegressionCase, found: np.ndarray) -> Measurement:
     return Measurement(float((found[1:] / found[:-1]).max()), len(found), details)
 
 
-TRAJECTORY_STABILITY = CLAIMS.claim(
+TRAJECTORY_STABILITY = REGRESSION_CLAIMS.claim(
     "trajectory-stability",
     "over a fixed time flows on finite prompts tend to the flow on infinite ones",
     statement="stability of gradient flow over a fixed time",
-    assuming=_FOLLOWING,
+    assuming=(INDEPENDENT, BALANCED, SMALL_START, SEVERAL_LENGTHS, SOME_TOKENS, FIXED_TIME),
     contrast=Contrast(
         "largest ratio of the distance of the flows at one length to that at the one before",
-        _largest_gaps,
-        "the same of where the flows rest, as if the time could be taken to infinity first",
-        _gaps_at_rest,
+        lambda case, seed: _of_gaps(case, gaps(case).max(axis=1)),
+        "the same of where the flows converge, as if the time could be taken to infinity first",
+        _gaps_of_limits,
         bound=0.95,
         reason="lengths grow by factors of four, and the distance falls like a root of them, less "
         "powers of log L",

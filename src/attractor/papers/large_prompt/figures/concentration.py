@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import SIZES, Figures, Readings, Request, at_least, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_least, by_size, close_to
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
@@ -76,7 +74,7 @@ def _errors(
     scores: Float[np.ndarray, "d d"],
     values: Float[np.ndarray, "d d"],
 ) -> tuple[float, float, float]:
-    """Mean squared errors of an entry, over the queries asked of one prompt."""
+    """Mean squared errors of an entry, over the queries of one prompt."""
     tokens = draws.standard_normal((length, DIMENSION)) @ np.linalg.cholesky(covariance).T
     queries = draws.standard_normal((_QUERIES, DIMENSION))
     directions = queries @ scores.T
@@ -157,12 +155,11 @@ def _draw(data: xr.Dataset) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="tokens in the prompt, $L$")
         axes.set_title(quantity.replace(" U", " $U$").replace(" V", " $V$"))
         for regime, look in zip(REGIMES, SERIES, strict=False):
-            style: dict[str, Any] = {"color": look["color"]}
-            one = chosen.sel(regime=regime)
+            one, color = chosen.sel(regime=regime), look["color"]
             axes.plot(lengths, one["squared_error"].mean("seed"), "o", markersize=3.5,
-                      label=f"{regime} covariance", **style)  # fmt: skip
+                      label=f"{regime} covariance", color=color)  # fmt: skip
             for prompt in one["squared_error"].values.T:
-                axes.plot(lengths, prompt, ".", markersize=2, alpha=0.35, **style)
+                axes.plot(lengths, prompt, ".", markersize=2, alpha=0.35, color=color)
             axes.plot(lengths, one["expected_squared_error"], label=f"{regime}, expected", **look)
         words = ", ".join(f"{float(s):.2f}" for s in slopes.sel(quantity=quantity))
         axes.annotate(f"slopes {words}", (0.04, 0.05), xycoords="axes fraction", fontsize=7)
@@ -178,8 +175,8 @@ CONCENTRATION = Figures(LARGE_PROMPT).figure(
     "concentration",
     "errors of output and gradients against the length of the prompt, three covariances",
     statement="experiment: concentration of output and gradients",
-    published="not seen; the numbers held against are those of an independent replication",
-    sizes={size: {"seeds": _PROMPTS} for size in SIZES},
+    published="not seen; the numbers compared with are those of an independent replication",
+    sizes=by_size(seeds=_PROMPTS),
     compute=_compute,
     draw=_draw,
     readings=_readings,

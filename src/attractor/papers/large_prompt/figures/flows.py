@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_most, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -24,14 +24,14 @@ _LOOKS = (*SERIES, {"color": COLORS["sky"], "linestyle": DASH_DOT_DOTTED})
 _LEVELS = (1e-1, 1e-2, 1e-4, 1e-8)
 _TIMES = (4.83, 9.93, 20.28, 40.44)
 """When the risk falls to the levels from a scale of 0.2, computed independently."""
-_END, _REST = 60.0, 1e6
+_END, _CONVERGED = 60.0, 1e6
 
 
 def _compute(request: Request) -> xr.Dataset:
     task = RegressionTask(kac_murdock_szego(5, 0.5))
     request.uses("inputs", covariance=task.covariance, scales=np.array(_SCALES))
     limit = trained_limit(task).blocks
-    times = np.append(_END * np.linspace(0, 1, request.settings["times"]) ** 3, _REST)
+    times = np.append(_END * np.linspace(0, 1, request.settings["times"]) ** 3, _CONVERGED)
     flows = [infinite_flow(task, scale, times) for scale in _SCALES]
     keys = np.array([flow.blocks.key_query for flow in flows])
     values = np.array([flow.blocks.value_label for flow in flows])
@@ -100,11 +100,7 @@ FLOWS = Figures(LARGE_PROMPT).figure(
     "risk, b and A on infinite prompts from five scales of the start: one limit",
     statement="training in in-context linear regression",
     published="not seen",
-    sizes={
-        "quick": {"seeds": 1, "times": 100},
-        "small": {"seeds": 1, "times": 300},
-        "paper": {"seeds": 1, "times": 600},
-    },
+    sizes=by_size(seeds=1, times=[100, 300, 600]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

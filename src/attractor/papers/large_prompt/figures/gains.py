@@ -1,4 +1,4 @@
-"""What attention to an infinite prompt of tokens that are not Gaussian does to scores."""
+"""Attention over an infinite prompt of tokens that are not Gaussian: its output and gain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import SIZES, Figures, Readings, Request, at_most, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -89,7 +89,7 @@ GAINS = Figures(LARGE_PROMPT).figure(
     "output on infinite prompts of tokens on a sphere, uniform ones and signs: not linear",
     statement="affine identity for Gaussian tokens, and other laws of tokens",
     published="none",
-    sizes={size: {"seeds": 1, "scores": _ON_CURVE + 1} for size in SIZES},
+    sizes=by_size(seeds=1, scores=_ON_CURVE + 1),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
@@ -96,7 +96,7 @@ GRADIENTS = Figures(LARGE_PROMPT).figure(
     "gradients of finite prompts approach those of infinite ones at every step of training",
     statement="experiment: gradients along training",
     published="not seen; an independent replication finds the same at 24 of 24 steps",
-    sizes={"quick": {"seeds": 6}, "small": {"seeds": 6}, "paper": {"seeds": 24}},
+    sizes=by_size(seeds=[6, 6, 24]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

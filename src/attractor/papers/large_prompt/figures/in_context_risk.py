@@ -9,7 +9,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, close_to, stacked
+from attractor.papers.figure import (
+    Figures,
+    Readings,
+    Request,
+    at_least,
+    by_size,
+    close_to,
+    stacked,
+)
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -52,7 +60,7 @@ _STARTS: dict[str, dict[str, Any]] = {
         "optimizer": adam(0.02),
     },
 }
-"""How heads are trained: as published, or from the balanced start of the theorem, with Adam."""
+"""Settings of training: as published, or from the balanced start of the theorem, with Adam."""
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -77,10 +85,7 @@ def _compute(request: Request) -> xr.Dataset:
     data = xr.Dataset(
         {"error": (axes, found), "error_of_zero": ("path", zeros)},
         {"path": list(_PATHS), "predictor": list(_LOOKS), "length": lengths},
-        {
-            "steps": request.settings["steps"],
-            "start": request.settings["start"],
-        },
+        {name: request.settings[name] for name in ("steps", "start")},
     )
     paths = request.settings["trained_paths"]
     return data.merge(stacked([_trained(request, path) for path in paths], "trained_path", paths))
@@ -193,39 +198,19 @@ def _points(axes: Axes, data: xr.Dataset) -> None:
                              label=f"trained {attention}{words}", **look)  # fmt: skip
 
 
-_QUICK = (10, 30, 50, 100, 300, 1000)
-
 IN_CONTEXT_RISK = Figures(LARGE_PROMPT).figure(
     "in-context-risk",
     "error by length of the prompt: softmax, linear attention, two heads, ridge",
     statement="experiment: in-context linear regression",
     published="38 runs of one head, softmax and linear, at 19 lengths; its figure was not seen",
-    sizes={
-        "quick": {
-            "seeds": 1,
-            "lengths": _QUICK,
-            "trained_lengths": (30,),
-            "steps": 400,
-            "trained_paths": tuple(_PATHS),
-            "start": "balanced",
-        },
-        "small": {
-            "seeds": 1,
-            "lengths": OFFICIAL_LENGTHS,
-            "trained_lengths": OFFICIAL_LENGTHS,
-            "steps": 20_000,
-            "trained_paths": ("as run",),
-            "start": "as published",
-        },
-        "paper": {
-            "seeds": 1,
-            "lengths": OFFICIAL_LENGTHS,
-            "trained_lengths": OFFICIAL_LENGTHS,
-            "steps": 300_000,
-            "trained_paths": ("as run",),
-            "start": "as published",
-        },
-    },
+    sizes=by_size(
+        seeds=1,
+        lengths=[(10, 30, 50, 100, 300, 1000), OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
+        trained_lengths=[(30,), OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
+        steps=[400, 20_000, 300_000],
+        trained_paths=[tuple(_PATHS), ("as run",), ("as run",)],
+        start=["balanced", "as published", "as published"],
+    ),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.paper import GAUSSIAN_MIXTURES
@@ -52,7 +51,7 @@ def _outputs(count: int) -> xr.Dataset:
 
 
 def _denoised(count: int, request: Request) -> xr.Dataset:
-    """What is made of a point seen on the line through the middles of both clusters."""
+    """The outputs of denoisers at points on the line through the middles of both clusters."""
     case = noisy_points((_MEAN, 0.0), (0.0, _MEAN), _SPREAD, _NOISE)
     request.uses("clusters", **case.arrays())
     half = np.array([_MEAN, -_MEAN]) / 2
@@ -73,7 +72,7 @@ def _denoised(count: int, request: Request) -> xr.Dataset:
 
 
 def _iterated(count: int) -> xr.Dataset:
-    """Where points end that are denoised again and again, and the fixed points predicted."""
+    """The limits of points denoised again and again, and the fixed points predicted."""
     ratios = np.linspace(0.5, 2.0, count // 2)
     ends = np.empty(len(ratios))
     for place, ratio in enumerate(ratios):
@@ -96,13 +95,10 @@ def _fixed_points(ratios: Float[np.ndarray, "ratio"]) -> Float[np.ndarray, "rati
     for place, gain in enumerate(ratios**2):
         if gain > 1:
             low = np.sqrt(3 * (gain - 1) / gain**3) / 2
-            equation = partial(_off_fixed_point, gain=float(gain))
-            found[place] = scipy.optimize.root_scalar(equation, bracket=(low, 1.0)).root
+            found[place] = scipy.optimize.root_scalar(
+                lambda u, gain: float(np.tanh(gain * u)) - u, args=(gain,), bracket=(low, 1.0)
+            ).root
     return found
-
-
-def _off_fixed_point(u: float, gain: float) -> float:
-    return float(np.tanh(gain * u)) - u
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -163,11 +159,7 @@ MIXTURES = Figures(GAUSSIAN_MIXTURES, "large-prompt").figure(
     "attention on two clusters: output, gates, denoising by two heads, iterated denoising",
     statement="softmax attention on two clusters: gates, denoising, iterated denoising",
     published="not reproduced panel by panel; statements on gates and denoisers, drawn",
-    sizes={
-        "quick": {"seeds": 1, "points": 81},
-        "small": {"seeds": 1, "points": 201},
-        "paper": {"seeds": 1, "points": 401},
-    },
+    sizes=by_size(seeds=1, points=[81, 201, 401]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_least, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -24,24 +24,17 @@ from attractor.prompt.regression import (
 
 _LENGTHS = (64, 256, 1024)
 _SCALE, _END = 0.2, 2e4
-_AT_REST = {64: (1.816, 0.842, 0.5191), 1024: (2.707, 0.985, 0.04511)}
+_AT_THE_END = {64: (1.816, 0.842, 0.5191), 1024: (2.707, 0.985, 0.04511)}
 """``b``, ``a b`` and the risk at the end, of five inputs, computed independently."""
 _ON_THE_WAY = {1: (0.5243, 1.1723, 0.3714)}
 """``a``, ``b`` and the risk on infinite prompts at a time."""
-_PANELS = {
-    "b": "$b$",
-    "product": "$a\\,b$",
-    "balance": r"$\Vert A\Vert^2 - b^2$",
-    "risk": "risk",
-}
+_PANELS = {"b": "$b$", "product": "$a\\,b$", "balance": r"$\Vert A\Vert^2 - b^2$", "risk": "risk"}
 
 
 def _compute(request: Request) -> xr.Dataset:
     d = request.settings["dimension"]
-    times = np.unique(
-        np.concatenate([[0, 1, 3], np.geomspace(0.05, _END, request.settings["times"])])
-    )
-    lengths = (*_LENGTHS, math.inf)
+    spread = np.geomspace(0.05, _END, request.settings["times"])
+    times = np.unique(np.concatenate([[0, 1, 3], spread]))
     task = RegressionTask(np.eye(d))
     request.uses("inputs", covariance=task.covariance, scale=np.array(_SCALE))
     limit = infinite_flow(task, _SCALE, times)
@@ -58,7 +51,7 @@ def _compute(request: Request) -> xr.Dataset:
             "balance": (axes, d * a**2 - b**2),
             "risk": (axes, risk),
         },
-        {"length": np.array(lengths, float), "time": times},
+        {"length": np.array([*_LENGTHS, math.inf]), "time": times},
         {
             "dimension": d,
             "limit_of_long_prompts": finite_prompt_limit(task),
@@ -77,7 +70,7 @@ def _readings(data: xr.Dataset) -> Readings:
         at_least("b of 1,024 tokens at the end, over that of infinite prompts",
                  last["b"].sel(length=1024) / infinite["b"], 1.5),
     ]  # fmt: skip
-    for length, expected in _AT_REST.items():
+    for length, expected in _AT_THE_END.items():
         for name, value in zip(("b", "product", "risk"), expected, strict=True):
             found.append(
                 close_to(f"{length:,} tokens: {name} at the end", last[name].sel(length=length),
@@ -119,7 +112,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 
 def _limit(axes: Axes, value: float, words: str) -> None:
-    """A level that parameters tend to, named at its left end."""
+    """A level that parameters tend to, labeled at its left end."""
     look: dict[str, Any] = {"color": COLORS["gray"], "linestyle": DASHED, "linewidth": 0.8}
     axes.axhline(value, zorder=0, **look)
     axes.annotate(words, (0.02, value), (0, 2), xycoords=("axes fraction", "data"),
@@ -131,11 +124,7 @@ ORDER_OF_LIMITS = Figures(LARGE_PROMPT).figure(
     "risk and parameters in training on finite and infinite prompts: limits do not commute",
     statement="training on long prompts reaches the optimal risk, and what parameters do",
     published="none; the theorem on the risk says nothing about parameters",
-    sizes={
-        "quick": {"seeds": 1, "dimension": 5, "times": 80},
-        "small": {"seeds": 1, "dimension": 5, "times": 200},
-        "paper": {"seeds": 1, "dimension": 5, "times": 400},
-    },
+    sizes=by_size(seeds=1, dimension=5, times=[80, 200, 400]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_most, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters
@@ -52,6 +52,7 @@ def _averaged_errors(
     horizons: Float[np.ndarray, "horizon"], lengths: Float[np.ndarray, "length"]
 ) -> Float[np.ndarray, "horizon length"]:
     """Errors averaged over queries ``N(0, H^2)``, for many horizons from one table."""
+    # The logarithm of the error is smooth in the score deviation: one spline serves all horizons.
     deviations = np.linspace(0, _FURTHEST, _KNOTS)
     table = np.log(output_error(deviations[:, None], lengths))
     spline = scipy.interpolate.make_interp_spline(deviations, table, k=5, axis=0)
@@ -111,9 +112,8 @@ def _draw(data: xr.Dataset) -> Figure:
     left.minorticks_off()
     left.grid(False)
     left.set_title("relative error")
-    bar = figure.colorbar(
-        image, ax=left, pad=0.02, ticks=np.log10([0.01, 0.03, 0.1, 0.3, 1]).tolist()
-    )
+    ticks = np.log10([0.01, 0.03, 0.1, 0.3, 1]).tolist()
+    bar = figure.colorbar(image, ax=left, pad=0.02, ticks=ticks)
     bar.ax.set_yticklabels(["1 %", "3 %", "10 %", "30 %", "100 %"])
     bar.ax.minorticks_off()
     colors = (COLORS["sky"], COLORS["blue"], COLORS["orange"])
@@ -137,11 +137,7 @@ PHASE_DIAGRAM = Figures(LARGE_PROMPT).figure(
     "error of a finite prompt by length and horizon, and the power at which it falls",
     statement="concentration of the output, exactly for Gaussian tokens",
     published="none; the theorem has a power of the length that falls with the horizon",
-    sizes={
-        "quick": {"seeds": 1, "horizons": 60, "lengths": 2},
-        "small": {"seeds": 1, "horizons": 60, "lengths": 4},
-        "paper": {"seeds": 1, "horizons": 120, "lengths": 8},
-    },
+    sizes=by_size(seeds=1, horizons=[60, 60, 120], lengths=[2, 4, 8]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
@@ -88,11 +88,7 @@ def _readings(data: xr.Dataset) -> Readings:
             at_most(f"{regime}, {length:,} tokens: relative distance of another program's sample",
                     abs(value / here - 1), _SAMPLING)
         )  # fmt: skip
-    return Readings(
-        *found,
-        target=TARGET,
-        risks=by_regime(risk, ".4g", " "),
-    )
+    return Readings(*found, target=TARGET, risks=by_regime(risk, ".4g", " "))
 
 
 def _draw(data: xr.Dataset) -> Figure:
@@ -125,8 +121,8 @@ RISK = Figures(LARGE_PROMPT).figure(
     "risk",
     "risk on finite prompts of the head that is exact on infinite ones: it falls like 1/L",
     statement="experiment: risk of the optimal head on finite prompts",
-    published="not seen; risks sampled by an independent replication are held against the exact",
-    sizes={"quick": {"seeds": 300}, "small": {"seeds": 1000}, "paper": {"seeds": 4000}},
+    published="not seen; risks sampled by an independent replication are compared with the exact",
+    sizes=by_size(seeds=[300, 1000, 4000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -1,4 +1,4 @@
-"""Heads trained on prompts of several lengths: their risk, and how far they are from the limit."""
+"""Heads trained on prompts of several lengths: their risk, and their distance from the limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, close_to
+from attractor.papers.figure import Figures, Readings, Request, at_least, by_size, close_to
 from attractor.papers.large_prompt.regimes import (
     DIMENSION,
     REGIMES,
@@ -93,9 +93,12 @@ def _risk(
     deviation = np.sqrt(variance)
     weights = np.asarray(table.sum_of_squared_weights(deviation))
     along = np.asarray(table.output_error(deviation))
+    # The error of the output along Gamma a has the table's value; across it tokens are independent
+    # of the weights, and their variance, times the sum of squared weights, is what is left.
     spread = np.sum(limit**2, axis=-1) / variance
     error = spread * along + (np.trace(covariance) - spread) * weights
     off = limit - TARGET * queries
+    # By Stein's identity the mean output is (1 - sum of squared weights) times the limit.
     shrunk = -2 * weights * np.sum(limit * off, axis=-1)
     return float(np.mean(error + shrunk + np.sum(off**2, axis=-1)))
 
@@ -154,8 +157,8 @@ TRAINED_MODELS = Figures(LARGE_PROMPT).figure(
     "trained-models",
     "heads trained on longer prompts: lower risk, nearer to the limit of infinite prompts",
     statement="experiment: trained heads",
-    published="not seen; means of 36 models of an independent replication are held against ours",
-    sizes={"quick": {"seeds": 1}, "small": {"seeds": 3}, "paper": {"seeds": 3}},
+    published="not seen; means of 36 models of an independent replication are compared with ours",
+    sizes=by_size(seeds=[1, 3, 3]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

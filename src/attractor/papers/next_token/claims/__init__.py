@@ -1,5 +1,13 @@
 """Its claims, in the order of the text."""
 
+from attractor.files.corpus import CorpusCase
+from attractor.papers.claim import Claims
+from attractor.papers.paper import LINEAR_NEXT_TOKEN, MECHANICS, NEXT_TOKEN
+
+CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
+MECHANICS_CLAIMS = Claims(MECHANICS, CorpusCase, "next-token")
+LINEAR_CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
+
 ORDER = (
     "feed_forward_path",
     "feed_forward_gradient",

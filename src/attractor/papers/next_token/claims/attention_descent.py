@@ -1,8 +1,7 @@
-"""How the gradient of attention points along the way of training."""
+"""The direction of the gradient of attention along the path of training."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +9,10 @@ from jaxtyping import Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claims, Contrast, Measurement
-from attractor.papers.corpus_hypotheses import (
-    CHOICE,
-    FREQUENT_OPTIMAL,
-    ORTHONORMAL,
-    REALIZABLE,
-    ZERO_START,
-)
-from attractor.papers.next_token.data import grammar, random_orders, rolled_out
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import CLAIMS
+from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
+from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
@@ -29,15 +23,7 @@ from attractor.papers.next_token.training import (
     settled_after,
     two_stages,
 )
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
-
-_ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE, FREQUENT_OPTIMAL, ZERO_START)
-
-
-def _data(seed: int) -> Sequence[CorpusCase]:
-    return [grammar(), random_orders(seed), rolled_out(seed)]
+from attractor.papers.once import once_a_case
 
 
 class _Gradients(NamedTuple):
@@ -49,20 +35,18 @@ class _Gradients(NamedTuple):
     weights: Float[np.ndarray, "step"]
 
 
+@once_a_case
 def _gradients(case: CorpusCase, seed: int) -> _Gradients:
-    def compute() -> _Gradients:
-        W, norm = attention_weights(case, seed), float(attention_solution(case).value)
-        W_ov = feed_forward_weights(two_stages(case, seed).feed_forward)[-1]
-        found = np.stack([_gradient(case, W_ov, matrix) for matrix in W])
-        norms = np.linalg.norm(W, axis=(-1, -2))
-        return _Gradients(
-            np.linalg.norm(found, axis=(-1, -2)),
-            (found * W).sum((-1, -2)) / norms,
-            (found * attention_solution(case).W).sum((-1, -2)) / norm,
-            norms,
-        )
-
-    return case.once(("gradients", seed), compute)
+    W, norm = attention_weights(case, seed), float(attention_solution(case).value)
+    W_ov = feed_forward_weights(two_stages(case, seed).feed_forward)[-1]
+    found = np.stack([_gradient(case, W_ov, matrix) for matrix in W])
+    norms = np.linalg.norm(W, axis=(-1, -2))
+    return _Gradients(
+        np.linalg.norm(found, axis=(-1, -2)),
+        (found * W).sum((-1, -2)) / norms,
+        (found * attention_solution(case).W).sum((-1, -2)) / norm,
+        norms,
+    )
 
 
 def _gradient(
@@ -75,10 +59,13 @@ def _gradient(
     scores = np.where(samples.mask, np.einsum("ntd,de,ne->nt", keys, W, queries), -np.inf)
     attention = softmax(scores, axis=-1)
     logits = np.einsum("nt,ntd,vd->nv", attention, keys, W_ov)
+    # The entry of the label is minus the sum of the others, not its probability less one, which
+    # has no digits left once that probability is one.
     is_label = samples.labels[:, None] == np.arange(logits.shape[1])
     missed = np.where(is_label, 0.0, softmax(logits, axis=-1))
     missed = np.where(is_label, -missed.sum(-1, keepdims=True), missed)
     gain = np.einsum("nv,vd,ntd->nt", missed, W_ov, keys)
+    # Likewise the softmax derivative is a sum over pairs, not a difference from the mean gain.
     pairs = attention[:, :, None] * attention[:, None] * (gain[:, :, None] - gain[:, None])
     pulls = np.einsum("ntk,ntd->nd", pairs, keys)
     return np.einsum("n,nd,ne->de", samples.frequencies, pulls, queries)
@@ -97,7 +84,7 @@ DESCENT_ALONG_SOLUTION = CLAIMS.claim(
     "descent-along-attention-solution",
     "the cosine of descent with W* is at least the optimal attention over 2 |W*|",
     statement="cosine of the gradient of attention with the max-margin solution",
-    assuming=_ASSUMPTIONS,
+    assuming=ASSUMPTIONS,
     contrast=Contrast(
         "least cosine of the descent direction with W*, over its bound",
         lambda case, seed: _least_ratio(
@@ -109,7 +96,7 @@ DESCENT_ALONG_SOLUTION = CLAIMS.claim(
         reason="the bound itself",
         sense=">=",
     ),
-    data=_data,
+    data=realizable,
 )
 
 
@@ -134,17 +121,17 @@ DESCENT_ALONG_OWN = CLAIMS.claim(
     "descent-along-own-direction",
     "late in training the loss falls along W at most little faster than along W*",
     statement="gradient of attention along its own direction and the solution's",
-    assuming=_ASSUMPTIONS,
+    assuming=ASSUMPTIONS,
     contrast=Contrast(
         "largest a for which <grad, W/|W|> is (1 + a) <grad, W*/|W*|>, over the published a",
         _share_of_correction,
-        "the same, held against the published a with its sign reversed",
+        "the same, compared with the published a with its sign reversed",
         _share_of_correction,
         bound=1.0,
         reason="the bound itself",
         wrong_bound=-1.0,
     ),
-    data=_data,
+    data=realizable,
     note="claimed from step 8 L |W*|^2/eta on; no a is needed where the published one is large. "
     "The proof uses the closed form of W*, which orders with missing relations may not have",
 )

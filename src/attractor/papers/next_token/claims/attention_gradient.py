@@ -1,4 +1,4 @@
-"""How the gradient of attention points, for feed-forward layers that lead by one gap."""
+"""The gradient of attention, for feed-forward layers whose logits have one gap."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from jaxtyping import Array, Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, ORTHONORMAL, REALIZABLE
-from attractor.papers.next_token.data import grammar, random_orders, rolled_out
+from attractor.papers.next_token.claims import CLAIMS
+from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import explains
-from attractor.papers.paper import NEXT_TOKEN
 from attractor.precision import double_precision
 
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
-
-_ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
 _GAP = 2.0
 _PAIRS = 10
 
@@ -74,7 +71,7 @@ GRADIENT_IDENTITY = CLAIMS.claim(
     "attention-gradient-identity",
     "with equal gaps the gradient is a sum over optimal tokens and one over all others",
     statement="gradient of attention for equal logit gaps",
-    assuming=_ASSUMPTIONS,
+    assuming=(REALIZABLE, ORTHONORMAL, CHOICE),
     contrast=Contrast(
         "largest error of the identity against automatic differentiation, at random matrices",
         lambda case, seed: _identity_error(case, seed, centered=True),
@@ -83,5 +80,5 @@ GRADIENT_IDENTITY = CLAIMS.claim(
         bound=1e-10,
         reason="rounding: it is algebra",
     ),
-    data=lambda seed: [grammar(), random_orders(seed), rolled_out(seed)],
+    data=realizable,
 )

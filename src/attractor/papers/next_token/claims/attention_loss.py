@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
-from attractor.papers.next_token.data import grammar, random_orders, rolled_out
+from attractor.papers.next_token.claims.optimal_attention import (
+    off_rate,
+    published_rate,
+    true_rate,
+)
+from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import (
     attention_solution,
     feed_forward_solution,
     longest_context,
     measured,
     plan,
-    slope,
 )
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
-
-
-def _data(seed: int) -> Sequence[CorpusCase]:
-    return [grammar(), random_orders(seed), rolled_out(seed)]
 
 
 def _excess(case: CorpusCase, seed: int) -> Measurement:
@@ -32,8 +28,7 @@ def _excess(case: CorpusCase, seed: int) -> Measurement:
     found, chosen = measured(case, seed), plan(case)
     size, longest = case.corpus.vocabulary_size, longest_context(case)
     gap = chosen.steps[0] * chosen.rates[0] / (4 * float(feed_forward_solution(case).value) ** 2)
-    rate = chosen.rates[1] / (4 * longest * float(attention_solution(case).value) ** 2)
-    late = longest * np.exp(-rate * found["step"].to_numpy())
+    late = longest * np.exp(-published_rate(case) * found["step"].to_numpy())
     bound = np.log(size) - gap * (1 - 2 * late / (late + 1))
     excess = np.log(found["loss"].to_numpy()) - bound
     return Measurement(float(excess.max()), len(excess))
@@ -62,24 +57,14 @@ ATTENTION_LOSS = CLAIMS.claim(
         bound=0.0,
         reason="the bound itself",
     ),
-    data=_data,
+    data=realizable,
     note="published for T and t beyond all practical sizes; it holds at every step",
 )
 
 
-def _off_rate(case: CorpusCase, seed: int, rate: float) -> Measurement:
-    found = measured(case, seed)
-    fitted = -slope(found["log_excess_loss"].to_numpy(), found["step"].to_numpy())
-    true = _true_rate(case)
-    return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / true})
-
-
-def _true_rate(case: CorpusCase) -> float:
-    return plan(case).rates[1] / float(attention_solution(case).value)
-
-
-def _published_rate(case: CorpusCase) -> float:
-    return _true_rate(case) / (4 * longest_context(case) * float(attention_solution(case).value))
+def _off_rate(case: CorpusCase, seed: int, *, published: bool) -> Measurement:
+    times = 4 * longest_context(case) * float(attention_solution(case).value) if published else 1
+    return off_rate(case, seed, "log_excess_loss", true_rate(case) / times)
 
 
 EXCESS_LOSS_RATE = CLAIMS.claim(
@@ -89,13 +74,13 @@ EXCESS_LOSS_RATE = CLAIMS.claim(
     assuming=ASSUMPTIONS,
     contrast=Contrast(
         "relative distance of the rate of the excess loss from eta/|W*|",
-        lambda case, seed: _off_rate(case, seed, _true_rate(case)),
+        lambda case, seed: _off_rate(case, seed, published=False),
         "its relative distance from eta/(4 L |W*|^2), the rate that is published",
-        lambda case, seed: _off_rate(case, seed, _published_rate(case)),
+        lambda case, seed: _off_rate(case, seed, published=True),
         bound=0.02,
         reason="margins grow by eta/|W*| a step once W goes along W*",
     ),
-    data=_data,
+    data=realizable,
     note="the published excess is over V exp(-T C0), an upper bound of the floor; that over the "
     "floor itself, log(1 + (V - 1) exp(-gap)), is measured here",
 )

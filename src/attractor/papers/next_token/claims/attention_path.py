@@ -1,4 +1,4 @@
-"""The way of attention: its norm and direction at every step."""
+"""The path of attention: its norm and direction at every step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
 from attractor.papers.corpus_hypotheses import (
     CHOICE,
     FREQUENT_OPTIMAL,
@@ -16,6 +16,7 @@ from attractor.papers.corpus_hypotheses import (
     REALIZABLE,
     ZERO_START,
 )
+from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.closed_form import raised_alone
 from attractor.papers.next_token.data import (
     grammar,
@@ -27,12 +28,10 @@ from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
     exponent,
+    longest_context,
     measured,
     plan,
 )
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE, FREQUENT_OPTIMAL, ZERO_START)
 _LEAST = 1e-20
@@ -48,22 +47,15 @@ def _data(seed: int) -> Sequence[CorpusCase]:
     ]
 
 
-def _norms(case: CorpusCase, seed: int) -> tuple[np.ndarray, float]:
-    """The norm over ``t eta`` at every record, and the lower bound that is claimed."""
+def _norm_excess(case: CorpusCase, seed: int, *, upper: float | None) -> Measurement:
+    """The excess of the norm over ``t eta`` beyond its bounds, or over the lower one alone."""
     found = measured(case, seed)
-    travelled = found["step"].to_numpy() * plan(case).rates[1]
-    return found["norm"].to_numpy() / travelled, 1 / (2 * float(attention_solution(case).value))
-
-
-def _norm_outside(case: CorpusCase, seed: int) -> Measurement:
-    found, least = _norms(case, seed)
-    details = {"least |W|/(t eta)": float(found.min()), "lower bound": least}
-    return Measurement(float(max((found - 1).max(), (least - found).max())), len(found), details)
-
-
-def _norm_above_lower_bound(case: CorpusCase, seed: int) -> Measurement:
-    found, least = _norms(case, seed)
-    return Measurement(float((found - least).max()), len(found))
+    norms = found["norm"].to_numpy() / (found["step"].to_numpy() * plan(case).rates[1])
+    least = 1 / (2 * float(attention_solution(case).value))
+    if upper is None:
+        return Measurement(float((norms - least).max()), len(norms))
+    details = {"least |W|/(t eta)": float(norms.min()), "lower bound": least}
+    return Measurement(float(np.maximum(norms - upper, least - norms).max()), len(norms), details)
 
 
 ATTENTION_NORM = CLAIMS.claim(
@@ -73,9 +65,9 @@ ATTENTION_NORM = CLAIMS.claim(
     assuming=ASSUMPTIONS,
     contrast=Contrast(
         "largest excess of |W(t)|/(t eta) over its bounds",
-        _norm_outside,
+        lambda case, seed: _norm_excess(case, seed, upper=1.0),
         "its largest excess over the lower bound, taken for an upper one",
-        _norm_above_lower_bound,
+        lambda case, seed: _norm_excess(case, seed, upper=None),
         bound=1e-10,
         reason="rounding; where W goes straight, the upper bound is met with equality",
     ),
@@ -88,8 +80,7 @@ ATTENTION_NORM = CLAIMS.claim(
 def _distance(case: CorpusCase, seed: int) -> Measurement:
     found = float(measured(case, seed)["distance"][-1])
     norm, steps = float(attention_solution(case).value), plan(case).steps[1]
-    longest = case.samples.contexts.shape[1]
-    bound = 54 * len(case.samples) * longest**4 * norm**4 * np.log(steps) ** 2
+    bound = 54 * len(case.samples) * longest_context(case) ** 4 * norm**4 * np.log(steps) ** 2
     bound /= steps * plan(case).rates[1]
     return Measurement(found, 1, {"published bound on 1 - cos": float(bound)})
 
@@ -120,7 +111,7 @@ ATTENTION_DIRECTION = CLAIMS.claim(
 
 
 def _off_exponent(case: CorpusCase, seed: int, expected: float) -> Measurement:
-    """How far the exponent of ``1 - cos`` in t is from another."""
+    """Distance of the exponent of ``1 - cos`` in t from another."""
     found = measured(case, seed)
     distance = found["distance"].to_numpy()
     if distance[-1] < _LEAST:  # exact from the first step

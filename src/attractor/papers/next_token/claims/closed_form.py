@@ -10,8 +10,9 @@ from jaxtyping import Float
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.problems import complete_orders_solution
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Claims, Contrast, Measurement
+from attractor.papers.claim import Claim, Contrast, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
+from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.data import (
     grammar,
     missing_relations,
@@ -19,29 +20,18 @@ from attractor.papers.next_token.data import (
     rolled_out,
 )
 from attractor.papers.next_token.training import attention_solution
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
 
 
-def _held_against(case: CorpusCase, scores: Float[np.ndarray, "V V"]) -> Measurement:
-    """How far the solution lies from a matrix of scores of tokens under queries."""
+def _distance_from(case: CorpusCase, scores: Float[np.ndarray, "V V"]) -> Measurement:
+    """Relative distance of the solution from a matrix of scores of tokens under queries."""
     solution = attention_solution(case)
     stated = case.table.T @ scores @ case.table
     norm = float(solution.value)
     details = {"norm of the solution": norm, "norm stated": float(np.linalg.norm(stated))}
     distance = float(np.linalg.norm(stated - solution.W)) / norm
     return Measurement(distance, len(case.structure.orders.edges), details)
-
-
-def _from_closed_form(case: CorpusCase, seed: int) -> Measurement:
-    return _held_against(case, complete_orders_solution(case.structure.orders))
-
-
-def _from_raised(case: CorpusCase, seed: int) -> Measurement:
-    return _held_against(case, raised_alone(case))
 
 
 def raised_alone(case: CorpusCase) -> Float[np.ndarray, "V V"]:
@@ -67,9 +57,11 @@ def _claim(
         assuming=assumptions,
         contrast=Contrast(
             "distance of the solution from the closed form, over its norm",
-            _from_closed_form,
+            lambda case, seed: _distance_from(
+                case, complete_orders_solution(case.structure.orders)
+            ),
             "distance from scores of one for optimal tokens and zero for all others",
-            _from_raised,
+            lambda case, seed: _distance_from(case, raised_alone(case)),
             bound=1e-6,
             reason="rounding of the solver; a relation that matters makes 1e-2 or more",
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -11,7 +13,8 @@ from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vo
 from attractor.next_token.mechanics._ball_path import BallPath, ball_path
 from attractor.next_token.mechanics.convexity import ChordTest, chord_test
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import MECHANICS_CLAIMS
 from attractor.papers.next_token.conflicting_data import (
     CONFLICTS,
     LABELS_PRESENT,
@@ -23,34 +26,38 @@ from attractor.papers.next_token.conflicting_data import (
     random_labels,
 )
 from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
-from attractor.papers.paper import MECHANICS
-from attractor.training import gradient_descent, normalized_gradient_descent, train
-
-CLAIMS = Claims(MECHANICS, CorpusCase, "next-token")
+from attractor.papers.once import once_a_case
+from attractor.training import (
+    Optimizer,
+    Trajectory,
+    gradient_descent,
+    normalized_gradient_descent,
+    train,
+)
 
 _STEP = 0.05
 _REACH = 40
-"""How far training goes, in norms of the solution of the graphs' margin problem."""
+"""Length of training, in norms of the solution of the graphs' margin problem."""
 _LONGEST = 40_000
 _RADII = np.geomspace(1, 1000, 7)
 _LEARNING_RATE = 0.5
 
 
-def _violations(case: CorpusCase, found: ChordTest) -> Measurement:
+def _violations(found: ChordTest) -> Measurement:
     details = {"chords strictly above": int(found.strict.sum())}
     return Measurement(float(found.violations.sum()), found.heights.size, details)
 
 
 def _of_label_mass(case: CorpusCase, seed: int) -> Measurement:
-    return _violations(case, chord_test(*label_mass_tokens(case.corpus, case.table), seed=seed))
+    return _violations(chord_test(*label_mass_tokens(case.corpus, case.table), seed=seed))
 
 
 def _of_logits(case: CorpusCase, seed: int) -> Measurement:
     tokens, head = vocabulary_tokens(case.corpus, case.table)
-    return _violations(case, chord_test(tokens, head, "cross_entropy", seed=seed))
+    return _violations(chord_test(tokens, head, "cross_entropy", seed=seed))
 
 
-LABEL_MASS_CONVEX = CLAIMS.claim(
+LABEL_MASS_CONVEX = MECHANICS_CLAIMS.claim(
     "label-mass-loss-is-convex",
     "the log-loss of the attention on the label is convex in the attention matrix",
     statement="convexity of the training loss",
@@ -70,10 +77,9 @@ LABEL_MASS_CONVEX = CLAIMS.claim(
 )
 
 
+@once_a_case
 def _path(case: CorpusCase) -> BallPath:
-    return case.once(
-        "path", lambda: ball_path(limits(case), _RADII * float(limits(case).direction.value))
-    )
+    return ball_path(limits(case), _RADII * float(limits(case).direction.value))
 
 
 def _end_of_path(case: CorpusCase, seed: int) -> Measurement:
@@ -87,7 +93,7 @@ def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
 
 
 ORDERED = (LABELS_PRESENT, SEPARABLE, PRIORITIES)
-LABEL_MASS_PATH = CLAIMS.claim(
+LABEL_MASS_PATH = MECHANICS_CLAIMS.claim(
     "regularization-path-of-label-mass",
     "minimizers over growing balls turn to the solution of the priority graphs",
     statement="regularization path of the training loss",
@@ -108,49 +114,50 @@ LABEL_MASS_PATH = CLAIMS.claim(
 )
 
 
-def _descent(case: CorpusCase, seed: int) -> xr.Dataset:
+def _trained(case: CorpusCase, optimizer: Optimizer, record: Sequence[int]) -> Trajectory:
+    """Attention trained from zero up to the last step recorded."""
+    tokens, head = label_mass_tokens(case.corpus, case.table)
+    return train(
+        tokens,
+        head,
+        optimizer,
+        steps=record[-1],
+        loss="negative_log",
+        initial=np.zeros((tokens.key_dimension, tokens.key_dimension)),
+        record=record,
+        weights="all",
+    )
+
+
+@once_a_case
+def _descent(case: CorpusCase) -> xr.Dataset:
     """Measures of normalized gradient descent from zero, in the end."""
-
-    def compute() -> xr.Dataset:
-        tokens, head = label_mass_tokens(case.corpus, case.table)
-        size = tokens.key_dimension
-        steps = min(int(_REACH * float(limits(case).direction.value) / _STEP), _LONGEST)
-        run = train(
-            tokens,
-            head,
-            normalized_gradient_descent(_STEP),
-            steps=steps,
-            loss="negative_log",
-            initial=np.zeros((size, size)),
-            record=[steps],
-            weights="all",
-        )
-        return measure_limits(run, limits(case)).isel(instance=0, seed=0)
-
-    return case.once("descent", compute)
+    steps = min(int(_REACH * float(limits(case).direction.value) / _STEP), _LONGEST)
+    run = _trained(case, normalized_gradient_descent(_STEP), [steps])
+    return measure_limits(run, limits(case)).isel(instance=0, seed=0)
 
 
-def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
-    """How far the part in the cyclic subspace is from the finite part, in steps."""
-    found = float(_descent(case, seed)["cyclic_norm" if zero else "finite_distance"][-1])
+def _off_finite_part(case: CorpusCase, *, zero: bool) -> Measurement:
+    """Distance of the part in the cyclic subspace from the finite part, in steps."""
+    found = float(_descent(case)["cyclic_norm" if zero else "finite_distance"][-1])
     details = {
         "norm of the finite part": float(np.linalg.norm(limits(case).finite.W)),
-        "1 - cos beside it": float(1 - _descent(case, seed)["correlation_outside"][-1]),
+        "1 - cos beside it": float(1 - _descent(case)["correlation_outside"][-1]),
     }
     return Measurement(found / _STEP, 1, details)
 
 
 CYCLIC = (*ORDERED, CONFLICTS)
-FINITE_PART = CLAIMS.claim(
+FINITE_PART = MECHANICS_CLAIMS.claim(
     "conflicts-leave-a-finite-part",
     "within cycles attention tends to finite scores, those of least loss on the cycles",
     statement="global convergence of gradient descent, finite part",
     assuming=CYCLIC,
     contrast=Contrast(
         "distance of the part in the cyclic subspace from the finite part, in steps",
-        lambda case, seed: _off_finite_part(case, seed, zero=False),
+        lambda case, seed: _off_finite_part(case, zero=False),
         "its distance from zero, as if nothing were left there",
-        lambda case, seed: _off_finite_part(case, seed, zero=True),
+        lambda case, seed: _off_finite_part(case, zero=True),
         bound=1.0,
         reason="steps of constant length go to and fro about it, by half a step",
     ),
@@ -161,17 +168,16 @@ FINITE_PART = CLAIMS.claim(
 
 
 def _descent_direction(case: CorpusCase, seed: int) -> Measurement:
-    found = _descent(case, seed)
+    found = _descent(case)
     details = {"logarithm of the loss": float(found["log_excess"][-1])}
     return Measurement(float(1 - found["correlation"][-1]), 1, details)
 
 
-_ACYCLIC = (*ORDERED, NO_CONFLICTS)
-NO_FINITE_PART = CLAIMS.claim(
+NO_FINITE_PART = MECHANICS_CLAIMS.claim(
     "no-conflicts-no-finite-part",
     "without cycles attention itself tends to the direction of the priority graphs",
     statement="global convergence of gradient descent, labels without conflict",
-    assuming=_ACYCLIC,
+    assuming=(*ORDERED, NO_CONFLICTS),
     contrast=Contrast(
         "1 - cos of attention and the solution in the end, nothing taken off",
         _descent_direction,
@@ -184,27 +190,14 @@ NO_FINITE_PART = CLAIMS.claim(
 )
 
 
+@once_a_case
 def _matrices(case: CorpusCase) -> list[Float[np.ndarray, "d d"]]:
     """Attention at the three steps, trained from zero."""
-
-    def compute() -> list[Float[np.ndarray, "d d"]]:
-        tokens, head = label_mass_tokens(case.corpus, case.table)
-        run = train(
-            tokens,
-            head,
-            gradient_descent(_LEARNING_RATE),
-            steps=DECADES[-1],
-            loss="negative_log",
-            initial=np.zeros((tokens.key_dimension, tokens.key_dimension)),
-            record=DECADES,
-            weights="all",
-        )
-        return [run.W(float(step))[0, 0] for step in DECADES]
-
-    return case.once("raw descent", compute)
+    run = _trained(case, gradient_descent(_LEARNING_RATE), DECADES)
+    return [run.W(float(step))[0, 0] for step in DECADES]
 
 
-CONFLICTING_DIRECTION = CLAIMS.claim(
+CONFLICTING_DIRECTION = MECHANICS_CLAIMS.claim(
     "conflicts-leave-the-direction",
     "gradient descent carries attention to infinity along the graphs' margin solution",
     statement="global convergence of gradient descent, direction",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from jaxtyping import Float
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
 from attractor.papers.corpus_hypotheses import ORTHOGONAL, ORTHONORMAL, REALIZABLE, ZERO_START
+from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.data import (
     grammar,
-    random_orders,
-    rolled_out,
+    realizable,
     with_long_embeddings,
 )
 from attractor.papers.next_token.training import (
@@ -24,20 +22,12 @@ from attractor.papers.next_token.training import (
     travelled,
     with_collocation,
 )
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _FROM_ZERO = (REALIZABLE, ORTHONORMAL, ZERO_START)
-_SCALED = (REALIZABLE, ORTHOGONAL, ZERO_START)
-
-
-def _data(seed: int) -> Sequence[CorpusCase]:
-    return [grammar(), random_orders(seed), rolled_out(seed)]
 
 
 def _logit_gaps(case: CorpusCase, seed: int) -> Float[np.ndarray, "token other"]:
-    """By how much the logit of each token's follower lies above every other, after stage one."""
+    """The gaps of each token's follower's logit over every other one, after stage one."""
     W = feed_forward_weights(first_stage(case, seed))[-1]
     known, labels = with_collocation(case)
     logits = case.table[known] @ W.T
@@ -52,10 +42,6 @@ def _spread(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(np.ptp(gaps, axis=1).max()), len(gaps) * (others > 1))
 
 
-def _spread_from_random(case: CorpusCase, seed: int) -> Measurement:
-    return _spread(case.replace(initial_scales=(RANDOM_SCALE, 0.0)), seed)
-
-
 EQUAL_LOGITS = CLAIMS.claim(
     "equal-other-logits",
     "from zero the feed-forward layer gives all tokens but the follower the same logit",
@@ -65,11 +51,11 @@ EQUAL_LOGITS = CLAIMS.claim(
         "largest difference of two other logits of a token, which lie about 10 below the follower",
         _spread,
         "the same from a random start",
-        _spread_from_random,
+        lambda case, seed: _spread(case.replace(initial_scales=(RANDOM_SCALE, 0.0)), seed),
         bound=1e-10,
         reason="rounding: by symmetry they are the same at every step",
     ),
-    data=_data,
+    data=realizable,
 )
 
 
@@ -79,18 +65,10 @@ def _published_gap(case: CorpusCase, seed: int) -> float:
     return float(distance) / (4 * float(feed_forward_solution(case).value) ** 2)
 
 
-def _least(case: CorpusCase, seed: int, unit: float) -> Measurement:
+def _least(case: CorpusCase, seed: int, times: float) -> Measurement:
     gaps = _logit_gaps(case, seed)
-    return Measurement(float(gaps.min()) / unit, gaps.size, {"gap": float(gaps.min())})
-
-
-def _least_of_published(case: CorpusCase, seed: int) -> Measurement:
-    return _least(case, seed, _published_gap(case, seed))
-
-
-def _least_of_more_than_true(case: CorpusCase, seed: int) -> Measurement:
-    norm = float(feed_forward_solution(case).value)
-    return _least(case, seed, 1.01 * 4 * norm * _published_gap(case, seed))
+    gap = float(gaps.min())
+    return Measurement(gap / (times * _published_gap(case, seed)), gaps.size, {"gap": gap})
 
 
 LOGIT_GAP_LEAST = CLAIMS.claim(
@@ -100,14 +78,14 @@ LOGIT_GAP_LEAST = CLAIMS.claim(
     assuming=_FROM_ZERO,
     contrast=Contrast(
         "smallest gap over T eta/(4 |W*|^2)",
-        _least_of_published,
+        lambda case, seed: _least(case, seed, 1.0),
         "smallest gap over 1.01 T eta/|W*|, just above what it is",
-        _least_of_more_than_true,
+        lambda case, seed: _least(case, seed, 1.01 * 4 * float(feed_forward_solution(case).value)),
         bound=1.0,
         reason="the bound itself",
         sense=">=",
     ),
-    data=_data,
+    data=realizable,
     note="published for T beyond about 1e9 at ordinary sizes; it holds at every T",
 )
 
@@ -124,7 +102,7 @@ LOGIT_GAP_LARGEST = CLAIMS.claim(
     "logit-gaps-from-above",
     "after stage one no follower leads by more than 3 T eta/(4 |W*|^2)",
     statement="logit gaps after training the feed-forward layer, upper bound",
-    assuming=_SCALED,
+    assuming=(REALIZABLE, ORTHOGONAL, ZERO_START),
     contrast=Contrast(
         "largest gap over 3 T eta/(4 |W*|^2)",
         lambda case, seed: _largest(case, seed, 3.0),
@@ -133,7 +111,7 @@ LOGIT_GAP_LARGEST = CLAIMS.claim(
         bound=1.0,
         reason="the bound itself",
     ),
-    data=lambda seed: [with_long_embeddings(grammar(), 3.0), *_data(seed)],
+    data=lambda seed: [with_long_embeddings(grammar(), 3.0), *realizable(seed)],
     note="from zero the gap is T eta/|W*| at every T, and so above the bound wherever |W*| is more "
     "than 3/4; orthonormal embeddings, of which it is published, have |W*|^2 = V - 1. The proof "
     "takes a lower bound of the norm of the layer for an upper one",

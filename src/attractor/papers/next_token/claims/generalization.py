@@ -1,8 +1,8 @@
-"""What is predicted of contexts that the corpus does not have."""
+"""Predictions after contexts that the corpus does not have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ from scipy.special import log_softmax, softmax
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token import TokenClass
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import grammar, random_orders, rolled_out
 from attractor.papers.next_token.training import (
@@ -21,9 +22,6 @@ from attractor.papers.next_token.training import (
     plan,
     two_stages,
 )
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 
 _MOST_QUERIES = 200
 _REPEATS = (1, 3)
@@ -51,12 +49,12 @@ def _queries(case: CorpusCase) -> Iterator[_Classes]:
 
 
 def _least_growth(case: CorpusCase, seed: int, order: Sequence[int]) -> Measurement:
-    """The least growth of a score gap in the second half, over what the solution says of it.
+    """The least growth of a score gap in the second half, over that of the solution.
 
     Args:
         case: The data.
         seed: Names the start.
-        order: In which order the classes optimal, non-comparable, non-optimal are to be.
+        order: The claimed order of the classes optimal, non-comparable, non-optimal.
     """
     steps = measured(case, seed)["step"].to_numpy()
     middle = int(np.argmin(np.abs(steps - steps[-1] / 2)))
@@ -105,8 +103,8 @@ EXTENDED_ORDER = CLAIMS.claim(
     "derived, not quoted",
 )
 
-Contexts = Iterator[tuple[list[int], int]]
-"""Contexts, each with the token that is to explain what follows."""
+Contexts = Iterator[tuple[list[int], int, int]]
+"""Contexts, each with the token that explains what follows, and with one that does not."""
 
 
 def _without_optimal(case: CorpusCase) -> Contexts:
@@ -117,7 +115,7 @@ def _without_optimal(case: CorpusCase) -> Contexts:
         rest = [token for token in classes.others if token != classes.query]
         for token in classes.non_comparable:
             for times in _REPEATS:
-                yield [*times * [token], *rest, classes.query], token
+                yield [*times * [token], *rest, classes.query], token, classes.query
 
 
 def _with_optimal(case: CorpusCase) -> Contexts:
@@ -127,22 +125,17 @@ def _with_optimal(case: CorpusCase) -> Contexts:
             several = [[other] for other in classes.non_comparable] + [classes.non_comparable]
             for others in several:
                 if others:
-                    yield [token, *others, classes.query], token
+                    yield [token, *others, classes.query], token, others[0]
 
 
-def _share_right(
-    case: CorpusCase,
-    seed: int,
-    contexts: Callable[[CorpusCase], Contexts],
-    explaining: Callable[[list[int], int], int],
-) -> Measurement:
-    """The share of contexts after which what follows a token is predicted."""
+def _share_right(case: CorpusCase, seed: int, contexts: Contexts, *, wrong: bool) -> Measurement:
+    """The share of contexts after which the follower of the right or wrong token is predicted."""
     run = two_stages(case, seed)
     W, W_ov = attention_weights(case, seed)[-1], feed_forward_weights(run.feed_forward)[-1]
     follows = case.structure.collocation.next_token
     right, chances = 0, []
-    for context, token in contexts(case):
-        expected = follows[explaining(context, token)]
+    for context, explaining, other in contexts:
+        expected = follows[other if wrong else explaining]
         if expected < 0:
             continue
         keys = case.table[context]
@@ -155,18 +148,6 @@ def _share_right(
     return Measurement(right / len(chances), len(chances), details)
 
 
-def _of_token(context: list[int], token: int) -> int:
-    return token
-
-
-def _of_query(context: list[int], token: int) -> int:
-    return context[-1]
-
-
-def _of_other(context: list[int], token: int) -> int:
-    return context[1]
-
-
 UNSEEN_CONTEXTS = CLAIMS.claim(
     "unseen-contexts",
     "beside non-optimal tokens alone a non-comparable token explains what follows",
@@ -174,9 +155,9 @@ UNSEEN_CONTEXTS = CLAIMS.claim(
     assuming=ASSUMPTIONS,
     contrast=Contrast(
         "share of unseen contexts after which its follower is predicted",
-        lambda case, seed: _share_right(case, seed, _without_optimal, _of_token),
+        lambda case, seed: _share_right(case, seed, _without_optimal(case), wrong=False),
         "share of them after which the follower of the query is predicted",
-        lambda case, seed: _share_right(case, seed, _without_optimal, _of_query),
+        lambda case, seed: _share_right(case, seed, _without_optimal(case), wrong=True),
         bound=1.0,
         reason="it is claimed of all",
         sense=">=",
@@ -192,9 +173,9 @@ UNSEEN_CONTEXTS_WITH_OPTIMAL = CLAIMS.claim(
     assuming=ASSUMPTIONS,
     contrast=Contrast(
         "share of unseen contexts after which its follower is predicted",
-        lambda case, seed: _share_right(case, seed, _with_optimal, _of_token),
+        lambda case, seed: _share_right(case, seed, _with_optimal(case), wrong=False),
         "share of them after which the follower of a non-comparable token is predicted",
-        lambda case, seed: _share_right(case, seed, _with_optimal, _of_other),
+        lambda case, seed: _share_right(case, seed, _with_optimal(case), wrong=True),
         bound=1.0,
         reason="it is claimed of all",
         sense=">=",

@@ -19,7 +19,8 @@ from attractor.next_token.linear import (
     separability,
 )
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.conflicting_data import (
     FEW_CONTEXTS,
     SPARSE,
@@ -27,9 +28,7 @@ from attractor.papers.next_token.conflicting_data import (
     random_followers,
     random_labels,
 )
-from attractor.papers.paper import LINEAR_NEXT_TOKEN
-
-CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
+from attractor.papers.once import once_a_case
 
 ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
 
@@ -46,7 +45,7 @@ def decoder_data(seed: int) -> list[CorpusCase]:
 
 
 def _condition(case: CorpusCase, seed: int, dimension: int | None) -> Measurement:
-    """What log-odds lack of being met; infinite where supports cannot be separated."""
+    """Residual of the log-odds; infinite where supports cannot be separated."""
     contexts = embedded_contexts(case, seed, dimension)
     residual = float(compatibility(contexts).residual)
     apart = bool(separability(contexts).separable)
@@ -54,7 +53,7 @@ def _condition(case: CorpusCase, seed: int, dimension: int | None) -> Measuremen
     return Measurement(residual if apart else np.inf, len(contexts.embeddings), details)
 
 
-OVERPARAMETERIZED = CLAIMS.claim(
+OVERPARAMETERIZED = LINEAR_CLAIMS.claim(
     "more-dimensions-than-contexts",
     "embeddings of more dimensions than contexts are compatible and separable",
     statement="overparameterization makes data compatible and separable",
@@ -72,16 +71,16 @@ OVERPARAMETERIZED = CLAIMS.claim(
 )
 
 
+@once_a_case
 def decoder_contexts(case: CorpusCase, seed: int) -> Contexts:
     """Contexts with random embeddings, of two dimensions more than they are."""
-    return case.once(("contexts", seed), lambda: embedded_contexts(case, seed))
+    return embedded_contexts(case, seed)
 
 
+@once_a_case
 def decoder_solution(case: CorpusCase, seed: int) -> Solution:
     """The solution of the decoder's margin problem."""
-    return case.once(
-        ("decoder", seed), lambda: solve(decoder_problem(decoder_contexts(case, seed)))
-    )
+    return solve(decoder_problem(decoder_contexts(case, seed)))
 
 
 def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
@@ -90,6 +89,8 @@ def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
     inside = np.where(contexts.support, logits, -np.inf)
     within = np.asarray(logsumexp(inside, axis=-1))
     outside = np.asarray(logsumexp(np.where(contexts.support, -np.inf, logits), axis=-1))
+    # KL from the data's shares to those of the logits within supports, and what leaks outside,
+    # log(1 + e^(outside - within)): no difference of two numbers near the entropy is taken.
     shares = np.where(contexts.support, contexts.probabilities, 1.0)
     odds = np.where(contexts.support, np.log(shares) - (logits - within[:, None]), 0.0)
     missed = (contexts.probabilities * odds).sum(-1) + np.logaddexp(0, outside - within)
@@ -105,7 +106,7 @@ def _excess_far_out(case: CorpusCase, seed: int, *, finite: bool) -> Measurement
     return Measurement(abs(found[-1]), 1, details)
 
 
-ENTROPY_IS_INFIMUM = CLAIMS.claim(
+ENTROPY_IS_INFIMUM = LINEAR_CLAIMS.claim(
     "entropy-is-the-infimum",
     "along W* + g W_mm the cross-entropy tends to the entropy of what follows contexts",
     statement="the cross-entropy tends to the entropy along a direction",
@@ -123,12 +124,10 @@ ENTROPY_IS_INFIMUM = CLAIMS.claim(
 )
 
 
+@once_a_case
 def _path(case: CorpusCase, seed: int) -> LinearTrajectory:
     radii = np.geomspace(1, 1000, 7) * float(decoder_solution(case, seed).value)
-    return case.once(
-        ("linear path", seed),
-        lambda: linear_regularization_path(decoder_contexts(case, seed), radii=radii),
-    )
+    return linear_regularization_path(decoder_contexts(case, seed), radii=radii)
 
 
 def _end_of_path(case: CorpusCase, seed: int) -> Measurement:
@@ -144,7 +143,7 @@ def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
     return Measurement(float(direction_distance(run.W()[0, 0], first)))
 
 
-DECODER_DIRECTION = CLAIMS.claim(
+DECODER_DIRECTION = LINEAR_CLAIMS.claim(
     "regularization-path-of-decoders",
     "minimizers over growing balls turn to the solution of the decoder's margin problem",
     statement="regularization path of the cross-entropy, direction",
@@ -170,7 +169,7 @@ def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
     return Measurement(float(part if zero else found["finite_error"][-1]), 1)
 
 
-DECODER_FINITE_PART = CLAIMS.claim(
+DECODER_FINITE_PART = LINEAR_CLAIMS.claim(
     "finite-part-of-decoders",
     "within followers of a context the minimizers tend to the log-odds of the data",
     statement="regularization path of the cross-entropy, finite part",

@@ -7,7 +7,8 @@ from jaxtyping import Float
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.linear import LinearTrajectory, finite_part, measure_linear, train_linear
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
     NOTE,
@@ -16,32 +17,24 @@ from attractor.papers.next_token.claims.linear_decoders import (
     decoder_solution,
 )
 from attractor.papers.next_token.decades import DECADES, against_beginning, last_decade
-from attractor.papers.paper import LINEAR_NEXT_TOKEN
+from attractor.papers.once import once_a_case
 from attractor.training import gradient_descent
-
-CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
 
 _LEARNING_RATE = 0.5
 
 
+@once_a_case
 def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
-    return case.once(
-        ("linear descent", seed),
-        lambda: train_linear(
-            decoder_contexts(case, seed),
-            gradient_descent(_LEARNING_RATE),
-            steps=DECADES[-1],
-            record=DECADES,
-            weights="all",
-        ),
-    )
+    contexts = decoder_contexts(case, seed)
+    descent = gradient_descent(_LEARNING_RATE)
+    return train_linear(contexts, descent, steps=DECADES[-1], record=DECADES, weights="all")
 
 
 def _decoders(case: CorpusCase, seed: int) -> list[Float[np.ndarray, "V d"]]:
     return [_run(case, seed).W(float(step))[0, 0] for step in DECADES]
 
 
-DESCENT_DIRECTION = CLAIMS.claim(
+DESCENT_DIRECTION = LINEAR_CLAIMS.claim(
     "descent-of-decoders",
     "gradient descent carries the decoder to infinity along the margin solution",
     statement="gradient descent on the cross-entropy, direction",
@@ -70,7 +63,7 @@ def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
     return Measurement(float(distance[-1]), 1, details)
 
 
-DESCENT_FINITE_PART = CLAIMS.claim(
+DESCENT_FINITE_PART = LINEAR_CLAIMS.claim(
     "descent-keeps-odds",
     "gradient descent takes the odds of followers of a context to those of the data",
     statement="gradient descent on the cross-entropy, finite part",

@@ -1,17 +1,16 @@
-"""The attention that the tokens get which explain labels."""
+"""The attention on the tokens that explain labels."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
 from attractor.files.corpus import CorpusCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
-from attractor.papers.next_token.data import grammar, random_orders, rolled_out
+from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
@@ -21,13 +20,6 @@ from attractor.papers.next_token.training import (
     plan,
     slope,
 )
-from attractor.papers.paper import NEXT_TOKEN
-
-CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
-
-
-def _data(seed: int) -> Sequence[CorpusCase]:
-    return [grammar(), random_orders(seed), rolled_out(seed)]
 
 
 def _attention(case: CorpusCase, seed: int) -> Float[np.ndarray, "step N T"]:
@@ -42,11 +34,9 @@ def _attention(case: CorpusCase, seed: int) -> Float[np.ndarray, "step N T"]:
 
 
 def _largest_fall(case: CorpusCase, seed: int, *, optimal: bool) -> Measurement:
-    found = _attention(case, seed)
-    optimal_tokens = explains(case)
-    chosen = optimal_tokens if optimal else case.samples.mask & ~optimal_tokens
-    others = np.asarray((case.samples.mask & ~optimal_tokens).any(-1))
-    choice = others[:, None] & chosen
+    found, explaining = _attention(case, seed), explains(case)
+    others = case.samples.mask & ~explaining
+    choice = others.any(-1, keepdims=True) & (explaining if optimal else others)
     falls = -np.diff(found, axis=0)[:, choice]
     details = {
         "least": float(found[:, choice].min()),
@@ -68,7 +58,7 @@ OPTIMAL_ATTENTION_GROWS = CLAIMS.claim(
         bound=1e-12,
         reason="rounding; from zero attention starts at one over the length of the context",
     ),
-    data=_data,
+    data=realizable,
     note="where another token occurs more often than the optimal one, attention can fall at first; "
     "its limit is the same",
 )
@@ -83,12 +73,14 @@ def _excess(case: CorpusCase, seed: int, rate: float) -> Measurement:
     return Measurement(float(excess.max()), len(excess))
 
 
-def _published_rate(case: CorpusCase) -> float:
+def published_rate(case: CorpusCase) -> float:
+    """The published rate ``eta / (4 L |W*|^2)`` of attention, per step."""
     norm = float(attention_solution(case).value)
     return plan(case).rates[1] / (4 * longest_context(case) * norm**2)
 
 
-def _true_rate(case: CorpusCase) -> float:
+def true_rate(case: CorpusCase) -> float:
+    """The rate ``eta / |W*|`` of attention once W goes along W*, per step."""
     return plan(case).rates[1] / float(attention_solution(case).value)
 
 
@@ -99,21 +91,29 @@ OPTIMAL_ATTENTION_BOUND = CLAIMS.claim(
     assuming=ASSUMPTIONS,
     contrast=Contrast(
         "largest logarithm of the attention on other tokens over its bound",
-        lambda case, seed: _excess(case, seed, _published_rate(case)),
+        lambda case, seed: _excess(case, seed, published_rate(case)),
         "the same with a quarter more than the true rate, C = 1.25 eta/|W*|",
-        lambda case, seed: _excess(case, seed, 1.25 * _true_rate(case)),
+        lambda case, seed: _excess(case, seed, 1.25 * true_rate(case)),
         bound=1e-9,
         reason="the bound itself, and rounding at its ends",
     ),
-    data=_data,
+    data=realizable,
     note="published for T and t beyond all practical sizes; it holds at every step",
 )
 
 
-def _off_rate(case: CorpusCase, seed: int, rate: float) -> Measurement:
+def off_rate(case: CorpusCase, seed: int, name: str, rate: float) -> Measurement:
+    """Relative distance from a rate of the one at which a measure falls.
+
+    Args:
+        case: The data.
+        seed: Names the start.
+        name: The measure, a logarithm.
+        rate: The rate, per step.
+    """
     found = measured(case, seed)
-    fitted = -slope(found["log_other_attention"].to_numpy(), found["step"].to_numpy())
-    return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / _true_rate(case)})
+    fitted = -slope(found[name].to_numpy(), found["step"].to_numpy())
+    return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / true_rate(case)})
 
 
 OPTIMAL_ATTENTION_RATE = CLAIMS.claim(
@@ -123,12 +123,12 @@ OPTIMAL_ATTENTION_RATE = CLAIMS.claim(
     assuming=ASSUMPTIONS,
     contrast=Contrast(
         "relative distance of the rate of their attention from eta/|W*|",
-        lambda case, seed: _off_rate(case, seed, _true_rate(case)),
+        lambda case, seed: off_rate(case, seed, "log_other_attention", true_rate(case)),
         "its relative distance from eta/(4 L |W*|^2), the rate that is published",
-        lambda case, seed: _off_rate(case, seed, _published_rate(case)),
+        lambda case, seed: off_rate(case, seed, "log_other_attention", published_rate(case)),
         bound=0.02,
         reason="margins grow by eta/|W*| a step once W goes along W*",
     ),
-    data=_data,
+    data=realizable,
     note="published is the slower rate as an upper bound, which the true one satisfies",
 )

@@ -1,4 +1,4 @@
-"""What becomes of two-stage training where an assumption of the theory is not met."""
+"""Two-stage training where an assumption of the theory is not met."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from matplotlib.figure import Figure
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.orders import partial_orders
 from attractor.next_token.problems import complete_orders_solution
-from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import (
     attention_solutions,
     direction_distance,
     measure_two_stages,
 )
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.next_token.runs import log_spaced
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
+from attractor.papers.next_token.runs import log_spaced, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import look
@@ -53,14 +52,8 @@ def _corpus(contexts: list[list[int]], explaining: list[int], counts: list[float
 def _compute(request: Request) -> xr.Dataset:
     steps = request.settings["steps"]
     drawn = [repeated_corpus(1), repeated_corpus(_TIMES), incomplete_corpus()]
-    request.uses("assumptions", **{f"tokens_{i}": c.tokens for i, c in enumerate(drawn)})
-    run = train_two_stages(
-        drawn,
-        steps=(900, steps),
-        record=np.union1d(log_spaced(steps, 60), np.arange(0, 200, 2)),
-        checkpoint=request.checkpoint("assumptions"),
-        progress=request.progress,
-    )
+    record = np.union1d(log_spaced(steps, 60), np.arange(0, 200, 2))
+    run = train_drawn(request, drawn, "assumptions", steps=(900, steps), record=record)
     measured = measure_two_stages(run, attention=attention_solutions(run))
     closed = complete_orders_solution(partial_orders(drawn[2], run.collocations[2]))
     trained = run.attention.data["W"].values[2, 0]
@@ -98,7 +91,7 @@ def _optimal_attention(run: TwoStageTrajectory, place: int) -> np.ndarray:
 
 
 def _drop(data: xr.Dataset, times: int) -> float:
-    """How far attention on an optimal token falls below what it was before, at most."""
+    """The largest fall of attention on an optimal token below an earlier value."""
     values = data["optimal_attention"].sel(times=times).values
     return float((np.maximum.accumulate(values, axis=-1) - values).max())
 
@@ -130,25 +123,18 @@ def _draw(data: xr.Dataset) -> Figure:
     early = data.sel(step=slice(0, 200))
     for times, dash in dashes.items():
         for sentence, color in colors.items():
-            repeats = "once" if times == 1 else f"{times} times"
-            left.plot(
-                early["step"],
-                early["optimal_attention"].sel(times=times, sentence=sentence),
-                color=color,
-                linestyle=dash,
-                label=f"{sentence}, {repeats}",
-            )
+            label = f"{sentence}, " + ("once" if times == 1 else f"{times} times")
+            curve = early["optimal_attention"].sel(times=times, sentence=sentence)
+            left.plot(early["step"], curve, color=color, linestyle=dash, label=label)
     left.set(xlabel="step of stage 2", ylabel="attention on the optimal token", ylim=(0, 1))
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
     left.legend(ncols=2, **below)
     right.set(xscale="log", yscale="log", xlabel="step of stage 2", ylabel=r"$1 - \cos$")
     margin = data["distance"].sel(corpus="incomplete")
     right.plot(data["step"], margin, label="to the margin solution", **look("frobenius"))
+    published = data["closed_form_distance"]
     right.plot(
-        data["step"],
-        data["closed_form_distance"],
-        label="to the published closed form",
-        **look("as_published"),
+        data["step"], published, label="to the published closed form", **look("as_published")
     )
     right.set_title("incomplete orders")
     left.set_title("sentences whose non-optimal token occurs once, or often")
@@ -161,11 +147,7 @@ ASSUMPTIONS = Figures(NEXT_TOKEN).figure(
     "what becomes of two-stage training where an assumption is not met",
     statement="assumptions: number of occurrences of the optimal token; closed form",
     published="none",
-    sizes={
-        "quick": {"seeds": 1, "steps": 10_000},
-        "small": {"seeds": 1, "steps": 30_000},
-        "paper": {"seeds": 1, "steps": 100_000},
-    },
+    sizes=by_size(seeds=1, steps=[10_000, 30_000, 100_000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -1,17 +1,17 @@
-"""What a trained predictor says of sentences that its corpus has not."""
+"""Predictions on sentences that are not in the corpus."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from attractor.next_token.orders import partial_orders
-from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.next_token.unseen import UnseenKind, draw_unseen, log_predictions
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.next_token.runs import corpora, log_spaced
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
+from attractor.papers.next_token.runs import corpora, log_spaced, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
 from attractor.plots.bands import band
@@ -29,27 +29,22 @@ _DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (5, 1.5, 1, 1.5)))
 def _compute(request: Request) -> xr.Dataset:
     settings = request.settings
     drawn = corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"])
-    request.uses(
-        "generalization", **{f"tokens_{i}": corpus.tokens for i, corpus in enumerate(drawn)}
+    record = np.union1d(log_spaced(settings["steps"], 20), settings["shown"])
+    steps = (900, settings["steps"])
+    run = train_drawn(request, drawn, "generalization", steps=steps, record=record)
+    drawing = settings["sentences"], request.seed
+    each = np.array(
+        [
+            [_measured(run, kind, length, *drawing) for length in _LENGTHS]
+            for kind in _KINDS.values()
+        ]
     )
-    run = train_two_stages(
-        drawn,
-        steps=(900, settings["steps"]),
-        record=np.union1d(log_spaced(settings["steps"], 20), settings["shown"]),
-        checkpoint=request.checkpoint("generalization"),
-        progress=request.progress,
-    )
-    each = [
-        [_measured(run, kind, length, settings["sentences"], request.seed) for length in _LENGTHS]
-        for kind in _KINDS.values()
-    ]
     along = ("kind", "length", "instance", "step")
-    ties = _measured(run, UnseenKind.TIE, 0, settings["sentences"], request.seed)
     return xr.Dataset(
         {
-            "accuracy": (along, np.stack([[cell[0] for cell in row] for row in each])),
-            "probability": (along, np.stack([[cell[1] for cell in row] for row in each])),
-            "tie": (("instance", "step"), ties[2]),
+            "accuracy": (along, each[:, :, 0]),
+            "probability": (along, each[:, :, 1]),
+            "tie": (("instance", "step"), _measured(run, UnseenKind.TIE, 0, *drawing)[2]),
         },
         {"kind": list(_KINDS), "length": list(_LENGTHS), "step": run.attention.steps},
         {"shown": list(settings["shown"]), "sentences": settings["sentences"]},
@@ -58,24 +53,22 @@ def _compute(request: Request) -> xr.Dataset:
 
 def _measured(
     run: TwoStageTrajectory, kind: UnseenKind, length: int, count: int, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Accuracy, probability of what is predicted, and gap of the top two, ``(instance, step)``."""
+) -> Float[np.ndarray, "3 instance step"]:
+    """Accuracy, probability of the predicted token, and gap of the top two."""
     found = [_of_corpus(run, i, kind, length, count, seed) for i in range(len(run.corpora))]
-    accuracy, probability, gap = (np.stack(part) for part in zip(*found, strict=True))
-    return accuracy, probability, gap
+    return np.stack(found, axis=1)
 
 
 def _of_corpus(
     run: TwoStageTrajectory, instance: int, kind: UnseenKind, length: int, count: int, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Float[np.ndarray, "3 step"]:
     known = run.collocations[instance]
     orders = partial_orders(run.corpora[instance], known)
     unseen = draw_unseen(
         orders, known, kind, count=count, length=length or None, seed=seed + instance
     )
     if not len(unseen.contexts):
-        none = np.full(len(run.attention.steps), np.nan)
-        return none, none, none
+        return np.full((3, len(run.attention.steps)), np.nan)
     logs = np.stack(
         [
             log_predictions(unseen.contexts, run.embeddings, run.feed_forward.W()[instance, 0], W)
@@ -85,7 +78,8 @@ def _of_corpus(
     right = logs.argmax(-1) == unseen.predicted
     own = logs[:, np.arange(len(unseen.predicted)), np.maximum(unseen.predicted, 0)]
     top = np.partition(logs, -2, axis=-1)
-    return right.mean(-1), np.exp(own).mean(-1), (top[..., -1] - top[..., -2]).max(-1)
+    gap = (top[..., -1] - top[..., -2]).max(-1)
+    return np.stack([right.mean(-1), np.exp(own).mean(-1), gap])
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -130,17 +124,13 @@ def _draw(data: xr.Dataset) -> Figure:
 
 GENERALIZATION = Figures(NEXT_TOKEN).figure(
     "generalization",
-    "what a trained predictor says of sentences that its corpus has not",
+    "predictions of a trained model on sentences that are not in its corpus",
     statement="generalization to unseen sentences",
     published="none",
-    sizes={
-        "quick": {"seeds": 20, "vocabulary": 20, "steps": 3000, "sentences": 100,
-                  "shown": (300, 900, 3000)},
-        "small": {"seeds": 20, "vocabulary": 20, "steps": 3000, "sentences": 100,
-                  "shown": (300, 900, 3000)},
-        "paper": {"seeds": 100, "vocabulary": 20, "steps": 10_000, "sentences": 100,
-                  "shown": (300, 900, 3000, 10_000)},
-    },
+    sizes=by_size(
+        seeds=[20, 20, 100], vocabulary=20, steps=[3000, 3000, 10_000], sentences=100,
+        shown=[(300, 900, 3000), (300, 900, 3000), (300, 900, 3000, 10_000)],
+    ),
     compute=_compute,
     draw=_draw,
     readings=_readings,
@@ -149,7 +139,7 @@ GENERALIZATION = Figures(NEXT_TOKEN).figure(
         "{sizes[instance]} corpora: mean and one standard deviation over corpora. Left: one "
         "non-comparable token decides; right: an optimal token among others. Sentences like those "
         "of the corpus hold every non-optimal token once; longer ones, drawn with repetition, are "
-        "a shift of the data, and take longer training to tell one token from many. At steps "
-        "{steps}, like the corpus: {ends}. Two different non-comparable tokens tie."
+        "a shift of the data, and take longer training to distinguish one token from many. At "
+        "steps {steps}, like the corpus: {ends}. Two different non-comparable tokens tie."
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.next_token.linear import finite_part, random_contexts
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.linear_runs import OPTIMIZERS, ends, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 from attractor.plots._style import PAGE
@@ -72,11 +72,7 @@ LINEAR_OVERPARAMETERIZED = Figures(LINEAR_NEXT_TOKEN, "next-token").figure(
     "linear decoders on 50 contexts in R^60: loss, norm, direction, finite part",
     statement="experiment: overparameterized linear decoders, three optimizers",
     published="the same four panels of one run, 1e4 steps",
-    sizes={
-        "quick": {"seeds": 5, "steps": 1000},
-        "small": {"seeds": 5, "steps": 10_000},
-        "paper": {"seeds": 10, "steps": 10_000},
-    },
+    sizes=by_size(seeds=[5, 5, 10], steps=[1000, 10_000, 10_000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

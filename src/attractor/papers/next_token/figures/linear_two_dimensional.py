@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.next_token.linear import finite_part, planar_contexts
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.linear_runs import ends, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
@@ -24,7 +24,7 @@ _RATIO = 0.85
 _SAME = 1e-6
 """Distance below which two rows are one, relative to the norm of all."""
 _DRAW = 3
-"""The first of the draws whose embeddings point apart, so that rows can be told apart."""
+"""The first of the draws whose embeddings point apart, so that rows are distinct in the plot."""
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -35,14 +35,8 @@ def _compute(request: Request) -> xr.Dataset:
         probabilities=contexts.probabilities,
     )
     solution = solved(contexts)
-    data = trained(
-        request,
-        contexts,
-        solution,
-        _OPTIMIZERS,
-        seeds=request.seeds,
-        initial_scale=contexts.dimension**-0.5,
-    )
+    starts = {"seeds": request.seeds, "initial_scale": contexts.dimension**-0.5}
+    data = trained(request, contexts, solution, _OPTIMIZERS, **starts)
     data["embeddings"] = (("context", "axis"), contexts.embeddings)
     data["probabilities"] = (("context", "token"), contexts.probabilities)
     data["direction"] = (("token", "axis"), solution.W)
@@ -92,7 +86,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 
 def _embeddings(axes: Axes, data: xr.Dataset) -> None:
-    """Arrows to the embeddings, named with the tokens that follow."""
+    """Arrows to the embeddings, labeled with the tokens that follow."""
     embeddings = data["embeddings"].values
     frame(axes, 1.45 * embeddings, ratio=_RATIO)
     for place, h in enumerate(embeddings):
@@ -136,11 +130,7 @@ LINEAR_TWO_DIMENSIONAL = Figures(LINEAR_NEXT_TOKEN, "next-token").figure(
     "three contexts in the plane: embeddings, both limits of a linear decoder, training",
     statement="experiment: linear decoder in two dimensions",
     published="embeddings, rows of both limits, and curves of gradient descent of one run",
-    sizes={
-        "quick": {"seeds": 10, "steps": 10_000},
-        "small": {"seeds": 10, "steps": 100_000},
-        "paper": {"seeds": 20, "steps": 1_000_000},
-    },
+    sizes=by_size(seeds=[10, 10, 20], steps=[10_000, 100_000, 1_000_000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

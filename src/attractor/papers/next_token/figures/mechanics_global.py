@@ -22,7 +22,15 @@ from attractor.next_token.mechanics import (
     measure_limits,
 )
 from attractor.next_token.mechanics.measures import measure_matrices
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import (
+    Figures,
+    Readings,
+    Request,
+    at_least,
+    at_most,
+    by_size,
+    stacked,
+)
 from attractor.papers.paper import MECHANICS
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
@@ -69,11 +77,8 @@ def _compute(request: Request) -> xr.Dataset:
     )
     found = {}
     for number, ((optimizer, steps), name) in enumerate(zip(runs, _DESCENTS, strict=True)):
-        record = np.unique(
-            np.concatenate(
-                [[0], np.geomspace(1, steps, 70), np.arange(0, steps, steps // 40)]
-            ).round()
-        )
+        spread = [[0], np.geomspace(1, steps, 70), np.arange(0, steps, steps // 40)]
+        record = np.unique(np.concatenate(spread).round())
         run = train(
             tokens, head, optimizer, steps=steps, loss="negative_log", seed=request.seed,
             record=record.astype(int).tolist(), checkpoint=request.checkpoint(f"run {number}"),
@@ -108,9 +113,7 @@ def _by_kind(measured: xr.Dataset, count: int) -> xr.Dataset:
     named = [
         half.rename(instance="data_set").assign_coords(data_set=np.arange(count)) for half in halves
     ]
-    joined = xr.concat(named, xr.IndexVariable("kind", list(_KINDS)))
-    assert isinstance(joined, xr.Dataset)
-    return joined
+    return stacked(named, "kind", _KINDS)
 
 
 def _paths(limits: tuple[AttentionLimits, ...], count_radii: int, count: int) -> xr.Dataset:
@@ -190,13 +193,8 @@ def _draw(data: xr.Dataset) -> Figure:
         path.set(xscale="log", yscale="log")
         band(path, 1 - one["path_correlation"], "radius", look=look)
     outside = data["correlation_outside"].sel(kind="with cycles").median("data_set")
-    correlation.plot(
-        outside["step"],
-        outside,
-        label="with cycles, less the cyclic part",
-        color=COLORS["black"],
-        linestyle=DOTTED,
-    )
+    dotted: dict[str, Any] = {"color": COLORS["black"], "linestyle": DOTTED}
+    correlation.plot(outside["step"], outside, label="with cycles, less the cyclic part", **dotted)
     _distances(distance, data)
     path_distance.set_xscale("log")
     near = data["path_log_distance"].sel(kind="with cycles") / np.log(10)
@@ -235,11 +233,7 @@ MECHANICS_GLOBAL = Figures(MECHANICS, "next-token").figure(
         "correlation, norm difference, projected correlation and softmax mass of 10 data sets "
         "against the iteration"
     ),
-    sizes={
-        "quick": {"seeds": 10, "steps": 4000, "radii": 7},
-        "small": {"seeds": 20, "steps": 20_000, "radii": 17},
-        "paper": {"seeds": 100, "steps": 40_000, "radii": 17},
-    },
+    sizes=by_size(seeds=[10, 20, 100], steps=[4000, 20_000, 40_000], radii=[7, 17, 17]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

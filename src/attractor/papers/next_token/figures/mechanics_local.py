@@ -18,7 +18,7 @@ from attractor.next_token.mechanics import (
     squared_miss,
     vocabulary_tokens,
 )
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import MECHANICS
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
@@ -50,28 +50,23 @@ def _compute(request: Request) -> xr.Dataset:
     kept = probabilities[:, -1] > 0.01
     outside = np.where(kept[:, None], 0.0, probabilities).sum(-1).mean(-1)
     along = ("data_set", "step")
-    both = list(zip(W, near, strict=True))
+    of_each = [
+        (one.correlation(matrix), one.correlation_outside(matrix), cosines(matrix, far.direction.W))
+        for matrix, one, far in zip(W, near, everywhere, strict=True)
+    ]
+    local, local_outside, globally = np.stack(of_each, axis=1)
     return xr.Dataset(
         {
-            "local": (along, np.stack([one.correlation(matrix) for matrix, one in both])),
-            "local_outside": (
-                along,
-                np.stack([one.correlation_outside(matrix) for matrix, one in both]),
-            ),
-            "global": (
-                along,
-                np.stack([
-                    cosines(matrix, one.direction.W)
-                    for matrix, one in zip(W, everywhere, strict=True)
-                ]),
-            ),
+            "local": (along, local),
+            "local_outside": (along, local_outside),
+            "global": (along, globally),
             "mass_outside": (along, outside),
             "norm": (along, run.data["norm"].isel(seed=0).values),
             "cycles": ("data_set", [one.subspace.dimension for one in near]),
             "ambiguous": ("data_set", [int(one.ambiguous.sum()) for one in near]),
         },
         {"data_set": np.arange(len(W)), "step": run.steps},
-    )  # fmt: skip
+    )
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -124,15 +119,10 @@ def _ends(axes: Axes, data: xr.Dataset) -> None:
     for name, look, marker in (("global", _GLOBAL, "s"), ("local", _LOCAL, "o")):
         axes.plot(places, 1 - shown[name], color=look["color"], marker=marker, **points)
     several = shown["cycles"].values > 0
-    axes.plot(
-        places[several],
-        1 - shown["local_outside"].values[several],
-        marker="o",
-        color=_LOCAL["color"],
-        markerfacecolor="white",
-        label="the local one, less the cyclic part",
-        **points,
-    )
+    hollow: dict[str, Any] = {"color": _LOCAL["color"], "marker": "o", "markerfacecolor": "white"}
+    outside = 1 - shown["local_outside"].values[several]
+    label = "the local one, less the cyclic part"
+    axes.plot(places[several], outside, label=label, **hollow, **points)
     axes.set(title="1 \N{MINUS SIGN} correlation in the end", xlabel="data set, sorted")
 
 
@@ -144,7 +134,7 @@ MECHANICS_LOCAL = Figures(MECHANICS, "next-token").figure(
         "correlation with the solutions of local and global graphs, of 10 data sets, against the "
         "iteration"
     ),
-    sizes={"quick": {"seeds": 10}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[10, 40, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -16,7 +16,7 @@ from attractor.next_token.two_stage_measures import (
     direction_distance,
     feed_forward_solutions,
 )
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
@@ -39,29 +39,25 @@ def _compute(request: Request) -> xr.Dataset:
     settings = request.settings
     drawn = corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"])
     request.uses("optimizers", **{f"tokens_{i}": c.tokens for i, c in enumerate(drawn)})
-    attention, feed_forward = _trained(drawn, request)
+    recorded = log_spaced(settings["steps"], 50)
+    attention, feed_forward = _trained(drawn, recorded, request)
     return xr.Dataset(
         {
             "distance": (("way", "instance", "step"), np.stack([a[0] for a in attention])),
             "norm": (("way", "instance", "step"), np.stack([a[1] for a in attention])),
             "feed_forward_distance": (("instance", "step"), feed_forward),
         },
-        {"way": list(_LABELS), "step": _recorded(settings["steps"])},
+        {"way": list(_LABELS), "step": recorded},
         {"learning_rate": settings["learning_rate"], "vocabulary": settings["vocabulary"]},
     )
 
 
-def _recorded(steps: int) -> np.ndarray:
-    return log_spaced(steps, 50)
-
-
 def _trained(
-    drawn: Sequence[Corpus], request: Request
+    drawn: Sequence[Corpus], recorded: np.ndarray, request: Request
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Distance and norm of attention for each way to train; distance of the layer beside it."""
     settings = request.settings
     size, steps = settings["vocabulary"], settings["steps"]
-    recorded = _recorded(steps)
     first, second = (normalized_gradient_descent(rate / size**0.5) for rate in (0.2, 0.05))
     plain = gradient_descent(settings["learning_rate"])
     found = []
@@ -93,7 +89,7 @@ def _sized(
 
 
 def _growth(data: xr.Dataset) -> float:
-    """What a decade of steps adds to the norm under plain descent, late over early."""
+    """Growth of the norm over a decade of steps of plain descent, late over early."""
     norm = data["norm"].sel(way="plain").median("instance")
     last = int(data["step"].max())
     marks = norm.sel(step=[last // 100, last // 10, last], method="nearest").values
@@ -140,11 +136,12 @@ OPTIMIZERS = Figures(NEXT_TOKEN).figure(
     "plain descent, and both layers at once, against two-stage normalized descent",
     statement="two-stage training: the optimizer, and training both layers at once",
     published="none",
-    sizes={
-        "quick": {"seeds": 10, "vocabulary": 10, "steps": 3000, "learning_rate": 2.0},
-        "small": {"seeds": 20, "vocabulary": 20, "steps": 20_000, "learning_rate": 2.0},
-        "paper": {"seeds": 20, "vocabulary": 20, "steps": 100_000, "learning_rate": 2.0},
-    },
+    sizes=by_size(
+        seeds=[10, 20, 20],
+        vocabulary=[10, 20, 20],
+        steps=[3000, 20_000, 100_000],
+        learning_rate=2.0,
+    ),
     compute=_compute,
     draw=_draw,
     readings=_readings,

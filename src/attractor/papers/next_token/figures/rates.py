@@ -1,4 +1,4 @@
-"""How fast attention turns to its limit, against the bounds as printed."""
+"""The rate at which attention turns to its limit, beside the bounds as printed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.figures.training import LOOKS
 from attractor.papers.next_token.runs import STARTS, corpora, log_spaced, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
@@ -21,13 +21,8 @@ _FROM = 1000
 def _compute(request: Request) -> xr.Dataset:
     settings = request.settings
     drawn = corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"])
-    data = train_from_both_starts(
-        request,
-        drawn,
-        "rates",
-        steps=(900, settings["steps"]),
-        record=log_spaced(settings["steps"], 80),
-    )
+    steps, record = (900, settings["steps"]), log_spaced(settings["steps"], 80)
+    data = train_from_both_starts(request, drawn, "rates", steps=steps, record=record)
     late = data.sel(step=slice(_FROM, None))
     logs = xr.apply_ufunc(np.log, late["distance"])
     rate = 0.05 / settings["vocabulary"] ** 0.5 / data["solution_norm"]
@@ -98,12 +93,12 @@ def _draw(data: xr.Dataset) -> Figure:
     for axes, name, label in titles:
         for start in STARTS:
             band(axes, data[name].sel(start=start), "step", look=LOOKS[start])
-        pace = 0.05 / data.attrs["vocabulary"] ** 0.5 / float(data["solution_norm"].mean())
+        rate = 0.05 / data.attrs["vocabulary"] ** 0.5 / float(data["solution_norm"].mean())
         ends = np.array([0.0, shown])
         first = float(data[name].sel(start="zero").isel(step=0).median())
-        axes.plot(ends, first - pace * ends, label=r"slope $-\eta / \|W^*\|$", **look("predicted"))
+        axes.plot(ends, first - rate * ends, label=r"slope $-\eta / \|W^*\|$", **look("predicted"))
         axes.set(xlim=(0, shown), xlabel="step of stage 2", ylabel=label)
-        axes.set_ylim(first - 1.1 * pace * shown, 2)
+        axes.set_ylim(first - 1.1 * rate * shown, 2)
         axes.legend(loc="upper right")
     return figure
 
@@ -113,11 +108,7 @@ RATES = Figures(NEXT_TOKEN).figure(
     "how fast attention turns to its limit, against the bounds as printed",
     statement="convergence of the second stage: direction, attention and loss",
     published="none",
-    sizes={
-        "quick": {"seeds": 5, "vocabulary": 20, "steps": 5000},
-        "small": {"seeds": 5, "vocabulary": 20, "steps": 30_000},
-        "paper": {"seeds": 5, "vocabulary": 20, "steps": 100_000},
-    },
+    sizes=by_size(seeds=5, vocabulary=20, steps=[5000, 30_000, 100_000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

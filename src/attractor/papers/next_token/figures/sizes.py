@@ -1,4 +1,4 @@
-"""How long attention takes to choose, for vocabularies and sentences of several sizes."""
+"""The time that attention takes to choose, for vocabularies and sentences of several sizes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.next_token.runs import corpora
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
+from attractor.papers.next_token.runs import corpora, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
 from attractor.plots.roles import look, ordered_looks
@@ -38,10 +37,7 @@ def _compute(request: Request) -> xr.Dataset:
         for place, group in enumerate(groups):
             own = slice(place * request.seeds, (place + 1) * request.seeds)
             measured[group] = {name: values[own] for name, values in found.items()}
-    swept = {
-        "vocabulary": list(settings["vocabularies"]),
-        "length": list(settings["lengths"]),
-    }
+    swept = {"vocabulary": [*settings["vocabularies"]], "length": [*settings["lengths"]]}
     return xr.Dataset(
         {
             f"{quantity}_by_{name}": (
@@ -62,17 +58,10 @@ def _corpora(request: Request, vocabulary: int, non_optimal: tuple[int, ...]) ->
 def _measured(request: Request, vocabulary: int, drawn: list[Corpus]) -> dict[str, np.ndarray]:
     """Norms of solutions, and the first recorded step at which attention has chosen."""
     steps, name = request.settings["steps"], f"vocabulary-{vocabulary}"
-    request.uses(name, **{f"tokens_{i}": c.tokens for i, c in enumerate(drawn)})
     step = normalized_gradient_descent(_RATE / vocabulary**0.5)
-    run = train_two_stages(
-        drawn,
-        steps=(900, steps),
-        optimizers=(step, step),
-        record=np.arange(0, steps + 1, max(steps // 150, 1)),
-        checkpoint=request.checkpoint(name),
-        progress=request.progress,
-    )
-    measured = measure_two_stages(run)
+    record = np.arange(0, steps + 1, max(steps // 150, 1))
+    training = {"steps": (900, steps), "optimizers": (step, step), "record": record}
+    measured = measure_two_stages(train_drawn(request, drawn, name, **training))
     chosen = (measured["least_optimal_attention"] >= _CHOSEN).values
     first = measured["step"].values[chosen.argmax(-1)].astype(float)
     return {
@@ -109,17 +98,13 @@ def _draw(data: xr.Dataset) -> Figure:
     for axes, (name, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
         values = data[name].values
         for value, one in zip(values, ordered_looks(len(values)), strict=True):
-            place = {name: value}
             size = float(value) if name == "vocabulary" else float(_LENGTHS_OF)
-            axes.plot(
-                data[f"solution_norm_by_{name}"].sel(place),
-                data[f"steps_to_choose_by_{name}"].sel(place) * _RATE / size**0.5,
-                linestyle="none",
-                markersize=3.5,
-                alpha=0.8,
-                label=f"{value}",
-                **one,
+            norms, steps = (
+                data[f"{quantity}_by_{name}"].sel({name: value})
+                for quantity in ("solution_norm", "steps_to_choose")
             )
+            points = {"linestyle": "none", "markersize": 3.5, "alpha": 0.8, "label": f"{value}"}
+            axes.plot(norms, steps * _RATE / size**0.5, **points, **one)
         ends = np.array([0.0, float(data[f"solution_norm_by_{name}"].max()) * 1.08])
         gap = float(_ratios(data, name).median())
         axes.plot(ends, gap * ends, label=rf"${gap:.1f}\,\|W^*\|$", **look("fitted"))
@@ -134,12 +119,12 @@ SIZES = Figures(NEXT_TOKEN).figure(
     "how long attention takes to choose, for corpora of several sizes",
     statement="convergence of the second stage: dependence on the sizes of the data",
     published="none",
-    sizes={
-        "quick": {"seeds": 10, "vocabularies": (10, 20), "lengths": (2, 6), "steps": 1200},
-        "small": {"seeds": 20, "vocabularies": (10, 20, 40), "lengths": (2, 4, 8), "steps": 1500},
-        "paper": {"seeds": 25, "vocabularies": (10, 20, 40, 80), "lengths": (2, 3, 4, 6, 8, 12),
-                  "steps": 3000},
-    },
+    sizes=by_size(
+        seeds=[10, 20, 25],
+        vocabularies=[(10, 20), (10, 20, 40), (10, 20, 40, 80)],
+        lengths=[(2, 6), (2, 4, 8), (2, 3, 4, 6, 8, 12)],
+        steps=[1200, 1500, 3000],
+    ),
     compute=_compute,
     draw=_draw,
     readings=_readings,

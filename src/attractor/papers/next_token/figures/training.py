@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import STARTS, corpora, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
@@ -82,18 +82,14 @@ TRAINING = Figures(NEXT_TOKEN).figure(
     "losses, directions and norms of both layers in two-stage training",
     statement="experiment: two-stage training on a random realizable data set",
     published="loss, cosine to the max-margin solution and norm of both layers, one run",
-    sizes={
-        "quick": {"seeds": 20, "vocabulary": 20, "steps": 900, "every": 10},
-        "small": {"seeds": 20, "vocabulary": 20, "steps": 900, "every": 10},
-        "paper": {"seeds": 100, "vocabulary": 20, "steps": 900, "every": 5},
-    },
+    sizes=by_size(seeds=[20, 20, 100], vocabulary=20, steps=900, every=[10, 10, 5]),
     compute=_compute,
     draw=_draw,
     readings=_readings,
     caption=(
         "Two-stage normalized gradient descent on {sizes[instance]} random realizable corpora of "
         "{attrs[vocabulary]} tokens: median, with a band from the 10th to the 90th percentile. "
-        "Top: the feed-forward layer, held against its max-margin solution. Bottom: attention, "
+        "Top: the feed-forward layer, compared with its max-margin solution. Bottom: attention, "
         "with the feed-forward layer frozen. From zero the feed-forward layer has its limit "
         "direction after one step. The published figure, whose norms begin at 1.2 and whose "
         "cosines begin near zero, starts from Gaussian entries. There the cosine of attention ends "
