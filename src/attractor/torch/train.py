@@ -116,7 +116,7 @@ class _Run:
         self, training: AttentionTraining, inputs: Inputs, optimizer: TorchOptimizer
     ) -> None:
         self.training, self.directions = training, optimizer.reads == DIRECTION
-        count, trials = inputs.count, inputs.trials(training)
+        count, trials = inputs.count, inputs.trials(training, training.optimizer)
         with double_precision():
             self.state, self.data = jax.tree.map(jnp.asarray, trials(np.arange(count)))
         leaves, self.structure = jax.tree.flatten(self.state.parameters)
