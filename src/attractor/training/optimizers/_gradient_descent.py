@@ -13,11 +13,6 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled, direction, log_norm
 from attractor.checks import check_flag
 from attractor.geometry import Frobenius
-from attractor.training.optimizers.checks import (
-    check_learning_rate,
-    check_not_negative,
-    check_weight_decay,
-)
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.leaves import (
     as_scaled,
@@ -42,7 +37,7 @@ def gradient_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> 
         InvalidInputError: If the learning rate is not a positive finite number, or the weight
             decay is negative.
     """
-    return _gradient_descent(check_learning_rate(learning_rate), check_weight_decay(weight_decay))
+    return _gradient_descent(learning_rate, weight_decay)
 
 
 @register_optimizer("normalized gradient descent", "ngd")
@@ -74,10 +69,7 @@ def normalized_gradient_descent(
             the weight decay is negative.
     """
     return _normalized_gradient_descent(
-        check_learning_rate(learning_rate),
-        check_flag("per_factor", per_factor),
-        check_not_negative("eps", eps),
-        check_weight_decay(weight_decay),
+        learning_rate, check_flag("per_factor", per_factor), eps, weight_decay
     )
 
 
@@ -101,10 +93,7 @@ def _normalized_gradient_descent(
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
-        size = log_size(gradient, square_sum, 2)
-        if not is_zero(eps):
-            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, jnp.log(eps)))
-        return time_of_unit_step(learning_rate, size)
+        return time_of_unit_step(learning_rate, log_size(gradient, square_sum, 2), eps)
 
     settings: dict[str, Any] = {"learning_rate": learning_rate}
     settings |= {"per_factor": True} if per_factor else {}
@@ -125,10 +114,17 @@ def _normalized_gradient_descent(
     )
 
 
-def time_of_unit_step(learning_rate: Number, log_size: Float[Array, ""]) -> Float[Array, ""]:
-    """Logarithm of the time that a step takes without normalization; no time where it is zero."""
-    resting = jnp.isneginf(log_size)
-    return jnp.where(resting, -jnp.inf, jnp.log(learning_rate) - log_size)
+def time_of_unit_step(
+    learning_rate: Number, log_size: Float[Array, ""], eps: Number = 0.0
+) -> Float[Array, ""]:
+    """Logarithm of the time that a step takes without normalization, ``log(rate / (size + eps))``.
+
+    Minus infinity, no time, where the size of the gradient is exactly zero.
+    """
+    stationary = jnp.isneginf(log_size)
+    if not is_zero(eps):
+        log_size = jnp.logaddexp(log_size, jnp.log(eps))
+    return jnp.where(stationary, -jnp.inf, jnp.log(learning_rate) - log_size)
 
 
 def _guarded_unit(per_factor: bool, eps: Number, gradient: PyTree) -> PyTree:

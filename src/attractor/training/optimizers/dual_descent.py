@@ -128,9 +128,7 @@ class DualDescent(NamedTuple):
         if self.per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
         size = log_dual_norm(gradient, self.geometries(gradient))
-        if not is_zero(self.eps):
-            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, jnp.log(self.eps)))
-        return time_of_unit_step(rate, size)
+        return time_of_unit_step(rate, size, self.eps)
 
     def geometries(self, tree: PyTree) -> PyTree:
         """The geometry of every array."""

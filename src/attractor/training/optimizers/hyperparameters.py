@@ -11,6 +11,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from attractor.training.optimizers.checks import check_hyperparameter, check_rate_or_schedule
+
 if TYPE_CHECKING:
     from attractor.training.optimizers.optimizer import Optimizer
 
@@ -33,8 +35,10 @@ def is_zero(number: Any) -> bool:
     return not isinstance(number, jax.Array) and number == 0
 
 
-def hyperparameters(*names: str) -> Callable[[_Factory], _Factory]:
-    """Says which arguments of a function that makes an optimizer are numbers, not structure.
+def hyperparameters(*names: str, scheduled: bool = False) -> Callable[[_Factory], _Factory]:
+    """Declares which arguments of a function that makes an optimizer are numbers, not structure.
+
+    They are checked against the bounds of their names (``check_hyperparameter``).
 
     Training takes these numbers as data of each trial, so that a second learning rate compiles
     nothing. The function has to work with traced numbers, too. Zero is structure: the term it
@@ -44,16 +48,19 @@ def hyperparameters(*names: str) -> Callable[[_Factory], _Factory]:
     loops of one's own where optimizers are static arguments.
 
     Args:
-        names: The arguments, all of them positional.
+        names: The arguments.
+        scheduled: Whether the learning rate may also be a function of the step.
     """
+    checks = {name: functools.partial(check_hyperparameter, name) for name in names}
+    if scheduled:
+        checks["learning_rate"] = check_rate_or_schedule
 
     def declare_numbers(make: _Factory) -> _Factory:
-        arguments = tuple(inspect.signature(make).parameters)
+        signature = inspect.signature(make)
         made = functools.cache(make)
 
-        @functools.wraps(make)
         def make_with_numbers(*settings: Any) -> Optimizer:
-            given = dict(zip(arguments, settings, strict=True))
+            given = signature.bind(*settings).arguments
             several = {name: given[name] for name in names if isinstance(given[name], tuple)}
             if several:
                 first = {name: values[0] for name, values in several.items()}
@@ -65,7 +72,13 @@ def hyperparameters(*names: str) -> Callable[[_Factory], _Factory]:
             optimizer._remake = lambda values: make_with_numbers(*(given | dict(values)).values())
             return optimizer
 
-        return make_with_numbers  # pyright: ignore[reportReturnType]
+        @functools.wraps(make)
+        def make_checked(*settings: Any, **further: Any) -> Optimizer:
+            given = signature.bind(*settings, **further).arguments
+            checked = {name: check(given[name]) for name, check in checks.items()}
+            return make_with_numbers(*(given | checked).values())
+
+        return make_checked  # pyright: ignore[reportReturnType]
 
     return declare_numbers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -14,9 +14,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
-from attractor.checks import check_choice, check_kinds, check_text
+from attractor.checks import check_choice
 from attractor.geometry import Geometry
-from attractor.training.optimizers.checks import check_weight_decay
+from attractor.training.optimizers.checks import check_hyperparameter
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
 from attractor.training.optimizers.hyperparameters import Number
 from attractor.training.optimizers.leaves import as_scaled
@@ -75,8 +75,6 @@ def in_moving_gauge(
         InvalidInputError: If an argument is of the wrong kind; when it first meets parameters,
             if it is not homogeneous.
     """
-    name = check_text("name", name)
-    check_kinds(settings=(settings, Mapping | None))
     check_choice("by", by, get_args(By))
     declared = declare(
         transformation,
@@ -137,7 +135,7 @@ def in_moving_gauge(
         reads=declared.reads,
         name=declared.name,
         settings=declared.settings,
-        weight_decay=check_weight_decay(weight_decay),
+        weight_decay=check_hyperparameter("weight_decay", weight_decay),
     )
     optimizer.homogeneity = homogeneity
     return optimizer
