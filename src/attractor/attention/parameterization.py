@@ -409,6 +409,11 @@ class Joint(Parameterization):
         return self.attention.prepare(tokens)
 
 
+def attention_layer(parameterization: Parameterization) -> Parameterization:
+    """The parameterization of the attention layer alone, without a head that is trained."""
+    return parameterization.attention if isinstance(parameterization, Joint) else parameterization
+
+
 _NAMED: tuple[Parameterization, ...] = (AttentionMatrix(), KeyQuery(), PromptVector())
 _KNOWN = {one.name: one for each in _NAMED for one in (each, Joint(each))}
 

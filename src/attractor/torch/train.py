@@ -13,8 +13,6 @@ import torch
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention import Head, Parameterization
-from attractor.attention._scaled_gradient import scaled_gradient
-from attractor.attention.parameterization import Parameters
 from attractor.attention.scaled import direction, magnitude
 from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
@@ -28,7 +26,6 @@ from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.loop import Records
 from attractor.training.objective import status_of
 from attractor.training.recording import record_steps
-from attractor.training.trajectory import trajectory_data
 
 
 def train_with_torch(
@@ -67,15 +64,7 @@ def train_with_torch(
     Raises:
         InvalidInputError: If an argument cannot be used, or the optimizer raises.
     """
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     steps = check_steps("steps", steps)
     recorded = record_steps(steps, record)
     inputs.check_memory(len(recorded), copies=2)  # step by step, and of all steps together
@@ -93,15 +82,12 @@ def train_with_torch(
                 advance(inputs.count)
     series = {name: np.stack([one[name] for one in measured], axis=1) for name in measured[0]}
     records = Records(series, status_of(training, measured[-1], run.status()), run.steps_taken)
-    numbers = inputs.tokens.instance_numbers
-    return Trajectory(
-        data=trajectory_data(records, numbers, inputs.seed_numbers, recorded),
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name=optimizer.name,
-        geometry="not known",
+    return inputs.trajectory(
+        records,
+        recorded,
+        optimizer=optimizer.name,
+        geometry=None,
         settings={
-            **inputs.settings,
             "steps": steps,
             "dtype": "float64",
             "optimizer": {"reads": optimizer.reads, **optimizer.settings},
@@ -173,12 +159,7 @@ def _gradients(
     """Gradients of all trials as plain arrays, and whether they are other than zero."""
 
     def one(state: AttentionState, data: AttentionData) -> tuple[PyTree, Array]:
-        attention, trained = state.parameters
-        reader = data.head if trained is None else trained
-        found = scaled_gradient(
-            training.parameterization, training.loss, attention, reader, data.rows
-        )
-        gradient = Parameters(found.attention, None if trained is None else found.head)
+        gradient = training.gradient(state.parameters, data.head, data.rows)
         slopes = jax.tree.map(lambda leaf: (leaf.mantissa != 0).any(), gradient)
         read = direction if directions else magnitude
         return read(gradient), jnp.stack(jax.tree.leaves(slopes)).any()

@@ -24,7 +24,7 @@ from attractor.training.inputs import Inputs, check_inputs, weights_kept_at_end_
 from attractor.training.objective import Condition
 from attractor.training.optimizers import Optimizer
 from attractor.training.recording import record_steps
-from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.trajectory import Trajectory
 
 
 def train(
@@ -103,15 +103,7 @@ def train(
             nothing has been computed then.
         FileFormatError: If the checkpoint is damaged.
     """
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     validation.check_optimizer(optimizer, several=True)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
@@ -163,22 +155,14 @@ def train(
             advance=advance,
             skip=advance.skip,
         )
-    geometry = layer.effective_geometry(optimizer.geometry)
-    numbers = inputs.tokens.instance_numbers
-    return Trajectory(
-        data=trajectory_data(
-            records,
-            numbers,
-            inputs.seed_numbers,
-            recorded,
-            last_only=last_only,
-            hyperparameters=optimizer.axes,
-        ),
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name=optimizer.name,
-        geometry="not known" if geometry is None else geometry.name,
+    return inputs.trajectory(
+        records,
+        recorded,
+        optimizer=optimizer.name,
+        geometry=layer.effective_geometry(optimizer.geometry),
         settings=settings,
+        last_only=last_only,
+        hyperparameters=optimizer.axes,
     )
 
 

@@ -117,7 +117,7 @@ class AttentionTraining(Objective):
     def step(self, state: AttentionState, data: AttentionData) -> tuple[AttentionState, Array]:
         """Takes one step, and says whether it moved and where to."""
         rows = self._batch(state, data)
-        gradient = self._gradient(state.parameters, data.head, rows)
+        gradient = self.gradient(state.parameters, data.head, rows)
         further = self._further(state, data, rows)
         optimizer = self.optimizer.with_numbers(data.numbers)
         parameters, memory = optimizer.step(gradient, state.memory, state.parameters, **further)
@@ -147,7 +147,7 @@ class AttentionTraining(Objective):
         """Loss, norm, gradient, what is attended to, parameters, and the user's metrics."""
         attention, head = state.parameters.attention, self._head(state.parameters, data.head)
         layer, rows = self.parameterization, data.rows
-        gradient = self._gradient(state.parameters, data.head, rows)
+        gradient = self.gradient(state.parameters, data.head, rows)
         probabilities = softmax_row(layer.scores(attention, rows), rows.mask).probabilities
         W = layer.effective_matrix(attention)
         geometry = layer.effective_geometry(self.optimizer.geometry) or Frobenius()
@@ -177,7 +177,14 @@ class AttentionTraining(Objective):
     def _head(self, parameters: Parameters, fixed: Head) -> Head:
         return fixed if parameters.head is None else parameters.head
 
-    def _gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
+    def gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
+        """The gradient of the loss in all that is trained, with scales by array or by entry.
+
+        Args:
+            parameters: What is trained.
+            fixed: The head where it is not among them.
+            rows: The data set, or a batch of it.
+        """
         exact = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
         function = plain_gradient if self.kernel == "plain" else exact
         head = self._head(parameters, fixed)

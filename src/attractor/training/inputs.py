@@ -7,11 +7,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Real
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention import get_loss as loss_named
 from attractor.attention import get_parameterization as parameterization_named
 from attractor.checks import check_count
+from attractor.geometry import Geometry
 from attractor.precision import double_precision
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
@@ -19,7 +21,9 @@ from attractor.training import validation
 from attractor.training.attention_training import AttentionTraining
 from attractor.training.footprint import BOOKKEEPING, Footprint, check_run, size_of
 from attractor.training.initial import check_initial
+from attractor.training.measurements import Records
 from attractor.training.optimizers import Optimizer
+from attractor.training.trajectory import Trajectory, trajectory_data
 from attractor.training.trials import Trials
 
 _WEIGHTS_BYTES = 10**9
@@ -100,6 +104,36 @@ class Inputs:
         shapes = {**self.parameterization.shapes(d, e), "W": (d, e)}
         return {name: jax.ShapeDtypeStruct(shape, np.float64) for name, shape in shapes.items()}
 
+    def trajectory(
+        self,
+        records: Records,
+        values: Real[np.ndarray, "records"],
+        *,
+        optimizer: str,
+        geometry: Geometry | None,
+        settings: dict[str, Any],
+        **labels: Any,
+    ) -> Trajectory:
+        """The trajectory of a run on these inputs.
+
+        Args:
+            records: The measurements.
+            values: Where they were taken.
+            optimizer: Name of what trained.
+            geometry: The norm of W that it descended, None if it is not known.
+            settings: Settings of the run beside those of the inputs.
+            labels: Further arguments of ``trajectory_data``.
+        """
+        numbers, seeds = self.tokens.instance_numbers, self.seed_numbers
+        return Trajectory(
+            data=trajectory_data(records, numbers, seeds, values, **labels),
+            tokens=self.tokens,
+            head=self.head,
+            optimizer_name=optimizer,
+            geometry="not known" if geometry is None else geometry.name,
+            settings=self.settings | settings,
+        )
+
     def trials(
         self, training: AttentionTraining, optimizer: Optimizer, dtype: str = "float64"
     ) -> Trials:
@@ -117,14 +151,7 @@ class Inputs:
 
 
 def check_inputs(
-    tokens: Any,
-    head: Any,
-    *,
-    loss: Any,
-    parameterization: Any,
-    initial: Any,
-    seeds: Any,
-    seed: Any,
+    tokens: Any, head: Any, loss: Any, parameterization: Any, initial: Any, seeds: Any, seed: Any
 ) -> Inputs:
     """Checks what training begins with.
 

@@ -246,6 +246,7 @@ def trajectory_data(
     axis: str = "step",
     last_only: frozenset[str] = frozenset(),
     hyperparameters: Mapping[str, tuple[float, ...]] = {},
+    descriptions: Mapping[str, str] = {},
 ) -> xr.Dataset:
     """Labels what was measured.
 
@@ -257,6 +258,7 @@ def trajectory_data(
         axis: What these values are: ``"step"``, ``"radius"`` or ``"time"``.
         last_only: Names of measurements of the last record alone.
         hyperparameters: Those that have several values.
+        descriptions: Of measurements that training does not take, or in place of its own.
     """
     import xarray as xr
 
@@ -272,7 +274,7 @@ def trajectory_data(
     variables["steps_taken"] = (trial, records.steps_taken.reshape(trials))
     coordinates = {name: np.asarray(labels) for name, labels in axes.items()}
     data = xr.Dataset(variables, coordinates | {axis: values})
-    for name, description in _DESCRIPTIONS.items():
+    for name, description in {**_DESCRIPTIONS, **descriptions}.items():
         if name in data:
             data[name].attrs["description"] = description
     return data

@@ -18,7 +18,7 @@ from attractor.training.attention_training import AttentionTraining, Metric
 from attractor.training.flow.records import flow_records
 from attractor.training.inputs import check_inputs, weights_kept_at_end_only
 from attractor.training.optimizers import gradient_descent
-from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.trajectory import Trajectory
 
 _TOLERANCES = (1e-12, 1e-1)
 
@@ -101,15 +101,7 @@ def gradient_flow(
         InvalidInputError: If an argument cannot be used; nothing has been computed then.
     """
     records = flow_records(time, log_time, norm, record)
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     tolerance = _check_tolerance(tolerance)
     check_choice("solver", solver, ("auto", "explicit", "implicit"))
     max_steps = check_steps("max_steps", max_steps)
@@ -137,22 +129,14 @@ def gradient_flow(
             last_only=last_only,
             advance=advance,
         )
-    geometry = layer.effective_geometry(Frobenius())
-    return Trajectory(
-        data=trajectory_data(
-            measured,
-            inputs.tokens.instance_numbers,
-            inputs.seed_numbers,
-            records.values,
-            records.axis,
-            last_only,
-        ),
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name="gradient flow",
-        geometry="not known" if geometry is None else geometry.name,
+    return inputs.trajectory(
+        measured,
+        records.values,
+        axis=records.axis,
+        last_only=last_only,
+        optimizer="gradient flow",
+        geometry=layer.effective_geometry(Frobenius()),
         settings={
-            **inputs.settings,
             "time": time,
             "log_time": log_time,
             "norm": norm,

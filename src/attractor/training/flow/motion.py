@@ -24,8 +24,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
 from attractor.attention import KeyQuery, Parameterization
-from attractor.attention._scaled_gradient import scaled_gradient
-from attractor.attention.parameterization import Joint, Parameters
+from attractor.attention.parameterization import Parameters, attention_layer
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import direction, log_norm
 from attractor.geometry import lengths
@@ -62,16 +61,7 @@ class Motion:
 
         An exactly zero gradient has a zero vector and a length of minus infinity.
         """
-        parameters = self.parameters(point)
-        head = self.data.head if parameters.head is None else parameters.head
-        found = scaled_gradient(
-            self.training.parameterization,
-            self.training.loss,
-            parameters.attention,
-            head,
-            self.data.rows,
-        )
-        gradient = Parameters(found.attention, None if parameters.head is None else found.head)
+        gradient = self.training.gradient(self.parameters(point), self.data.head, self.data.rows)
         flat = ravel_pytree(direction(gradient))[0]
         lost = log_norm(gradient) - _log_length(flat)  # what the direction leaves out
         moved = flat / self.unit
@@ -130,8 +120,8 @@ def natural_units(
     admitted = np.any(rows.mask, axis=-2)[..., None]
     keys, values = (np.where(admitted, array, 0) for array in (rows.keys, rows.values))
     reach = _longest(keys) * _longest(rows.queries)
-    layer = parameterization.attention if isinstance(parameterization, Joint) else parameterization
-    unit = _power_of_two(reach**-0.5 if isinstance(layer, KeyQuery) else reach**-1)
+    factors = isinstance(attention_layer(parameterization), KeyQuery)
+    unit = _power_of_two(reach**-0.5 if factors else reach**-1)
     head_unit = _power_of_two(_longest(values) ** -1)
     attention, head = parameters
     filled = Parameters(

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention import AttentionMatrix, KeyQuery, Parameterization, PromptVector
-from attractor.attention.parameterization import Joint, Parameters
+from attractor.attention.parameterization import Parameters, attention_layer
 from attractor.errors import TrialStatus
 from attractor.geometry import Frobenius
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
@@ -178,8 +178,7 @@ def conserved_drift(
         The largest entry of the change, over ``||K||_F^2 + ||Q||_F^2`` or ``||W||_F``; NaN where
         nothing is known to be conserved.
     """
-    layer = _attention_layer(parameterization)
-    if isinstance(layer, KeyQuery):
+    if isinstance(attention_layer(parameterization), KeyQuery):
         change = _balance(parameters) - _balance(beginning)
         scale = jnp.maximum(_squares(parameters), _squares(beginning))
     else:
@@ -203,9 +202,8 @@ def fixed_directions(
     user's own, and in matrices of more than 2,500 entries.
     """
     entries = keys.shape[-1] * queries.shape[-1]
-    layer = _attention_layer(parameterization)
-    known = isinstance(layer, AttentionMatrix | PromptVector) and entries <= _LARGEST_MATRIX
-    if not known:
+    layer = attention_layer(parameterization)
+    if not isinstance(layer, AttentionMatrix | PromptVector) or entries > _LARGEST_MATRIX:
         return np.zeros((len(keys), entries, 1))
     found = [_complement(*instance) for instance in zip(keys, queries, mask, strict=True)]
     most = max(1, *(one.shape[1] for one in found))
@@ -213,10 +211,6 @@ def fixed_directions(
     for number, directions in enumerate(found):
         filled[number, :, : directions.shape[1]] = directions
     return filled
-
-
-def _attention_layer(parameterization: Parameterization) -> Parameterization:
-    return parameterization.attention if isinstance(parameterization, Joint) else parameterization
 
 
 def _complement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -24,8 +24,6 @@ Numbers: TypeAlias = float | Sequence[float] | np.ndarray | Float[Array, ""]
 _EXAMPLE = 0.5
 """A value that any hyperparameter may have."""
 
-_Factory = TypeVar("_Factory", bound=Callable[..., Any])
-
 
 def is_zero(number: Any) -> bool:
     """Whether a number is known to be zero, so that the term it multiplies is left out.
@@ -35,7 +33,9 @@ def is_zero(number: Any) -> bool:
     return not isinstance(number, jax.Array) and number == 0
 
 
-def hyperparameters(*names: str, scheduled: bool = False) -> Callable[[_Factory], _Factory]:
+def hyperparameters(
+    *names: str, scheduled: bool = False
+) -> Callable[[Callable[..., Optimizer]], Callable[..., Optimizer]]:
     """Declares which arguments of a function that makes an optimizer are numbers, not structure.
 
     They are checked against the bounds of their names (``check_hyperparameter``).
@@ -51,11 +51,12 @@ def hyperparameters(*names: str, scheduled: bool = False) -> Callable[[_Factory]
         names: The arguments.
         scheduled: Whether the learning rate may also be a function of the step.
     """
+    checks: dict[str, Callable[[Any], Any]]
     checks = {name: functools.partial(check_hyperparameter, name) for name in names}
     if scheduled:
         checks["learning_rate"] = check_rate_or_schedule
 
-    def declare_numbers(make: _Factory) -> _Factory:
+    def declare_numbers(make: Callable[..., Optimizer]) -> Callable[..., Optimizer]:
         signature = inspect.signature(make)
         made = functools.cache(make)
 
@@ -78,7 +79,7 @@ def hyperparameters(*names: str, scheduled: bool = False) -> Callable[[_Factory]
             checked = {name: check(given[name]) for name, check in checks.items()}
             return make_with_numbers(*(given | checked).values())
 
-        return make_checked  # pyright: ignore[reportReturnType]
+        return make_checked
 
     return declare_numbers
 

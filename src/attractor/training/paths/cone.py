@@ -15,7 +15,7 @@ from attractor.attention.excess import TokenScores, log_rise_and_fall
 from attractor.attention.losses import Loss
 from attractor.geometry import Frobenius
 from attractor.training.paths.balls import Ball, BallObjective
-from attractor.training.paths.fixed_head import least_step, optimality_of
+from attractor.training.paths.fixed_head import least_step, optimality_of, values_at
 from attractor.training.paths.following import Place, Point, Search
 from attractor.training.paths.minimize import minimize
 from attractor.training.paths.score_map import ScoreMap
@@ -128,7 +128,7 @@ class ConeSearch(Search):
     ) -> Float[np.ndarray, "place"]:
         """What orders many places by their loss."""
         above, below = (
-            np.asarray(_values(self.objective, places[0], data)) for data in self._sides(radius)
+            np.asarray(values_at(self.objective, places[0], data)) for data in self._sides(radius)
         )
         return np.nan_to_num(np.where(np.isnan(above), below - _APART, above), nan=np.inf)
 
@@ -184,23 +184,8 @@ class ConeSearch(Search):
         return there[values.argmin()] if values.min() < -_APART / 2 else b
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _values(
-    objective: ConeLoss, places: Float[Array, "place m 1"], data: ConeData
-) -> Float[Array, "place"]:
-    return jax.vmap(lambda b: objective.at(b, data))(places)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _value(objective: ConeLoss, theta: Float[Array, "k"], data: ConeData) -> Float[Array, ""]:
-    return objective(theta, data)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _rise_and_fall(
-    objective: ConeLoss, b: Float[Array, "m 1"], data: ConeData
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    return objective.rise_and_fall(b, data)
+_value = jax.jit(ConeLoss.__call__, static_argnums=0)
+_rise_and_fall = jax.jit(ConeLoss.rise_and_fall, static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -86,7 +86,7 @@ class FixedHeadSearch(Search):
     ) -> Float[np.ndarray, "place"]:
         """The objective at many places."""
         data = self.data._replace(radius=np.float64(radius))
-        return np.asarray(_values(self.objective, places[0], data))
+        return np.asarray(values_at(self.objective, places[0], data))
 
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """The norm of W in its coordinates."""
@@ -102,9 +102,10 @@ def least_step(reach: float) -> float:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _values(
-    objective: FixedHead, places: Float[Array, "place p q"], data: FixedHeadData
+def values_at(
+    objective: BallObjective, places: Float[Any, "place p q"], data: PyTree
 ) -> Float[Array, "place"]:
+    """The objective at many points of the ball."""
     return jax.vmap(lambda C: objective.at(C, data))(places)
 
 
