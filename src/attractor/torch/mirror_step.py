@@ -39,14 +39,14 @@ def mirror_step(
 ) -> None:
     """``Y <- (1 - shrinkage) Y - rate M`` and ``W = sign(Y) |Y|^(1 / (p - 1))``, in place.
 
-    A weight that is not what its ``Y`` stands for was changed by somebody else, or has never moved
+    A weight that is not the image of its ``Y`` was changed by other code, or has never moved
     since ``Y`` was first taken from it; ``Y`` is taken from it again. A weight whose ``Y`` then
     does not move keeps its value.
     """
     inverse = 1 / (p - 1)
-    stand = signed_powers(duals, inverse)
+    images = signed_powers(duals, inverse)
     differ = [
-        image.to(weight.dtype) != weight for image, weight in zip(stand, weights, strict=True)
+        image.to(weight.dtype) != weight for image, weight in zip(images, weights, strict=True)
     ]
     wide = [weight.to(dual.dtype) for weight, dual in zip(weights, duals, strict=True)]
     before = [

@@ -134,17 +134,17 @@ class _Run:
                 self.steps_taken[trial] = self.taken
 
     def measure(self) -> dict[str, np.ndarray]:
-        """What is recorded of every trial."""
+        """The measurements of every trial."""
         with double_precision():
             return jax.tree.map(np.asarray, _measure(self.training, self._state(), self.data))
 
     def status(self) -> np.ndarray:
-        """How every trial ended."""
+        """The status of every trial."""
         finite = np.all(
             [np.isfinite(leaf).all(tuple(range(1, leaf.ndim))) for leaf in self.leaves], axis=0
         )
-        rested = np.where(self.sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
-        status = np.where(self.steps_taken == self.taken, TrialStatus.TRAINED, rested)
+        unmoved = np.where(self.sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
+        status = np.where(self.steps_taken == self.taken, TrialStatus.TRAINED, unmoved)
         return np.where(finite, status, TrialStatus.DIVERGED).astype(np.int32)
 
     def _state(self) -> AttentionState:
@@ -175,7 +175,7 @@ def _measure(
 
 
 def _guarded(name: str, function: Any, *arguments: Any) -> Any:
-    """Calls into a user's code, and says whose exception it is."""
+    """Calls a user's code; an exception of it becomes an error that names the optimizer."""
     try:
         return function(*arguments)
     except Exception as error:
