@@ -50,7 +50,7 @@ def normalized_gradient_descent(
 ) -> Optimizer:
     """Normalized gradient descent ``W <- W - learning_rate * grad L(W) / ||grad L(W)||_F``.
 
-    A gradient that is exactly zero takes a zero step. Unless ``eps`` says otherwise, every other
+    A gradient that is exactly zero takes a zero step. Unless ``eps`` is positive, every other
     step has the length of the learning rate, however small the gradient.
 
     Args:
@@ -61,7 +61,7 @@ def normalized_gradient_descent(
             path that of gradient descent; with a single array there is no difference.
         eps: What is added to the norm that divides, 2.2e-16 in published code. Gradients much
             smaller than it make no progress; beside a weight decay of its size it lets training
-            come to rest, where steps of constant length go on to circle the minimum.
+            converge, where steps of constant length go on to circle the minimum.
         weight_decay: Multiple of the parameters to add to the gradient before it is normalized.
 
     Raises:

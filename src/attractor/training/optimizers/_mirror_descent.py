@@ -42,8 +42,8 @@ def mirror_descent(
     l_p-AttGD, and with a trained head l_p-JointGD, of *Optimizing Attention with Mirror Descent*
     (arXiv 2410.14581). With p = 2 it is (normalized) gradient descent, to the last bit.
 
-    ``Y`` is what it remembers, in single precision at least, because near p = 1 most values of
-    ``Y`` stand for weights too small to store: a weight that starts at zero would never leave it.
+    ``Y`` is the state, in single precision at least, because near p = 1 most values of ``Y`` are
+    images of weights too small to store: a weight that starts at zero would never leave it.
     The parameters follow from ``Y`` alone. So in a chain of optax transformations this one comes
     last, and a loop of your own must not change the parameters otherwise; where it has to, as when
     weights are loaded, call ``init`` again. An entry that never had a gradient keeps its bits.

@@ -203,7 +203,7 @@ def _dual_norm(geometry: Geometry, G: Float[Array, "d e"]) -> Float[Array, ""]:
 
 
 def _rise(geometry: Geometry) -> tuple[Reads, Any]:
-    """What the steepest direction is made from, and the function that makes it."""
+    """The part of a gradient that the steepest direction reads, and the direction as a function."""
     if geometry == Lp(2):
         squares = functools.partial(unit, power_sum=square_sum, exponent=2)
         return "leaf directions", lambda gradient: jax.tree.map(squares, gradient)
@@ -229,7 +229,7 @@ def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
 
 
 def newton_schulz(G: Float[Array, "d e"], iterations: int) -> Float[Array, "d e"]:
-    """What Muon takes for ``U V^T`` with ``G = U s V^T``: singular values near one.
+    """Muon's approximation of ``U V^T`` for ``G = U s V^T``, with singular values near one.
 
     ``X <- a X + b (X X^T) X + c (X X^T)^2 X``, from ``X = G / ||G||_F``. No constant is added to
     that norm, so that the size of the gradient does not matter, however small.

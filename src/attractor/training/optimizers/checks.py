@@ -1,4 +1,4 @@
-"""What must be true of the settings of optimizers."""
+"""Checks of the settings of optimizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the state and the updates of an optax transformation scale with the gradient."""
+"""Degrees of homogeneity in the gradient of the state and updates of an optax transformation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 from attractor.errors import InvalidInputError
 
 By = Literal["tree", "leaf", "entry"]
-"""What shares a scale: all of the gradient, each array of it, or no two entries."""
+"""The parts of a gradient with a scale of their own: all of it, each array, or each entry."""
 
 _STEPS = 3
 _PROBES = 6
@@ -140,12 +140,8 @@ def _degree(path: Any, leaf: np.ndarray, powers: list[np.ndarray]) -> tuple[int,
     for degree, group in itertools.product(_DEGREES, range(len(powers))):
         if _scales(leaf, powers[group], degree):
             return degree, group
-    raise InvalidInputError(
-        "transformation",
-        f"{jax.tree_util.keystr(path)} of its state does not scale with the gradient",
-        "Set constants such as eps to zero and bounds to infinity, or give it true gradients: "
-        'declare(transformation, geometry=..., reads="magnitude")',
-    )
+    state = jax.tree_util.keystr(path)
+    raise _not_homogeneous(f"{state} of its state does not scale with the gradient")
 
 
 def _update_degree(updates: list[list[np.ndarray]], powers: list[np.ndarray]) -> int:
@@ -162,9 +158,13 @@ def _update_degree(updates: list[list[np.ndarray]], powers: list[np.ndarray]) ->
             for leaf, power in zip(step, powers, strict=True)
         ):
             return degree
-    raise InvalidInputError(
+    raise _not_homogeneous("its updates do not scale with the gradient")
+
+
+def _not_homogeneous(problem: str) -> InvalidInputError:
+    return InvalidInputError(
         "transformation",
-        "its updates do not scale with the gradient",
+        problem,
         "Set constants such as eps to zero and bounds to infinity, or give it true gradients: "
         'declare(transformation, geometry=..., reads="magnitude")',
     )

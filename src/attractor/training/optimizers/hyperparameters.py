@@ -85,7 +85,7 @@ def hyperparameters(
 
 
 def example_of(numbers: dict[str, Any]) -> dict[str, float]:
-    """Values that stand for any: what does not depend on the numbers is found from these."""
+    """Placeholders for the numbers, for what does not depend on their values."""
     return dict.fromkeys(numbers, _EXAMPLE)
 
 

@@ -56,9 +56,9 @@ _DESCRIPTIONS = {
 }
 _STARTS = "local regularization path"
 _AT_EDGE = 1e-6
-"""Distance from the edge of the cone, relative to its angle, that is none."""
+"""Distance from the edge of the cone, relative to its angle, that counts as zero."""
 _NEAR_AXIS = 1e-3
-"""How far off the axis to start as well, so that a search need not begin at a saddle point."""
+"""Distance from the axis of a further start: the axis itself may be a saddle point."""
 
 
 def local_path(
@@ -83,11 +83,11 @@ def local_path(
     enough, the direction of W(R) tends to q, from inside the cone. Around any other q, however
     small the opening, it does not: there the minimizer comes to lie on the edge (``at_edge``).
 
-    The loss is held against that of the tokens q selects, ``L_selected``, and minimized as
+    The loss is compared with that of the tokens q selects, ``L_selected``, and minimized as
     ``log(L - L_selected)``, which is exact at any radius, or below it as ``log_deficit``, the
     logarithm of ``L_selected - L``. The problem is not convex: minima are followed from radius to
     radius beside those that the axis and random directions lead to, a prompt vector in the plane
-    is looked for everywhere in the cone, and the lowest is kept. ``optimality`` certifies that it
+    is searched for in all of the cone, and the lowest is kept. ``optimality`` certifies that it
     is stationary in the cone; that no lower one exists elsewhere in it, nothing certifies.
 
     Args:
@@ -265,7 +265,7 @@ def _matrices(
 
 
 def _measures_of_cone(points: list[Point], sine: float) -> dict[str, np.ndarray]:
-    """Where the minimizers lie in the cone."""
+    """Optimality, angle to the axis and contact with the edge of the minimizers."""
     across = np.array([np.linalg.norm(point.place[0]) for point in points])
     return {
         "optimality": np.array([point.optimality for point in points]),

@@ -64,7 +64,7 @@ def regularization_path(
     The problem is not convex. Minima are followed from radius to radius beside those that the
     margin solution and random directions lead to, and the lowest is kept: at finite radius it may
     select other tokens, and jump. A ball of one or two coordinates, such as that of a prompt
-    vector in the plane, is looked over everywhere. Each is found by Newton's method to rounding,
+    vector in the plane, is searched on a grid. Each is found by Newton's method to rounding,
     and is certified to be stationary by ``optimality``, its Frank-Wolfe gap
 
         ( max_{||D|| <= R} <grad, W - D> ) / max(1, R ||grad||_dual)
@@ -85,11 +85,11 @@ def regularization_path(
         parameterization: As in ``train``: ``"W"``, ``"KQ"``, ``"p"``, or these with the head.
         selected: Tokens to be kept instead of the optimal ones: the local path, of minima of the
             loss that lead to the margin solution of these tokens, followed down from the largest
-            radius. Where there is none any more, optimality tells. ``local_path`` asks for the
-            lowest loss in a cone instead.
+            radius. Where there is none any more, ``optimality`` is large. ``local_path`` minimizes
+            the loss in a cone instead.
         initial: Attention parameters to start from besides, as in ``train``.
         head_radius: For a head that is trained: r as a function of R, or its values; default R.
-            Beyond about 10^13 margins ``y v^T x`` are rounding, and optimality says so.
+            Beyond about 10^13 margins ``y v^T x`` are rounding, and ``optimality`` is large.
         tolerance: Optimality up to which a point counts as stationary; a trial that exceeds it
             at some radius has the status ``UNCONVERGED``.
         weights: ``"all"`` keeps the matrices of every radius, ``"last"`` those of the last one.

@@ -1,4 +1,4 @@
-"""What must be true of the arguments of ``regularization_path``."""
+"""Checks of the arguments of paths."""
 
 from __future__ import annotations
 

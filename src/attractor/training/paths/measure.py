@@ -1,4 +1,4 @@
-"""What is recorded of a path."""
+"""The records of a path that training takes as well."""
 
 from __future__ import annotations
 

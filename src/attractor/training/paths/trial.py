@@ -48,7 +48,7 @@ matrix is saturated, and its gradient sees a single token."""
 
 
 class PathRecords(NamedTuple):
-    """What is recorded of one path.
+    """The records of one path.
 
     Attributes:
         series: Every quantity, along the radius.
