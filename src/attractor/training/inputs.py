@@ -142,16 +142,8 @@ class Inputs:
         self, training: AttentionTraining, optimizer: Optimizer, dtype: str = "float64"
     ) -> Trials:
         """The trials, for training in some precision."""
-        return Trials(
-            training,
-            optimizer,
-            self.tokens,
-            self.head,
-            self.initial,
-            seeds=self.seeds,
-            seed=self.seed,
-            dtype=dtype,
-        )
+        tokens, head, initial = self.tokens, self.head, self.initial
+        return Trials(training, optimizer, tokens, head, initial, self.seeds, self.seed, dtype)
 
 
 def check_inputs(

@@ -35,7 +35,6 @@ class Trials:
         tokens: Tokens,
         head: Head,
         initial: Mapping[str, np.ndarray] | None,
-        *,
         seeds: int,
         seed: int,
         dtype: str,

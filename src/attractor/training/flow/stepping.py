@@ -123,7 +123,7 @@ class Stepper:
         Returns:
             The new position, and a ``TrialStatus``: ``TRAINED`` where the goal was met.
         """
-        met = self.met
+        met, order = self.met, 5 if self.implicit else 8
 
         def unfinished(carry: tuple[Position, Array, Array, Array]) -> Array:
             _, _, status, value = carry
@@ -137,8 +137,9 @@ class Stepper:
             status = self._status(motion, now, slope)
             new, error, between = self._step(motion, now, length, slope[1])
             keep, _, longer, _, controller, _ = self._controller.adapt_step_size(
-                jnp.zeros(()), length, now.point, new, None, error, self._order, now.controller
+                jnp.zeros(()), length, now.point, new, None, error, order, now.controller
             )
+            # A step that passes the goal is not taken, but repeated, cut to about where it meets it.
             reached = goal(new)
             beyond = keep & (reached > met)
             share = _root(lambda share: goal(between(share * length)), value, reached)
@@ -168,7 +169,8 @@ class Stepper:
         self, motion: Motion, now: Position, length: Float[Array, ""], log_speed: Float[Array, ""]
     ) -> tuple[Array, Array, Callable[[Array], Array]]:
         """The point after a step, an estimate of its error, and the interpolation between."""
-        solver, terms, zero = self._solver, self._terms(motion), jnp.zeros(())
+        terms = diffrax.ODETerm(motion.along_time if self.implicit else motion.along_path)
+        solver, zero = self._solver, jnp.zeros(())
         args: Any = now.log_unit_time
         if self.implicit:
             log_ratio = log_speed + now.log_unit_time + now.point[-1]
@@ -215,13 +217,6 @@ class Stepper:
     def _controller(self) -> diffrax.PIDController:
         tolerance = self.limits.tolerance
         return diffrax.PIDController(rtol=tolerance, atol=tolerance, norm=optimistix.max_norm)
-
-    @property
-    def _order(self) -> int:
-        return 5 if self.implicit else 8
-
-    def _terms(self, motion: Motion) -> diffrax.ODETerm:
-        return diffrax.ODETerm(motion.along_time if self.implicit else motion.along_path)
 
     def _bounded(self, length: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.minimum(length, _LONGEST_IMPLICIT_STEP) if self.implicit else length

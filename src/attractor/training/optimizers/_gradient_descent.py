@@ -96,17 +96,18 @@ def _normalized_gradient_descent(
         return time_of_unit_step(learning_rate, log_size(gradient, square_sum, 2), eps)
 
     settings: dict[str, Any] = {"learning_rate": learning_rate}
-    settings |= {"per_factor": True} if per_factor else {}
-    guarded = not is_zero(eps)
-    settings |= {"eps": eps} if guarded else {}
-    normalize: Callable[[PyTree], PyTree] = _unit_leaves if per_factor else _unit_tree
-    if guarded:
-        normalize = functools.partial(_guarded_unit, per_factor, eps)
-    reads: Reads = "leaf directions" if per_factor else "direction"
+    normalize: Callable[[PyTree], PyTree] = _unit_tree
+    reads: Reads = "direction"
+    if per_factor:
+        settings["per_factor"] = True
+        normalize, reads = _unit_leaves, "leaf directions"
+    if not is_zero(eps):
+        settings["eps"] = eps
+        normalize, reads = functools.partial(_guarded_unit, per_factor, eps), "scaled"
     return Optimizer(
         *memoryless(learning_rate, normalize),
         geometry=Frobenius(),
-        reads="scaled" if guarded else reads,
+        reads=reads,
         name="normalized gradient descent",
         settings=settings,
         log_time_step=log_time_step,

@@ -311,13 +311,12 @@ def warn_of_lost_precision(
         longest: Upper bound of that of any step, infinity if unknown.
     """
     named, _ = jax.tree_util.tree_flatten_with_path(params)
-    found = []
-    for (path, leaf), geometry, Y in zip(
-        named, jax.tree.leaves(geometries), jax.tree.leaves(dual), strict=True
-    ):
-        reason = _problem(geometry, jnp.result_type(leaf), Y, shortest, longest)
-        if reason:
-            found.append((jax.tree_util.keystr(path, simple=True, separator="."), reason))
+    arrays = zip(named, jax.tree.leaves(geometries), jax.tree.leaves(dual), strict=True)
+    found = [
+        (jax.tree_util.keystr(path, simple=True, separator="."), reason)
+        for (path, leaf), geometry, Y in arrays
+        if (reason := _problem(geometry, jnp.result_type(leaf), Y, shortest, longest))
+    ]
     if not found:
         return
     name, reason = found[0]

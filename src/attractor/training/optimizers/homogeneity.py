@@ -111,6 +111,7 @@ def _run(
         )
         before = jax.tree.leaves(state)
         step = take(gradient, state)
+        # An array is read by the transformation if zeros in its place change the step.
         for place in np.flatnonzero(~read):
             held[place] |= _numbers(before[place]).any()
             erased = [
@@ -174,17 +175,13 @@ def _scales(leaf: np.ndarray, powers: np.ndarray, degree: int) -> bool:
     """Whether each probe is the first one times the powers of four of this degree."""
     if leaf.dtype.kind not in "fc" and not jnp.issubdtype(leaf.dtype, jnp.floating):
         return degree == 0 and bool((leaf == leaf[:1]).all())
-    if degree and powers.ndim == leaf.ndim and not _broadcasts(powers, leaf):
-        return False
     if degree and powers.ndim != leaf.ndim:
         if powers[0].size > 1:
             return False
         powers = powers.reshape(_PROBES, *(1 for _ in leaf.shape[1:]))
+    elif degree and any(m not in (1, n) for m, n in zip(powers.shape, leaf.shape, strict=True)):
+        return False
     exact = leaf.astype(np.float64)
     predicted = exact[:1] * (4.0 ** (degree * powers) if degree else 1.0)
     rounding = 64 * float(jnp.finfo(leaf.dtype).eps)
     return bool(np.isclose(exact, predicted, rtol=rounding, atol=0).all())
-
-
-def _broadcasts(powers: np.ndarray, leaf: np.ndarray) -> bool:
-    return all(m in (1, n) for m, n in zip(powers.shape, leaf.shape, strict=True))

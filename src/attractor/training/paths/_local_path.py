@@ -13,7 +13,7 @@ from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
 from attractor.attention.excess import check_excess, token_scores
 from attractor.attention.rows import attention_rows
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count
+from attractor.checks import check_count, check_share
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin import Solution
@@ -24,7 +24,7 @@ from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.paths.balls import RoundBall
-from attractor.training.paths.checks import check_opening, check_radii, check_tolerance
+from attractor.training.paths.checks import check_radii, check_tolerance
 from attractor.training.paths.cone import (
     ConeCoordinates,
     ConeData,
@@ -128,7 +128,7 @@ def local_path(
         )
     check_excess(inputs.loss, inputs.head)
     matrices = _direction(direction, inputs.tokens)
-    opening = check_opening(opening)
+    opening = check_share("opening", opening, "1e-3")
     radii = check_radii(radii)
     starts = check_count("starts", starts, least=0)
     tolerance = check_tolerance(tolerance)

@@ -87,11 +87,6 @@ def check_selected(selected: Any, tokens: Tokens) -> Selection | None:
     return selected
 
 
-def check_opening(opening: Any) -> float:
-    """A number between zero and one."""
-    return check_share("opening", opening, "1e-3")
-
-
 def check_tolerance(tolerance: Any) -> float:
     """A number between zero and one."""
     return check_share("tolerance", tolerance, "1e-8")

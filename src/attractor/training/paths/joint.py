@@ -157,6 +157,7 @@ class JointSearch(Search):
         C = np.asarray(self.fixed.ball.point(both[: self.joint.size]))
         c = np.asarray(self.head.ball.point(both[self.joint.size :]))
         best = self._certified(C, c, data)
+        # In turn, as long as every round at least halves the gap: less progress is rounding.
         for _ in range(_ROUNDS):
             if best[0] <= _SETTLED:
                 break

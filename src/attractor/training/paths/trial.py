@@ -109,12 +109,10 @@ class PathTrials:
         if inputs.initial is not None:
             arrays = {name: array[instance, repeat] for name, array in inputs.initial.items()}
             matrices.append(np.asarray(layer.effective_matrix(layer.from_arrays(arrays))))
-        given = [
-            place
-            for W in matrices
-            if np.isfinite(W).all()
-            for place in self._given(tokens, head, map.project(W))
-        ]
+        heads: list[tuple[np.ndarray, ...]] = [()]
+        if isinstance(head, LinearHead) and self.head_radii is not None:
+            heads = [(c,) for c in head_directions(tokens, head, self.geometry)]
+        given = [(map.project(W), *c) for W in matrices if np.isfinite(W).all() for c in heads]
         if isinstance(search, FixedHeadSearch) and not has_choice(search.data.tokens):
             return self._records([flat_point(map.shape)] * len(self.radii), rows, head, map)
         given = [(unit(C, search), *rest) for C, *rest in given]
@@ -159,11 +157,6 @@ class PathTrials:
             dict(zip(self.radii.tolist(), self.head_radii.tolist(), strict=True)),
             reach,
         )
-
-    def _given(self, tokens: Tokens, head: Head, C: np.ndarray) -> list[Place]:
-        if isinstance(head, LinearHead) and self.head_radii is not None:
-            return [(C, c) for c in head_directions(tokens, head, self.geometry)]
-        return [(C,)]
 
     def _records(self, points: list[Point], rows: Rows, head: Head, map: ScoreMap) -> PathRecords:
         W = np.stack(
