@@ -139,7 +139,7 @@ class Stepper:
             keep, _, longer, _, controller, _ = self._controller.adapt_step_size(
                 jnp.zeros(()), length, now.point, new, None, error, order, now.controller
             )
-            # A step that passes the goal is not taken, but repeated, cut to about where it meets it.
+            # A step that passes the goal is repeated, cut to about where it meets it.
             reached = goal(new)
             beyond = keep & (reached > met)
             share = _root(lambda share: goal(between(share * length)), value, reached)

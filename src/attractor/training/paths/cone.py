@@ -112,8 +112,8 @@ class ConeSearch(Search):
 
     def __call__(self, radius: float, start: Place) -> Point:
         """The local minimum that a start leads to."""
-        # Above the loss of the selection the logarithm of the excess is minimized. Where that runs
-        # down to the selection's loss, the search goes on below it, by the logarithm of the deficit.
+        # Above the loss of the selection log excess is minimized. Where that runs down to the loss
+        # of the selection, the search goes on below it, by the logarithm of the deficit.
         above, below = self._sides(radius)
         b, count, gap, value = start[0], 0, np.inf, np.nan
         if not self._is_below(b, above):
