@@ -1,7 +1,7 @@
 """Attractor: where softmax attention goes when you train it.
 
-It computes the direction a margin problem predicts, trains the layer, certifies both, and holds
-one against the other::
+It computes the direction a margin problem predicts, trains the layer, certifies both, and compares
+the two::
 
     import attractor as at
 
@@ -53,7 +53,7 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for on its first use, and no more than it needs.
+    """Imports a name on its first use, and no more than it needs.
 
     ``import attractor`` itself takes no time, so that the command line is in charge of Ctrl-C
     before anything long begins, and margin problems are solved without waiting for JAX.
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All that can be asked for."""
+    """All public names and packages."""
     return sorted({*_module_of(), *_SUBMODULES, "__version__"})
 
 

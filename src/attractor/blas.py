@@ -1,4 +1,4 @@
-"""Linear algebra libraries held to one thread each."""
+"""Linear algebra libraries limited to one thread each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import threadpoolctl
 
 @contextlib.contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Holds every BLAS pool to one thread inside the block.
+    """Limits every BLAS pool to one thread inside the block.
 
     NumPy and SciPy each bring a pool of their own; two that fight over the same cores cost far
     more than the second thread of either gains. A pool belongs to the whole process: it gets its
@@ -32,7 +32,7 @@ _release_pools: Any = getattr(threadpoolctl.OpenBLASController, "clear_controlli
 
 
 class _SharedPools:
-    """Pools that all threads of the process use, and how many blocks hold them to one thread."""
+    """Pools that all threads share, and the number of blocks that limit them to one thread."""
 
     def __init__(self, pools: list[threadpoolctl.LibController]) -> None:
         self._pools, self._sizes = pools, [1] * len(pools)

@@ -1,4 +1,4 @@
-"""Whether arguments are what they should be, and what is said where they are not.
+"""Checks of arguments, and the errors raised where they fail.
 
 Every check takes the argument's public name and its value, returns the value as a plain Python
 one, and raises ``InvalidInputError`` otherwise.

@@ -35,7 +35,7 @@ class InvalidInputError(AttractorError):
 
 
 class FileFormatError(AttractorError):
-    """A file cannot be read as what it was said to be."""
+    """A file is not of the declared format, or is damaged."""
 
 
 class WriteError(AttractorError, OSError):
@@ -43,7 +43,7 @@ class WriteError(AttractorError, OSError):
 
     Attributes:
         path: What could not be written.
-        errno: What the system says, such as ``errno.ENOSPC``; None if nothing.
+        errno: The error number of the system, such as ``errno.ENOSPC``; None if unknown.
     """
 
     def __init__(self, path: str | os.PathLike[str], reason: OSError) -> None:
@@ -72,7 +72,7 @@ class TiedTokensWarning(AttractorWarning):
 
 
 class PrecisionWarning(AttractorWarning):
-    """Floating point is narrow: less than double was asked for, or it cannot follow the steps."""
+    """Low precision: less than double was requested, or it cannot resolve the steps."""
 
 
 class Status(enum.Enum):
@@ -134,17 +134,17 @@ class TrialStatus(enum.IntEnum):
 
 
 _TRIAL_MESSAGES = {
-    TrialStatus.TRAINED: "Took every step asked for.",
-    TrialStatus.STATIONARY: "Reached a point where the gradient is exactly zero; frozen there.",
+    TrialStatus.TRAINED: "Took every requested step.",
+    TrialStatus.STATIONARY: "Reached a point where the gradient is exactly zero; terminated there.",
     TrialStatus.BELOW_ROUNDING: (
-        "The step is smaller than the rounding of the parameters, or is nothing else; frozen."
+        "The step is smaller than the rounding of the parameters, or is zero; terminated."
     ),
     TrialStatus.DIVERGED: (
-        "Loss, parameters or gradient became infinite or undefined; frozen there."
+        "Loss, parameters or gradient became infinite or undefined; terminated there."
     ),
-    TrialStatus.STOPPED: "Met the condition to stop; frozen there.",
+    TrialStatus.STOPPED: "Met the condition to stop; terminated there.",
     TrialStatus.OUT_OF_STEPS: (
-        "The solver took the most steps allowed before it arrived; frozen where it was."
+        "The solver took the most steps allowed before it arrived; terminated where it was."
     ),
     TrialStatus.UNCONVERGED: (
         "Some point of the path is not stationary to the tolerance; its optimality says how far."

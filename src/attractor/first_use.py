@@ -30,7 +30,7 @@ def import_on_first_use(
     Args:
         package: ``__name__`` of the package.
         renamed: New names by former ones, which still do, with a warning.
-        prepare: What the package makes of what a name stands for, before it is given out.
+        prepare: Applied to the object of a name before it is returned.
     """
     sys.modules[package].__class__ = _Package
     sys.modules[package].__dict__.update(_renamed=renamed, _prepare=prepare)

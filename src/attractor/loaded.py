@@ -1,4 +1,4 @@
-"""Asking about libraries that take long to load, without loading them for the question."""
+"""Type checks against classes of libraries that take long to load, without loading them."""
 
 from __future__ import annotations
 

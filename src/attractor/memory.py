@@ -45,7 +45,7 @@ def require_memory(
 def require_memory_for(
     argument: str, count: int, what: str, *, each: float, besides: float = 0.0, otherwise: str
 ) -> None:
-    """Refuses a number of things that do not fit into memory, and says how many would.
+    """Refuses a number of things that do not fit into memory; the error names how many would.
 
     Args:
         argument: The argument that is the number.

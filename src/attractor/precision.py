@@ -23,11 +23,11 @@ _forked_with_jax = False
 
 
 def _jax_was_used() -> bool:
-    """Whether JAX has begun its threads, which it does on its first use and not on import."""
+    """Whether JAX has started its threads, which it does on its first use and not on import."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     # It is private, and nothing public says it; where it is missing, forks are not watched.
-    begun = getattr(bridge, "backends_are_initialized", None)
-    return begun is not None and begun()
+    initialized = getattr(bridge, "backends_are_initialized", None)
+    return initialized is not None and initialized()
 
 
 def _note_fork() -> None:
@@ -67,7 +67,7 @@ _MUCH = 2**30
 
 
 def as_plain(value: Any) -> np.ndarray:
-    """What NumPy reads a value as; an array of one object where it is a ragged list."""
+    """A value as NumPy reads it; an array of one object where it is a ragged list."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -132,7 +132,7 @@ def _require_memory_for_copy(argument: str, array: np.ndarray) -> None:
     require_memory(
         argument,
         f"a copy of {array.size:,} numbers, an array of shape {array.shape},",
-        needed=9.0 * array.size,  # with what says which are finite
+        needed=9.0 * array.size,  # with the mask of finite entries
         remedy=lambda available: f"Give at most {int(available / 9):,} numbers",
     )
 

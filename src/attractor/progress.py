@@ -30,7 +30,7 @@ class _RateColumn(ProgressColumn):
 
 
 class ProgressBar:
-    """Takes the amount of work just done, and words on what is going on."""
+    """A bar that is called with the amount of work just done, and shows notes beside it."""
 
     def __init__(self, description: str, bar: Progress | None, task: TaskID | None) -> None:
         """Without a bar nothing is shown."""
@@ -62,10 +62,10 @@ def progress_bar(description: str, total: float, *, enabled: bool = True) -> Ite
         enabled: Whether to show anything.
 
     Yields:
-        What takes the amount of work just done.
+        The bar, called with the amount of work just done.
 
     Raises:
-        InvalidInputError: Naming ``progress``, if whether to show anything is no True or False.
+        InvalidInputError: Naming ``progress``, if ``enabled`` is neither True nor False.
     """
     check_flag("progress", enabled)
     if not enabled:

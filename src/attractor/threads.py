@@ -26,7 +26,7 @@ def in_threads(
 ) -> Iterator[tuple[_Item, _Result]]:
     """Does the work on every item, as many at once as there are processors.
 
-    An exception, or leaving early, drops the items not yet begun.
+    An exception, or leaving early, drops the items not yet started.
 
     Yields:
         Each item with its result, in the order in which they are done.
@@ -37,8 +37,8 @@ def in_threads(
         return
     pool = ThreadPoolExecutor(min(len(pieces), processors()))
     try:
-        begun = {pool.submit(work, item): item for item in pieces}
-        for done in as_completed(begun):
-            yield begun[done], done.result()
+        started = {pool.submit(work, item): item for item in pieces}
+        for done in as_completed(started):
+            yield started[done], done.result()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -44,7 +44,7 @@ def run(folder=None, *, objective=None, every=0.0, settings=None, data=None, **o
     checkpoint = None
     if folder is not None:
         checkpoint = loop.Checkpoint(folder, settings or {}, data or {}, every)
-    options = {"recorded": RECORDED, "trials": TRIALS, **options}
+    options = {"recorded": RECORDED, "count": TRIALS, **options}
     return loop.run(
         objective or LogisticMap(),
         options.pop("gather", gather),
@@ -106,8 +106,8 @@ def test_a_complete_run_is_read_and_not_trained_again(tmp_path, expected, monkey
     def untouched(*arguments):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(loop.Plan, "train", untouched)
-    monkeypatch.setattr(loop.Plan, "compile", untouched)
+    monkeypatch.setattr(loop.BlockTrainer, "train", untouched)
+    monkeypatch.setattr(loop.BlockTrainer, "compile", untouched)
     assert_same(run(tmp_path), expected)
 
 
@@ -204,7 +204,7 @@ def test_another_run_is_refused_by_name(tmp_path):
     with pytest.raises(InvalidInputError, match="the values of recorded steps differ"):
         run(tmp_path, settings=settings, data=data, recorded=[0, 3, 50, 200, 2000])
     with pytest.raises(InvalidInputError, match="trials was 60 and is 61"):
-        run(tmp_path, settings=settings, data=data, trials=61)
+        run(tmp_path, settings=settings, data=data, count=61)
     with pytest.raises(InvalidInputError, match=r"stop was None and is .*never"):
         run(tmp_path, settings=settings, data=data, stop=never)
     with pytest.raises(InvalidInputError, match="the compiled step differs"):

@@ -20,7 +20,7 @@ from attractor.training import blocks, loop
 
 used = set()
 every_device = threading.Barrier(len(jax.local_devices()))
-train = blocks.Plan.train
+train = blocks.BlockTrainer.train
 
 def watched(plan, place, data, store):
     (device,) = place.carry[0].devices()
@@ -30,7 +30,7 @@ def watched(plan, place, data, store):
         every_device.wait(60)  # until each device has taken a block
     yield from train(plan, place, data, store)
 
-blocks.Plan.train = watched
+blocks.BlockTrainer.train = watched
 checkpoint = loop.Checkpoint(sys.argv[1] + ".run")
 records = interrupted_run.run_loop(checkpoint, trials=110)
 np.savez(sys.argv[1], devices=len(used), **interrupted_run.arrays_of(records))

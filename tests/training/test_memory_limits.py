@@ -91,7 +91,7 @@ def test_the_number_of_seeds_that_would_fit_does(monkeypatch):
     def begin(*arguments):
         raise BegunError
 
-    monkeypatch.setattr(loop, "Plan", begin)
+    monkeypatch.setattr(loop, "BlockTrainer", begin)
     with pytest.raises(BegunError):
         train(seeds=fitting, record=range(4))
     with pytest.raises(InvalidInputError, match=r"^seeds: "):

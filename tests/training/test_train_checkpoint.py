@@ -8,7 +8,7 @@ from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius
 from attractor.tokens import Tokens
 from attractor.training import declare, normalized_gradient_descent, train
-from attractor.training.loop import Plan
+from attractor.training.loop import BlockTrainer
 
 OPTIMIZER = normalized_gradient_descent(0.1)
 
@@ -33,7 +33,7 @@ def run(data, folder=None, *, optimizer=OPTIMIZER, steps=100, **options):
 def test_training_goes_on_where_it_was_interrupted(unit_tokens, tmp_path, monkeypatch):
     data = unit_tokens(10)
     expected = run(data)
-    real, stretches = Plan.train, []
+    real, stretches = BlockTrainer.train, []
 
     def interrupted(*arguments):
         for place in real(*arguments):
@@ -42,10 +42,10 @@ def test_training_goes_on_where_it_was_interrupted(unit_tokens, tmp_path, monkey
             if len(stretches) == 30:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(Plan, "train", interrupted)
+    monkeypatch.setattr(BlockTrainer, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(data, tmp_path)
-    monkeypatch.setattr(Plan, "train", real)
+    monkeypatch.setattr(BlockTrainer, "train", real)
     resumed = run(data, tmp_path)
     assert same(resumed, expected)
     assert resumed.settings == expected.settings

@@ -1,4 +1,4 @@
-"""The attention room: the exact kernel, heads, losses, parameterizations, scaled gradients."""
+"""Attention: the exact kernel, heads, losses, parameterizations, scaled gradients."""
 
 from attractor.attention._scaled_gradient import ScaledGradient, mean_loss, scaled_gradient
 from attractor.attention.heads import (

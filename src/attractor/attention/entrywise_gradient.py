@@ -44,7 +44,7 @@ def entrywise_gradient(
     Every term is exact to rounding, and so is an entry whose terms do not cancel. One whose terms
     do cancel is as wrong as any sum in floating point: by a rounding of its largest term. That a
     token shares a feature with the leader is no such case: ``x_t - x_lead`` is formed first, and
-    is exactly zero there. Neither are the classes of one row told apart by scale: with
+    is exactly zero there. Nor do the classes of one row have scales of their own: with
     cross-entropy, the weights of a class as improbable as exp(-700) beside the likeliest wrong
     one may get a zero.
 

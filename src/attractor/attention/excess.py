@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from attractor.attention.heads import Head, LinearHead, ValueMatrix, as_head
+from attractor.attention.heads import Head, as_head, is_linear
 from attractor.attention.losses import Exponential, Linear, Logistic, Loss
 from attractor.attention.parameterization import Parameterization
 from attractor.attention.rows import Rows
@@ -153,7 +153,7 @@ def log_rise_and_fall(
     mask: Bool[Array, "sequence query token"],
     tokens: TokenScores,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """What rows lose by not keeping their tokens, and what others gain, as logarithms.
+    """Loss that rows add by not keeping their tokens, and that others save, as logarithms.
 
     The loss is that of the tokens to be kept, plus the rise, less the fall.
     """
@@ -185,10 +185,7 @@ def check_excess(loss: Loss, head: Head) -> None:
             f"the best value that the {loss.name} loss can reach is not known",
             "Use the logistic, exponential or linear loss",
         )
-    inner = head
-    while isinstance(inner, ValueMatrix):
-        inner = inner.head
-    if not isinstance(inner, LinearHead):
+    if not is_linear(head):
         raise InvalidInputError(
             "head",
             f"a mixture of tokens may please the head {head.name!r} more than any token, so that "

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attractor.attention.heads import Head, LinearHead, ValueMatrix
+from attractor.attention.heads import is_linear
 from attractor.attention.prediction import Prediction
 from attractor.checks import check_function, suggest
 from attractor.errors import InvalidInputError
@@ -24,7 +24,7 @@ from attractor.precision import double_precision
 
 
 class Loss(abc.ABC):
-    """What a prediction costs, given its target.
+    """A loss of a prediction, given its target.
 
     A new loss is a subclass with ``value``. Its derivative is then JAX's, which is zero from
     exp(-745) on; a loss whose derivative is to be followed further gives its own ``cotangent``.
@@ -107,6 +107,12 @@ class Loss(abc.ABC):
         )
 
 
+def _first_place(wrong: Bool[np.ndarray, "..."]) -> tuple[int, ...] | None:
+    """Position of the first entry that is marked; None where none is."""
+    found = np.argwhere(wrong)
+    return tuple(found[0].tolist()) if len(found) else None
+
+
 class MarginLoss(Loss):
     """A decreasing function of the margin ``y f`` of prediction ``f`` and label ``y = -1, +1``."""
 
@@ -120,9 +126,7 @@ class MarginLoss(Loss):
         Raises:
             InvalidInputError: If a label is neither -1 nor +1.
         """
-        wrong = np.argwhere(np.abs(labels) != 1)
-        if len(wrong):
-            place = tuple(int(i) for i in wrong[0])
+        if (place := _first_place(np.abs(labels) != 1)) is not None:
             hint = " (labels 0 and 1 become -1 and +1 as 2 * labels - 1)"
             raise InvalidInputError(
                 "labels",
@@ -221,9 +225,8 @@ class CrossEntropy(Loss):
             InvalidInputError: If a label is not an integer from 0 to ``classes - 1``.
         """
         most = np.inf if classes is None else classes - 1
-        wrong = np.argwhere((labels != np.rint(labels)) | (labels < 0) | (labels > most))
-        if len(wrong):
-            place = tuple(int(i) for i in wrong[0])
+        wrong = (labels != np.rint(labels)) | (labels < 0) | (labels > most)
+        if (place := _first_place(wrong)) is not None:
             known = "0, 1, 2, ..." if classes is None else f"from 0 to {classes - 1}"
             raise InvalidInputError(
                 "labels",
@@ -318,9 +321,7 @@ class NegativeLog(Loss):
         Raises:
             InvalidInputError: If a label is not one.
         """
-        wrong = np.argwhere(labels != 1)
-        if len(wrong):
-            place = tuple(int(i) for i in wrong[0])
+        if (place := _first_place(labels != 1)) is not None:
             raise InvalidInputError(
                 "labels",
                 f"the label at {place} is {labels[place]:g}, but the {self.name} loss reads the "
@@ -340,7 +341,7 @@ def _log(prediction: Prediction) -> Float[Array, "sequence query"]:
 
 def _log_small(prediction: Prediction) -> Float[Array, "sequence query"]:
     """``log f`` without the product of weights and values, where the head is linear."""
-    if not _is_linear(prediction.head):
+    if not is_linear(prediction.head):
         return jnp.log(prediction.value)
     row = prediction.row
     each = prediction.head(prediction.rows.values)[..., None, :]
@@ -348,12 +349,6 @@ def _log_small(prediction: Prediction) -> Float[Array, "sequence query"]:
     top = jax.lax.stop_gradient(jnp.where(jnp.isneginf(top), 0, top))
     sums = jnp.where(row.mask & (each != 0), jnp.exp(row.gap - top) * each, 0).sum(-1)
     return jnp.log(sums) + top[..., 0] - jnp.log(row.total[..., 0])
-
-
-def _is_linear(head: Head) -> bool:
-    while isinstance(head, ValueMatrix):
-        head = head.head
-    return isinstance(head, LinearHead)
 
 
 @dataclass(frozen=True)
@@ -421,14 +416,7 @@ class UserLoss(Loss):
 
 _LOSSES: dict[str, Loss] = {
     loss.name: loss
-    for loss in (
-        Logistic(),
-        Exponential(),
-        Linear(),
-        CrossEntropy(),
-        Squared(),
-        NegativeLog(),
-    )
+    for loss in (Logistic(), Exponential(), Linear(), CrossEntropy(), Squared(), NegativeLog())
 }
 
 
@@ -444,12 +432,10 @@ def get_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss:
         return _LOSSES[loss]
     if callable(loss) and not isinstance(loss, type):
         return UserLoss(loss)
-    problem = f"there is none named {loss!r}"
-    if not isinstance(loss, str):
-        problem = f"{loss!r} is neither a name nor a loss"
+    named = isinstance(loss, str)
     raise InvalidInputError(
         "loss",
-        problem,
+        f"there is none named {loss!r}" if named else f"{loss!r} is neither a name nor a loss",
         f"{suggest(loss, _LOSSES)}Known losses: {', '.join(_LOSSES)}; or give a function "
         "value(prediction, target)",
     )

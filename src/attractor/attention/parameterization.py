@@ -1,4 +1,4 @@
-"""Parameterizations: which numbers are trained, and the effective matrix they stand for."""
+"""Parameterizations: which numbers are trained, and the effective matrix they make up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Parameters(NamedTuple):
 
 
 class Parameterization(abc.ABC):
-    """How trained parameters make up the attention matrix ``W``.
+    """A map from trained parameters to the attention matrix ``W``.
 
     Instances are hashable, and those that are equal share compiled code.
 
@@ -65,11 +65,11 @@ class Parameterization(abc.ABC):
 
     @abc.abstractmethod
     def effective_matrix(self, parameters: PyTree) -> Float[Array, "d e"]:
-        """The attention matrix ``W`` that the parameters stand for."""
+        """The attention matrix ``W`` of the parameters."""
 
     @abc.abstractmethod
     def from_matrix(self, W: Float[Any, "*trials d e"]) -> PyTree:
-        """Parameters that stand for given matrices, or come as near as any can."""
+        """Parameters whose matrices are the given ones, or as near to them as possible."""
 
     @abc.abstractmethod
     def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
@@ -104,7 +104,7 @@ class Parameterization(abc.ABC):
         """
 
     def prepare(self, tokens: Tokens) -> Tokens:
-        """The tokens whose rows and whose ``W`` this parameterization speaks of.
+        """The tokens in the coordinates of this parameterization.
 
         Raises:
             InvalidInputError: If the tokens do not suit it.
@@ -160,7 +160,7 @@ class KeyQueryFactors(NamedTuple):
 
     Attributes:
         K: Turns tokens into keys.
-        Q: Turns queries into what keys are held against.
+        Q: Turns queries into vectors that keys are multiplied with.
     """
 
     K: Float[Any, "*trials d width"]
@@ -218,7 +218,7 @@ class KeyQuery(Parameterization):
     def from_matrix(self, W: Float[Any, "*trials d e"]) -> KeyQueryFactors:
         """Balanced factors ``U sqrt(s)`` and ``V sqrt(s)`` of ``W = U s V^T``.
 
-        With a width below the rank of ``W`` they stand for the nearest matrix of that rank.
+        With a width below the rank of ``W`` they are those of the nearest matrix of that rank.
         """
         xp = W.__array_namespace__()
         width = self.shapes(*W.shape[-2:])["K"][1]
@@ -385,7 +385,7 @@ class Joint(Parameterization):
         return self.attention.effective_matrix(parameters)
 
     def from_matrix(self, W: Float[Any, "*trials d e"]) -> PyTree:
-        """Attention parameters that stand for given matrices."""
+        """Attention parameters of given matrices."""
         return self.attention.from_matrix(W)
 
     def effective_geometry(self, geometry: Geometry | None) -> Geometry | None:
@@ -401,12 +401,17 @@ class Joint(Parameterization):
         self.attention.check_initial(arrays)
 
     def prepare(self, tokens: Tokens) -> Tokens:
-        """The tokens that the attention layer speaks of.
+        """The tokens in the coordinates of the attention layer.
 
         Raises:
             InvalidInputError: If the tokens do not suit it.
         """
         return self.attention.prepare(tokens)
+
+
+def attention_layer(parameterization: Parameterization) -> Parameterization:
+    """The parameterization of the attention layer alone, without a head that is trained."""
+    return parameterization.attention if isinstance(parameterization, Joint) else parameterization
 
 
 _NAMED: tuple[Parameterization, ...] = (AttentionMatrix(), KeyQuery(), PromptVector())

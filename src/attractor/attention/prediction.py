@@ -19,7 +19,7 @@ _TARGET_ROUNDINGS = 8
 
 
 class Prediction(NamedTuple):
-    """What a head answers for every row of one data set, and what it was made of.
+    """Predictions of a head for every row of one data set, with what they were computed from.
 
     Attributes:
         value: The predictions ``h(o)``, with a last axis of classes for logits.

@@ -46,12 +46,12 @@ class Rows(NamedTuple):
 
 
 def attention_rows(tokens: Tokens, dtype: Any = np.float64, head: Any = None) -> Rows:
-    """The arrays of labeled tokens, in the precision asked for.
+    """The arrays of labeled tokens, in a precision.
 
     Args:
         tokens: The tokens.
         dtype: The precision.
-        head: The head that reads them, where its magnitude is to be reckoned with.
+        head: The head that reads them, where its magnitude counts, too.
     """
 
     def cast(array: Any) -> Any:
@@ -75,7 +75,7 @@ def attention_rows(tokens: Tokens, dtype: Any = np.float64, head: Any = None) ->
 
 
 def _extreme(tokens: Tokens, head: Any, dtype: Any) -> bool:
-    """Whether squares of keys, values or head, or a product of the three, may leave the range."""
+    """Whether squares of keys, values or head, or a product of the three may overflow or vanish."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(head) if eqx.is_inexact_array(leaf)]
     sizes = [np.abs(one).max(initial=0.0) for one in (tokens.keys, tokens.values, *leaves)]
     powers = np.log2([float(size) for size in sizes if size > 0])

@@ -66,7 +66,7 @@ def leaf_directions(gradient: PyTree[Scaled]) -> PyTree[Float[Array, "..."]]:
 
 
 def entry_directions(gradient: PyTree[Scaled]) -> PyTree[Float[Array, "..."]]:
-    """Every entry up to a positive factor of its own: its sign is what it says."""
+    """Every entry up to a positive factor of its own, so that only its sign has a meaning."""
     return jax.tree.map(lambda leaf: leaf.mantissa, gradient)
 
 

@@ -114,7 +114,7 @@ def mean_difference(
     gain: Float[Array, "*batch token"],
     tie: Float[Array, "*batch token"] | float = 0.0,
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
-    """How far ``<gain, softmax(scores)>`` is from the leader's gain, at any magnitude.
+    """The difference of ``<gain, softmax(scores)>`` from the leader's gain, at any magnitude.
 
     Arguments and scale are those of ``row_cotangent``.
     """

@@ -1,4 +1,4 @@
-"""What is damaged, or declares more than it can hold, ends in one error that names it."""
+"""One error for files that are damaged, or declare more than they can hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attractor.memory import require_memory
 LARGEST = 2**26
 """Bytes of the largest picture, page or JSON that is read at once."""
 EXPANSION = 1032
-"""How much deflate can shorten anything, at most."""
+"""Largest factor by which deflate can shorten anything."""
 
 _HEADERS = 2**16
 """Bytes that may be declared beyond that, for headers and fill values of small files."""
@@ -32,8 +32,8 @@ def parsing(file: str | os.PathLike[str], kind: str, part: str = "") -> Iterator
 
     Args:
         file: The file.
-        kind: What it is to be, such as ``"npz"``.
-        part: What of it is read.
+        kind: Its expected format, such as ``"npz"``.
+        part: The part of it that is read.
 
     Raises:
         FileFormatError: If the block raises anything; errors of this library pass.

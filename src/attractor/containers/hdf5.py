@@ -1,8 +1,8 @@
-"""What libhdf5 does not check before it takes memory: a driver's settings, texts of any length.
+"""Checks that libhdf5 does not make before it takes memory: driver settings, texts of any length.
 
-They lie in collections, one behind another, and where one says that it takes no place, libhdf5 goes
-on from there to itself for ever, and nothing of Python can end it. What stands for a text is its
-length and its place, and libhdf5 takes memory for the length before it looks at the place.
+Texts lie in collections, one behind another, and where one has a declared size of zero, libhdf5
+loops on it for ever, and nothing of Python can end it. A text is referred to by its length and its
+place, and libhdf5 takes memory for the length before it reads the place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLLECTION = b"GCOL\x01"
 _HEAD = 16
 """Bytes of the head of a collection, and of each text in it."""
 _ENTRY = 16
-"""Bytes of what stands for a text: its length, the place of its collection, its number there."""
+"""Bytes of a reference to a text: its length, the place of its collection, its number there."""
 _OF_ANY_LENGTH = 9
 """The class of types by which such texts and lists are known."""
 _EIGHT = (8, 8)
@@ -107,7 +107,7 @@ def check_lengths(file: str | os.PathLike[str], objects: Sequence[Any]) -> None:
 
 
 def _is_long(kind: Any) -> bool:
-    """Whether values are of any length, so that entries stand for them."""
+    """Whether values are of any length, so that entries are references to them."""
     import h5py
 
     if isinstance(kind, h5py.h5t.TypeStringID):
@@ -123,7 +123,7 @@ def _is_long(kind: Any) -> bool:
 
 
 def _of(array: Any) -> Iterator[tuple[int, int, int]]:
-    """Where entries of an array lie, how many there are, and bytes of a letter."""
+    """Places of the entries of an array, their numbers, and bytes of a letter."""
     import h5py
 
     kind = array.id.get_type()
@@ -171,7 +171,7 @@ def _messages(name: bytes, fewest: int, content: mmap.mmap) -> Iterator[tuple[in
 
 
 def _count(content: mmap.mmap, shape: int) -> int:
-    """How many values a message of a shape says there are."""
+    """Number of values by the message of a shape."""
     version, axes, _, kind = content[shape : shape + 4]
     if version == 2 and kind == 2:  # of no values
         return 0

@@ -12,13 +12,13 @@ from attractor.containers.damage import parsing, read_whole
 
 _DEEPEST = 100
 _MOST = 2**22
-"""How deep lists and objects may lie in one another, and how many there may be."""
+"""Largest depth and number of nested lists and objects."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TEXT_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a text of JSON says.
+    """The value of a text of JSON.
 
     Raises:
         ValueError: If it is no JSON in UTF-8, is nested too deeply, holds too many lists and
@@ -35,7 +35,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_json(file: str | os.PathLike[str], kind: str = "json") -> Any:
-    """What a file of JSON says.
+    """The value in a file of JSON.
 
     Raises:
         FileFormatError: If there is no such file, or it is damaged.

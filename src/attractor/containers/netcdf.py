@@ -1,7 +1,7 @@
 """NetCDF files as this library writes them: HDF5 that holds all its data itself.
 
-An HDF5 file may name other files in whose place it stands, programs that unpack it, and arrays of
-any size. All of that is looked at, and refused, before a single array is read.
+An HDF5 file may refer to other files for its contents, to programs that unpack it, and declare
+arrays of any size. All of that is checked, and refused, before a single array is read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
-"""What packs arrays, by the numbers of HDF5; others would be looked for among plugins."""
+"""Filters of arrays, by the numbers of HDF5; others would be looked for among plugins."""
 _DEEPEST = 10
 _NAMELESS = "phony_dim_"
-"""How h5netcdf begins the names of axes that have none in a file."""
+"""Prefix of the names that h5netcdf gives to axes that have none in a file."""
 
 
 def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Dataset:

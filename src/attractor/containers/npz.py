@@ -1,4 +1,4 @@
-"""The arrays of an ``.npz`` file: a zip archive of ``.npy`` members, each read when asked for."""
+"""The arrays of an ``.npz`` file: a zip archive of ``.npy`` members, each read on access."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUFFIX = ".npy"
 _ENCRYPTED = 0x1
 _PIECE = 2**20
 _COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""What NumPy writes."""
+"""The methods that NumPy writes."""
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -31,15 +31,15 @@ _HALVES = (0xD800, 0xDFFF)
 
 
 class StoredArrays(Mapping[str, np.ndarray]):
-    """The arrays of an ``.npz`` file by name; a member is unpacked when it is asked for.
+    """The arrays of an ``.npz`` file by name; each is unpacked on its first access.
 
-    Sizes are those of the archive's directory, held against those of each member's header before
+    Sizes are those of the archive's directory, compared with those of each member's header before
     anything is unpacked. Objects are never unpickled.
 
     Raises:
         InvalidInputError: If there is less memory than the members take, or one of them holds
             Python objects.
-        FileFormatError: If the archive is damaged, or a member that is asked for.
+        FileFormatError: If the archive is damaged, or a member that is accessed.
     """
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
@@ -68,7 +68,7 @@ class StoredArrays(Mapping[str, np.ndarray]):
         return iter(self._members)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of members."""
         return len(self._members)
 
     def __contains__(self, name: object) -> bool:

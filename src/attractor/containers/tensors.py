@@ -1,4 +1,4 @@
-"""The arrays of a ``.safetensors`` file, each read when asked for."""
+"""The arrays of a ``.safetensors`` file, each read on access."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTES = {
 
 
 class StoredTensors(Mapping[str, np.ndarray]):
-    """The arrays of a safetensors file by name; one is read when it is asked for.
+    """The arrays of a safetensors file by name; each is read on its first access.
 
     Attributes:
         metadata: The texts of the file.
@@ -29,7 +29,7 @@ class StoredTensors(Mapping[str, np.ndarray]):
 
     Raises:
         InvalidInputError: If there is less memory than the arrays take.
-        FileFormatError: If the file is damaged, or an array that is asked for has numbers of a
+        FileFormatError: If the file is damaged, or an array that is accessed has numbers of a
             kind that NumPy does not know.
     """
 
@@ -51,7 +51,7 @@ class StoredTensors(Mapping[str, np.ndarray]):
         return iter(self.shapes)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of arrays."""
         return len(self.shapes)
 
     def __contains__(self, name: object) -> bool:

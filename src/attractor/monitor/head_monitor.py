@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Real
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from attractor.checks import check_count, check_function
+from attractor.checks import as_number, check_count, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin._solve import check_tolerance
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 KIND = "records of attention heads"
-"""By which a file of them is known."""
+"""The kind of a file of them."""
 _COLUMNS: dict[str, Callable[[float], str]] = {
     "margin_ratio": lambda x: f"{x:.4f}",
     "gap": lambda x: f"{x:.1e}",
@@ -44,7 +43,7 @@ _COLUMNS: dict[str, Callable[[float], str]] = {
 class HeadMonitor(Printed):
     """Records attention heads while a loop of the user's trains them.
 
-    Every ``every`` steps each head is held against the margin problem of the tokens it selects on
+    Every ``every`` steps each head is compared with the margin problem of the tokens it selects on
     its probe batch: ``(min_j a_j^T W b_j) / ||W|| * ||W*||`` is at most 1, and 1 where the head
     points where gradient descent takes a saturating head (*Transformers as Support Vector
     Machines*, arXiv 2308.16898, convergence to the max-margin solution). The solution is certified
@@ -52,10 +51,11 @@ class HeadMonitor(Printed):
     solved for from the multipliers before. A selection that no matrix can make is recorded as
     infeasible.
 
-    Records keep to ``budget``, a share of the time since the first call: what would exceed it
-    waits for the first later step at which it does not, and says so. A record is never cut short,
-    so that the time used exceeds the share by one record at most, where one takes longer than
-    those before it. With ``budget=None`` nothing waits, and the records depend on no clock.
+    Records keep to ``budget``, a share of the time since the first call: a record that would exceed
+    it is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
+    record is never cut short, so that the time used exceeds the share by one record at most, where
+    one takes longer than those before it. With ``budget=None`` nothing is postponed, and the
+    records depend on no clock.
 
     Attributes:
         records: The records of each head by its name, in order.
@@ -86,7 +86,7 @@ class HeadMonitor(Printed):
             tolerance: Relative duality gap to reach.
             max_constraints: Most constraints, one for each query and token it leaves out, that a
                 probe batch may make.
-            clock: Tells seconds.
+            clock: Returns the time in seconds.
 
         Raises:
             InvalidInputError: If an argument is of the wrong kind, two heads share a name, or the
@@ -188,11 +188,11 @@ class HeadMonitor(Printed):
         console.print(f"{100 * self.overhead:.2g} % of the time went into records")
 
     def _waiting(self) -> list[str]:
-        """The heads that are due, those first that were held against a solution longest ago."""
-        return sorted(self._due, key=lambda name: self._watches[name].held)
+        """The heads that are due, those first that were compared with a solution longest ago."""
+        return sorted(self._due, key=lambda name: self._watches[name].compared)
 
     def _fits(self, name: str, step: int) -> bool:
-        """Whether there is time to read a head, and where it is late also to solve for it."""
+        """Whether there is time to read a head and, where its record is late, to solve for it."""
         watch = self._watches[name]
         seconds = watch.seconds_to_observe
         if self._due[name] < step:
@@ -233,12 +233,12 @@ class HeadMonitor(Printed):
         known = watch.reference.is_of(seen.tokens, seen.selection)
         enough = solving and self._budget.allows(self._seconds_to_solve(watch))
         if forced or known or enough:
-            with self._budget.charged() as holding:
-                status, start, numbers = watch.hold(seen)
-            seconds += holding.seconds
+            with self._budget.charged() as comparing:
+                status, start, numbers = watch.compare(seen)
+            seconds += comparing.seconds
             if start in ("cold", "warm"):
-                watch.seconds_to_solve = holding.seconds
-            watch.held = step
+                watch.seconds_to_solve = comparing.seconds
+            watch.compared = step
             del self._due[name]
         numbers = seen.numbers | numbers | {"seconds": seconds}
         selected = seen.selection
@@ -247,7 +247,7 @@ class HeadMonitor(Printed):
         self._keep(name, HeadRecord(step, due, status, start, positions, probability, numbers))
 
     def _seconds_to_solve(self, watch: Watch) -> float:
-        """What the last solution took; before the first, what those of other heads took."""
+        """Time of the last solution; before the first, the median of the other heads."""
         if watch.seconds_to_solve is not None:
             return watch.seconds_to_solve
         every = (other.seconds_to_solve for other in self._watches.values())
@@ -315,14 +315,14 @@ def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.D
 
 def latest_record(records: list[HeadRecord]) -> HeadRecord | None:
     """The last record that was not postponed, or the last where all were; None without any."""
-    held = [record for record in records if record.status is not RecordStatus.POSTPONED]
-    return next(reversed(held or records), None)
+    measured = [record for record in records if record.status is not RecordStatus.POSTPONED]
+    return next(reversed(measured or records), None)
 
 
 def latest_table(latest: dict[str, HeadRecord | None], geometry: Geometry) -> Table:
     """One record of each head by its name."""
     table = Table(
-        title=f"Heads at their latest record, held against solutions in the {geometry.name} norm",
+        title=f"Heads at their latest record, compared with solutions in the {geometry.name} norm",
         title_justify="left",
         box=SIMPLE_HEAD,
         show_edge=False,
@@ -349,7 +349,7 @@ def latest_table(latest: dict[str, HeadRecord | None], geometry: Geometry) -> Ta
 
 
 class Budget:
-    """A share of the time since the first look at the clock, and what of it has been used.
+    """A share of the time since the first reading of the clock, and the time used of it.
 
     Attributes:
         share: The share, or None where there is no limit.
@@ -362,9 +362,7 @@ class Budget:
         Raises:
             InvalidInputError: Unless the share is None or a positive number.
         """
-        if share is not None and (
-            isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share)
-        ):
+        if share is not None and not as_number(share) > 0:
             raise InvalidInputError(
                 "budget",
                 f"it is {share!r}",
@@ -386,7 +384,7 @@ class Budget:
         return 0.0 if self._start is None else self._clock() - self._start
 
     def allows(self, seconds: float) -> bool:
-        """Whether so many seconds more would leave the share kept."""
+        """Whether so many seconds more stay within the share."""
         return self.share is None or self.spent + seconds <= self.share * self.elapsed
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What is known of one head at one step."""
+"""The record of one head at one step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUMBERS = {
 
 
 class RecordStatus(enum.StrEnum):
-    """What became of holding a head against its solution."""
+    """The outcome of a comparison of a head with its solution."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -43,9 +43,9 @@ class RecordStatus(enum.StrEnum):
 
 
 _MESSAGES = {
-    RecordStatus.OPTIMAL: "Held against the certified solution for the tokens selected.",
+    RecordStatus.OPTIMAL: "Compared with the certified solution for the tokens selected.",
     RecordStatus.INFEASIBLE: "No matrix separates the tokens selected from the others; certified.",
-    RecordStatus.STOPPED_EARLY: "No solution was certified to the tolerance; the gap says more.",
+    RecordStatus.STOPPED_EARLY: "No solution was certified to the tolerance; see its gap.",
     RecordStatus.UNDECIDED: "Every query has one token, or ties among all of its tokens.",
     RecordStatus.NOT_FINITE: "The matrix or the tokens hold NaN or infinity.",
     RecordStatus.POSTPONED: "Left for a later step, to stay within the time allowed.",
@@ -59,9 +59,9 @@ class HeadRecord:
     Attributes:
         step: The step.
         due: The step it was due at; smaller where it had been postponed.
-        status: What became of holding the head against its solution.
-        start: How the solution was come by: ``"cold"`` from no other, ``"warm"`` from the one
-            before, ``"reused"``, or empty where there is none.
+        status: The outcome of the comparison with its solution.
+        start: The start of the solution: ``"cold"``, ``"warm"`` from the solution before,
+            ``"reused"``, or empty where there is none.
         selected: Position of the token with the highest score, -1 where several tie.
         selected_probability: Softmax probability of the tokens selected.
         numbers: The numbers of ``NUMBERS`` that are known.

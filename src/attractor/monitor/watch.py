@@ -1,4 +1,4 @@
-"""One head over the course of training: what it selects, and what that is held against."""
+"""One head over the course of training: its selections, and the solutions for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attractor.selection import Selection, attended_tokens
 from attractor.tokens import Tokens
 
 _NEAREST = 8
-"""Constraints of a query to begin with, where nothing is known of them."""
+"""Constraints of a query to start from, where no multipliers are known."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Observation:
     """A head as it is at one step.
 
     Attributes:
-        tokens: What enters it.
+        tokens: Its inputs.
         W: Its matrix.
         selection: The tokens with the highest scores.
         selected_probability: Their softmax probability.
@@ -43,23 +43,23 @@ class Observation:
 
 
 class Watch:
-    """What is kept of one head between records.
+    """The state of one head between records.
 
     Attributes:
         head: The head.
-        reference: The solution it was last held against.
-        seconds_to_observe: What reading it last took.
-        seconds_to_solve: What the last solution took, or None before the first.
-        held: The step at which it was last held against a solution.
+        reference: The solution it was last compared with.
+        seconds_to_observe: Time that reading it last took.
+        seconds_to_solve: Time that the last solution took, or None before the first.
+        compared: The step at which it was last compared with a solution.
     """
 
     def __init__(self, head: WatchedHead, geometry: Geometry, tolerance: float, most: int) -> None:
-        """Begins with nothing known."""
+        """Starts without a solution."""
         self.head = head
         self.reference = Reference(geometry, tolerance)
         self.seconds_to_observe = 0.0
         self.seconds_to_solve: float | None = None
-        self.held = -1
+        self.compared = -1
         self._geometry, self._most = geometry, most
         self._selection: Selection | None = None
 
@@ -68,7 +68,7 @@ class Watch:
 
         Args:
             state: The user's training state.
-            given: Tokens of this record by the function that gave them, so that each is asked
+            given: Tokens of this record by the function that returned them, so that each is called
                 once.
 
         Raises:
@@ -94,7 +94,7 @@ class Watch:
         return Observation(tokens, W, selection, -np.expm1(np.minimum(logs, 0)), numbers)
 
     def _numbers(self, W: Float[np.ndarray, "d e"]) -> dict[str, float]:
-        """Norms and stable rank of a matrix; those that floats cannot hold are infinite."""
+        """Norms and stable rank of a matrix; those beyond floating point are infinite."""
         singular = np.linalg.svd(W, compute_uv=False)
         largest, factor = float(singular[0]), float(ordinary_factor(singular[0]))
         square = float(((singular * factor) ** 2).sum())
@@ -106,11 +106,11 @@ class Watch:
                 "stable_rank": square / (largest * factor) ** 2 if largest > 0 else 0.0,
             }
 
-    def hold(self, seen: Observation) -> tuple[RecordStatus, str, dict[str, float]]:
-        """Holds what was seen against its certified solution.
+    def compare(self, seen: Observation) -> tuple[RecordStatus, str, dict[str, float]]:
+        """Compares an observation with its certified solution.
 
         Returns:
-            What became of it, how the solution was come by, and the numbers.
+            The outcome, the start of the solution, and the numbers.
         """
         if not seen.selection.mask.sum() < seen.tokens.mask.sum():
             return RecordStatus.UNDECIDED, "", {}
@@ -145,17 +145,16 @@ class Watch:
 
 
 def _constraints(tokens: Tokens) -> int:
-    """How many tokens queries leave out, where each selects one."""
+    """Number of tokens that queries leave out, where each selects one."""
     return int(tokens.mask.sum() - tokens.mask.any(-1).sum())
 
 
 class Reference:
-    """The last solution for one head, and what it was the solution of.
+    """The last solution for one head, with its tokens and its selection.
 
     Attributes:
         solution: The solution, or None before the first one.
-        start: How it was come by: ``"cold"`` from no other, ``"warm"`` from the one before, or
-            ``"reused"``.
+        start: Its start: ``"cold"``, ``"warm"`` from the solution before, or ``"reused"``.
     """
 
     def __init__(self, geometry: Geometry, tolerance: float) -> None:
@@ -197,7 +196,7 @@ class Reference:
         return self.solution
 
     def _multipliers(self, selection: Selection) -> Float[np.ndarray, "sequence query token"]:
-        """Multipliers of the current solution, NaN where it says nothing of a query."""
+        """Multipliers of the current solution, NaN for queries that select other tokens now."""
         unknown = np.full(selection.mask.shape, np.nan)
         if self.solution is None or self._selection is None:
             return unknown
@@ -221,11 +220,11 @@ def _same(a: Tokens, b: Tokens) -> bool:
 def _problem(tokens: Tokens, selection: Selection) -> MarginProblem:
     """The margin problem, less equalities ``0 = 0``: copies of the selected token."""
     problem = MarginProblem.from_selection(tokens, selection, ties="equal")
-    idle = problem.equality & ~(problem.left.any(-1) & problem.right.any(-1))
-    if not idle.any():
+    trivial = problem.equality & ~(problem.left.any(-1) & problem.right.any(-1))
+    if not trivial.any():
         return problem
     names = ("left", "right", "bounds", "equality", "sequence", "query", "token")
-    kept = {name: getattr(problem, name)[~idle] for name in names}
+    kept = {name: getattr(problem, name)[~trivial] for name in names}
     return MarginProblem(**kept, selection=selection)
 
 

@@ -1,4 +1,4 @@
-"""What a computation leaves behind: recorded runs, results that print, and the files of both."""
+"""Results of computations: recorded runs, results that print, and the files of both."""
 
 from attractor.records.consistency import check_records
 from attractor.records.labeled_file import load_data, save_data

@@ -1,4 +1,4 @@
-"""Whether the records in a file have the axes and sizes that everything reads them by."""
+"""Checks that the records in a file have the expected axes and sizes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def save_data(data: xr.Dataset, path: str | os.PathLike[str], kind: str) -> None
     Args:
         data: The arrays.
         path: The file, ending in ``.nc``.
-        kind: What they are, by which ``load_data`` knows them.
+        kind: Their kind, which ``load_data`` checks.
 
     Raises:
         InvalidInputError: If it is no path, or the name ends in anything else.

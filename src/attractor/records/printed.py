@@ -1,4 +1,4 @@
-"""Results that show themselves: the same as text, on a console and in a notebook."""
+"""Results that print the same as text, on a console and in a notebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = list[tuple[str, str]]
 
 
 class Printed(abc.ABC):
-    """A result that shows itself the same way everywhere.
+    """A result that prints the same way everywhere.
 
     Attributes:
         width: Columns of text.
@@ -60,7 +60,7 @@ class Printed(abc.ABC):
 
 
 class PlainText(Printed):
-    """A result that shows itself as lines of text, as long as they are."""
+    """A result that prints as lines of text of any length."""
 
     @abc.abstractmethod
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class PlainText(Printed):
 
 
 class Summary(PlainText):
-    """A result that shows itself as a title over rows."""
+    """A result that prints as a title over rows."""
 
     @abc.abstractmethod
     def _summary(self) -> tuple[str, Rows]:

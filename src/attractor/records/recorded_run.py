@@ -1,4 +1,4 @@
-"""``RecordedRun``: what a run recorded, along whatever axis."""
+"""``RecordedRun``: the records of a run, along any axis."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ AXES = ("step", "radius", "time", "logarithmic_time", "epoch")
 
 
 class RecordedRun(Summary):
-    """What a run recorded, trial by trial.
+    """The records of a run, trial by trial.
 
     Attributes:
-        data: Labeled arrays over the axes of trials and that of the records; ``status`` says how
-            each trial ended.
-        settings: What it was run with.
+        data: Labeled arrays over the axes of trials and that of the records; ``status`` is
+            the ``TrialStatus`` of each.
+        settings: The settings of the run.
     """
 
     data: xr.Dataset
@@ -36,7 +36,7 @@ class RecordedRun(Summary):
 
     @property
     def axis(self) -> str:
-        """What the records run along: one of ``attractor.records.AXES``."""
+        """The axis of the records: one of ``attractor.records.AXES``."""
         return axis_of(self.data)
 
     @property
@@ -111,7 +111,7 @@ class RecordedRun(Summary):
         return "all" if self.axis in self.data[name].dims else "last"
 
     def _trials(self) -> str:
-        """How many trials there were, and how many of them ended in which way, in words."""
+        """Number of trials, and of those with each status, in words."""
         status, sizes = self.data["status"], self.data.sizes
         crossed = ""
         if len(status.dims) > 1:
@@ -121,8 +121,18 @@ class RecordedRun(Summary):
         return f"{status.size}{crossed}: {', '.join(counts)}"
 
     def _last_record(self) -> tuple[str, str]:
-        """A row that says how far the records go."""
+        """A row with the last value of the axis and the number of records."""
         return f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"
+
+    def _kept_row(self, name: str, what: str, records: str = "step") -> tuple[str, str]:
+        """A row that says at which records an array was kept."""
+        kept = "at the last step only; those of earlier steps cannot be had"
+        return f"{what} kept", f"at every recorded {records}" if self._kept(name) == "all" else kept
+
+    def _loss_row(self) -> tuple[str, str]:
+        """A row with the median loss at the first and at the last record."""
+        first, last = (float(self.data["loss"].isel({self.axis: k}).median()) for k in (0, -1))
+        return "loss, median", f"{first:.4g} -> {last:.4g}"
 
     def _optimizer(self, name: str) -> str:
         """An optimizer with its settings, in words."""

@@ -26,12 +26,12 @@ _RECORDS = "records"
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
         data: The records; empty for a run that is all in its parts.
         texts: Further texts by name.
-        settings: What the run was run with.
+        settings: The settings of the run.
         arrays: Other arrays, by group and name.
         parts: Runs that it is made of, by name.
     """
@@ -48,7 +48,7 @@ def save_run(path: str | os.PathLike[str], kind: str, run: StoredRun) -> None:
 
     Args:
         path: The file.
-        kind: What it is, by which ``reading_run`` knows it.
+        kind: Its kind, which ``reading_run`` checks.
         run: Its contents; what JSON does not know in its settings becomes a text.
 
     Raises:
@@ -64,11 +64,11 @@ def reading_run(
     groups: tuple[str, ...] = (),
     parts: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Iterator[StoredRun]:
-    """Reads a run that ``save_run`` wrote, in a block that makes of it what it was.
+    """Reads a run that ``save_run`` wrote, in a block that restores it.
 
     Args:
         path: The file.
-        kind: What it has to be.
+        kind: The expected kind.
         groups: Names of the groups of other arrays.
         parts: Names of the parts, each with its own groups.
 

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, where they may appear, and when not."""
+"""Files and folders that appear whole or not at all, and checks of where they may be written."""
 
 from attractor.storage.atomic import atomic_directory, atomic_file, save_netcdf, write_file
 from attractor.storage.owned import owned_folder

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a temporary path that becomes ``path`` if the block ends without an exception.
+    """Yields a temporary path that becomes ``path`` if the block ends without an exception.
 
     The temporary file lies in the same file system, so that the rename is atomic, and is flushed
     to disk before it. Of several writers at once the last one wins.
@@ -43,7 +43,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         WriteError: If writing fails, on a full disk say; what was there stays as it was.
     """
     destination = check_writable("path", path)
-    with _telling(destination), workplace(destination) as place:
+    with _naming(destination), workplace(destination) as place:
         temporary = place / "new" / destination.name
         yield temporary
         _flush(temporary)
@@ -64,7 +64,7 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 @contextlib.contextmanager
 def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path]:
-    """Gives a temporary folder that becomes ``path`` if the block ends without an exception.
+    """Yields a temporary folder that becomes ``path`` if the block ends without an exception.
 
     Args:
         path: The destination. An existing folder is replaced only if it is empty or holds
@@ -80,7 +80,7 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
         WriteError: If writing fails, on a full disk say; what was there stays as it was.
     """
     destination = check_replaceable(path, marker)
-    with _telling(destination), workplace(destination) as place:
+    with _naming(destination), workplace(destination) as place:
         temporary = place / "new" / destination.name
         temporary.mkdir()
         yield temporary
@@ -92,8 +92,8 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
 
 
 @contextlib.contextmanager
-def _telling(destination: Path) -> Iterator[None]:
-    """Says of a write that failed what could not be written."""
+def _naming(destination: Path) -> Iterator[None]:
+    """Turns the error of a failed write into one that names the destination."""
     try:
         yield
     except OSError as error:

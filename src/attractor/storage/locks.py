@@ -1,4 +1,4 @@
-"""Holding a file or folder for one writer; the system lets go of it however the writer ends."""
+"""Locks of files and folders for one writer, which the system releases however it ends."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ except ImportError:  # Windows
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[bool | None]:
-    """Holds a file or folder, unless somebody else does.
+    """Locks a file or folder, unless another writer holds its lock.
 
-    Threads of one process hold it against each other, too.
+    Threads of one process exclude each other, too.
 
     Args:
-        path: What to hold; it exists.
+        path: The file or folder; it exists.
 
     Yields:
-        Whether it is held now; None where the file system cannot tell (Windows, some networks).
+        Whether the lock is held now; None where the file system has none (Windows, some networks).
 
     Raises:
         OSError: If the path cannot be opened.

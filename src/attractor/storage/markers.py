@@ -1,8 +1,8 @@
-"""The files by which a folder of ours is known, which may then be replaced or gone on from."""
+"""The files by which a folder of ours is known, which may then be replaced or resumed."""
 
 from __future__ import annotations
 
 REPORT = "report.html"
 """The page of a report; a folder that holds one may be replaced by a newer report."""
 CHECKPOINT = "attractor-checkpoint.json"
-"""What a folder of checkpoints says of its run."""
+"""The identity of the run of a checkpoint folder."""

@@ -1,4 +1,4 @@
-"""Which file is there to be read, and where may be written, decided once and before any work."""
+"""Checks of the files and folders that are read and written, made once and before any work."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from attractor.errors import InvalidInputError
 
 _FILE, _FOLDER = "Give the name of a file", "Give the name of a folder"
 _APART = "Give another name"
-_LOOKS = 20
-"""How often a folder is looked for before it counts as one that cannot be written in."""
+_ATTEMPTS = 20
+"""Number of tests of a folder before it counts as one that cannot be written in."""
 
 
 class Input(NamedTuple):
@@ -25,7 +25,7 @@ class Input(NamedTuple):
 
     Attributes:
         argument: The name to use in errors.
-        path: Where it is; None for one that was not given.
+        path: Its path; None if it was not given.
     """
 
     argument: str
@@ -37,7 +37,7 @@ class OutputFile(NamedTuple):
 
     Attributes:
         argument: The name to use in errors.
-        path: Where to; None for one that is not asked for.
+        path: Its path; None if it is not requested.
     """
 
     argument: str
@@ -49,7 +49,7 @@ class OutputFolder(NamedTuple):
 
     Attributes:
         argument: The name to use in errors.
-        path: Where to; None for one that is not asked for.
+        path: Its path; None if it is not requested.
         marker: Name of the file by which a folder of ours is known; None for a folder in which
             anything else may lie.
         replaced: Whether what an earlier run left in it goes, and with it all that lies there.
@@ -106,7 +106,7 @@ def check_writable(argument: str, path: str | os.PathLike[str]) -> Path:
         InvalidInputError: If the path is a folder, a device or anything else that is no file, a
             symbolic link to nothing, or lies where nothing can be written.
     """
-    target, mode = _look(argument, path, _FILE)
+    target, mode = _resolve(argument, path, _FILE)
     if mode is not None:
         if stat.S_ISDIR(mode):
             raise InvalidInputError(argument, f"{path} is a folder", _FILE)
@@ -134,7 +134,7 @@ def check_replaceable(
         InvalidInputError: If the path is no folder, a folder with contents that are not ours, a
             symbolic link to nothing, or lies where nothing can be written.
     """
-    target, mode = _look(argument, path, _FOLDER)
+    target, mode = _resolve(argument, path, _FOLDER)
     if mode is None:
         _check_place(argument, target.parent, "Give another folder")
         return target
@@ -173,8 +173,8 @@ def _target(output: OutputFile | OutputFolder) -> Path:
     return target
 
 
-def _look(argument: str, path: str | os.PathLike[str], remedy: str) -> tuple[Path, int | None]:
-    """Where a path leads to, and what is there; None for nothing, which can be made."""
+def _resolve(argument: str, path: str | os.PathLike[str], remedy: str) -> tuple[Path, int | None]:
+    """The target of a path and its file mode; None where there is nothing yet."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InvalidInputError(argument, f"{path!r} is not a path", remedy)
     try:
@@ -204,7 +204,7 @@ def _look(argument: str, path: str | os.PathLike[str], remedy: str) -> tuple[Pat
 
 
 def _special(mode: int) -> str | None:
-    """What is neither a file nor a folder, in words."""
+    """The kind of what is neither a file nor a folder, in words; None for either."""
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return None
     kinds = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
@@ -212,7 +212,7 @@ def _special(mode: int) -> str | None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path stands for what a process has open, such as /dev/stdout."""
+    """Whether a path names an open file of a process, such as /dev/stdout."""
     for _ in range(40):  # as many links as the system follows
         if Path(os.path.realpath(path.parent)).parts[1:2] == ("proc",):
             return True
@@ -225,7 +225,7 @@ def _is_stream(path: Path) -> bool:
 def _check_place(argument: str, folder: Path, remedy: str) -> None:
     """Checks that something can be written in a folder, or it be made."""
     there = folder
-    for _ in range(_LOOKS):  # another writer may be replacing it: it is gone for moments then
+    for _ in range(_ATTEMPTS):  # another writer may be replacing it: it is gone for moments then
         there = next(place for place in (folder, *folder.parents) if place.exists())
         if os.access(there / ".", os.W_OK | os.X_OK):
             return

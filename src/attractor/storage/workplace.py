@@ -1,4 +1,4 @@
-"""The hidden folder beside a destination in which one writer works, and what dead ones left.
+"""The hidden folder beside a destination in which one writer works, and leftovers of dead ones.
 
 ``.NAME.partial-XXXXXXXX`` holds ``new/NAME``, which is being written, and while a folder is swapped
 for a newer one ``old/NAME``. Its writer holds a lock on it, by which others see that it lives.
@@ -27,9 +27,9 @@ _live: dict[Path, int] = {}
 
 @contextlib.contextmanager
 def workplace(destination: Path) -> Iterator[Path]:
-    """Gives a folder beside a destination, which is gone after the block.
+    """Makes a folder beside a destination and removes it after the block.
 
-    Before, what dead writers of the same destination left is removed. After, a folder that was
+    Before, leftovers of dead writers of the same destination are removed. After, a folder that was
     moved away to make place, and whose place is still empty, is put back.
 
     Args:
@@ -54,7 +54,7 @@ def workplace(destination: Path) -> Iterator[Path]:
 def remove_leftovers(destination: Path) -> None:
     """Removes what killed writers of a destination left, and puts back a folder they moved away.
 
-    What a living writer holds is left alone, and everything where that cannot be told.
+    What a living writer holds stays, and everything does where the system has no locks.
     """
     name = re.escape(_short(destination.name))
     own = re.compile(rf"\.{name}\.(?:partial|old)-{_RANDOM}")

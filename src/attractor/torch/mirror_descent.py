@@ -19,7 +19,7 @@ from attractor.training.optimizers.checks import check_mirror_exponent
 
 DUAL = "dual"
 _FORMER = "weight_decay"
-"""What the decay was called, which is one of the weights themselves everywhere else."""
+"""The former name of the decay, elsewhere that of a decay of the weights themselves."""
 CHUNK = 2**16
 """Entries of a piece."""
 
@@ -35,14 +35,14 @@ class MirrorDescent(WideStateOptimizer):
         W  = sign(Y) |Y|^(1 / (p - 1))
 
     ``Y`` starts at ``sign(W) |W|^(p - 1)`` and is the state, in single precision at least: near
-    p = 1 most of its values stand for weights too small to store, and a weight that starts at
+    p = 1 most of its values are images of weights too small to store, and a weight that starts at
     zero would never leave it. The decay shrinks ``Y``, which is the gradient of
     ``dual_weight_decay sum |W_ij|^p / p``. With p = 2 and ``normalize=False`` and without decay
     this is ``torch.optim.SGD`` to the last bit, and needs no ``Y`` but for half-precision weights.
     Settings mean what they mean in ``attractor.mirror_descent``, and have its defaults.
 
-    Weights are read at every step as by any other optimizer. Where one is no longer what its ``Y``
-    stands for, because somebody has clamped it, averaged it or loaded another, its ``Y`` is taken
+    Weights are read at every step as by any other optimizer. Where one is no longer the image of
+    its ``Y``, because it was clamped, averaged or loaded from elsewhere, its ``Y`` is computed
     from it anew; where ``Y`` does not move, the weight keeps its value to the last bit. A NaN in a
     gradient makes its weight NaN, and with ``normalize`` the whole tensor.
 
@@ -235,20 +235,20 @@ class ChunkedStep:
         image, spare = (buffer[: dual.numel()] for buffer in self.scratch[dual.dtype])
         signed_power_into(dual, inverse, image, spare)
         narrow = weight.dtype != dual.dtype
-        stands = image.to(weight.dtype) if narrow else image
+        expected = image.to(weight.dtype) if narrow else image
         # Differences and their largest size take a quarter of the time of a comparison.
-        if torch.sub(stands, weight, out=None if narrow else spare).abs_().amax() == 0:
+        if torch.sub(expected, weight, out=None if narrow else spare).abs_().amax() == 0:
             plain_step([dual], [step], rate=self.rate, shrinkage=self.shrinkage)
             if narrow:
                 weight.copy_(signed_power_into(dual, inverse, image, spare))
             else:
                 signed_power_into(dual, inverse, weight, spare)
             return
-        places = (stands != weight).nonzero().flatten()
+        places = (expected != weight).nonzero().flatten()
         kept = weight[places]
         (before,) = signed_powers([kept.to(dual.dtype)], self.p - 1)
         dual[places] = before
         plain_step([dual], [step], rate=self.rate, shrinkage=self.shrinkage)
         weight.copy_(signed_power_into(dual, inverse, image, spare))
-        rests = dual[places] == before
-        weight[places[rests]] = kept[rests]
+        unmoved = dual[places] == before
+        weight[places[unmoved]] = kept[unmoved]

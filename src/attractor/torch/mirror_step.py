@@ -39,14 +39,14 @@ def mirror_step(
 ) -> None:
     """``Y <- (1 - shrinkage) Y - rate M`` and ``W = sign(Y) |Y|^(1 / (p - 1))``, in place.
 
-    A weight that is not what its ``Y`` stands for was changed by somebody else, or has never moved
+    A weight that is not the image of its ``Y`` was changed by other code, or has never moved
     since ``Y`` was first taken from it; ``Y`` is taken from it again. A weight whose ``Y`` then
     does not move keeps its value.
     """
     inverse = 1 / (p - 1)
-    stand = signed_powers(duals, inverse)
+    images = signed_powers(duals, inverse)
     differ = [
-        image.to(weight.dtype) != weight for image, weight in zip(stand, weights, strict=True)
+        image.to(weight.dtype) != weight for image, weight in zip(images, weights, strict=True)
     ]
     wide = [weight.to(dual.dtype) for weight, dual in zip(weights, duals, strict=True)]
     before = [
@@ -54,7 +54,7 @@ def mirror_step(
         for other, image, dual in zip(differ, signed_powers(wide, p - 1), duals, strict=True)
     ]
     torch._foreach_copy_(list(duals), before)
-    _move(duals, steps, rate, shrinkage)
+    plain_step(duals, steps, rate=rate, shrinkage=shrinkage)
     after = signed_powers(duals, inverse)
     for weight, dual, old, new in zip(weights, duals, before, after, strict=True):
         weight.copy_(torch.where(dual == old, weight, new.to(weight.dtype)))
@@ -67,20 +67,11 @@ def plain_step(
     rate: float | Tensor,
     shrinkage: float | Tensor,
 ) -> None:
-    """The same for p = 2, where ``Y`` is the weight itself."""
-    _move(weights, steps, rate, shrinkage)
-
-
-def _move(
-    duals: Sequence[Tensor],
-    steps: Sequence[Tensor],
-    rate: float | Tensor,
-    shrinkage: float | Tensor,
-) -> None:
-    duals, steps = list(duals), list(steps)
+    """``W <- (1 - shrinkage) W - rate M``, in place: the same for p = 2, where ``Y`` is ``W``."""
+    weights, steps = list(weights), list(steps)
     if isinstance(shrinkage, Tensor) or shrinkage != 0:
-        torch._foreach_mul_(duals, 1 - shrinkage)
+        torch._foreach_mul_(weights, 1 - shrinkage)
     if isinstance(rate, Tensor):
-        torch._foreach_sub_(duals, torch._foreach_mul(steps, rate))
+        torch._foreach_sub_(weights, torch._foreach_mul(steps, rate))
     else:
-        torch._foreach_add_(duals, steps, alpha=-rate)
+        torch._foreach_add_(weights, steps, alpha=-rate)

@@ -1,4 +1,4 @@
-"""A PyTorch optimizer, and what of a gradient it can be given."""
+"""A PyTorch optimizer, and the form in which it can receive gradients."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class TorchOptimizer:
 
     Attributes:
         factory: Takes a list of parameters and returns a ``torch.optim.Optimizer``.
-        name: What tables and figures call it.
-        reads: What of a gradient it is given, in words.
+        name: Its name in tables and figures.
+        reads: The form in which it receives gradients, in words.
         settings: Its hyperparameters.
         geometry: None: which norm it descends is not known.
     """
@@ -91,7 +91,7 @@ def make(factory: Factory, arrays: Sequence[Float[np.ndarray, "..."]]) -> tuple[
 
 
 def _steps(factory: Factory, factor: float) -> tuple[Float[np.ndarray, "..."], bool]:
-    """Where a few steps lead to, and whether the optimizer remembers any tensor of numbers."""
+    """The change by a few steps, and whether the state of the optimizer holds a tensor."""
     random = np.random.default_rng(0)
     optimizer, (parameter,) = make(factory, [random.normal(size=(3, 3))])
     start = parameter.detach().clone()

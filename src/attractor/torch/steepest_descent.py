@@ -27,8 +27,8 @@ class SteepestDescent(WideStateOptimizer):
     that of "spectral", normalized gradient descent that of "frobenius". A vector counts as a
     matrix of one column, and axes beyond the second as columns. Every tensor takes a step of the
     same length in the norm, and none where ``M`` is exactly zero. Half-precision weights have a
-    copy in single precision that takes the steps; they are rounded from it, and it is taken anew
-    from those that somebody else has changed.
+    copy in single precision that takes the steps; they are rounded from it, and it is updated from
+    those that other code has changed.
 
     Every setting is read at every step, and parameter groups may have their own.
     """
@@ -107,7 +107,7 @@ def steepest_direction(geometry: Geometry, slope: Tensor) -> Tensor:
 
 
 def _named(norm: str | Geometry) -> str | Geometry:
-    """The name of a geometry, which files of states can hold; itself where no name restores it."""
+    """The name of a geometry, for files of states; itself where no name restores it."""
     try:
         geometry = get_geometry(norm)
     except InvalidInputError as error:

@@ -13,8 +13,6 @@ import torch
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention import Head, Parameterization
-from attractor.attention._scaled_gradient import scaled_gradient
-from attractor.attention.parameterization import Parameters
 from attractor.attention.scaled import direction, magnitude
 from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
@@ -28,7 +26,6 @@ from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.loop import Records
 from attractor.training.objective import status_of
 from attractor.training.recording import record_steps
-from attractor.training.trajectory import trajectory_data
 
 
 def train_with_torch(
@@ -67,15 +64,7 @@ def train_with_torch(
     Raises:
         InvalidInputError: If an argument cannot be used, or the optimizer raises.
     """
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     steps = check_steps("steps", steps)
     recorded = record_steps(steps, record)
     inputs.check_memory(len(recorded), copies=2)  # step by step, and of all steps together
@@ -93,15 +82,12 @@ def train_with_torch(
                 advance(inputs.count)
     series = {name: np.stack([one[name] for one in measured], axis=1) for name in measured[0]}
     records = Records(series, status_of(training, measured[-1], run.status()), run.steps_taken)
-    numbers = inputs.tokens.instance_numbers
-    return Trajectory(
-        data=trajectory_data(records, numbers, inputs.seed_numbers, recorded),
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name=optimizer.name,
-        geometry="not known",
+    return inputs.trajectory(
+        records,
+        recorded,
+        optimizer=optimizer.name,
+        geometry=None,
         settings={
-            **inputs.settings,
             "steps": steps,
             "dtype": "float64",
             "optimizer": {"reads": optimizer.reads, **optimizer.settings},
@@ -116,7 +102,7 @@ class _Run:
         self, training: AttentionTraining, inputs: Inputs, optimizer: TorchOptimizer
     ) -> None:
         self.training, self.directions = training, optimizer.reads == DIRECTION
-        count, trials = inputs.count, inputs.trials(training)
+        count, trials = inputs.count, inputs.trials(training, training.optimizer)
         with double_precision():
             self.state, self.data = jax.tree.map(jnp.asarray, trials(np.arange(count)))
         leaves, self.structure = jax.tree.flatten(self.state.parameters)
@@ -148,17 +134,17 @@ class _Run:
                 self.steps_taken[trial] = self.taken
 
     def measure(self) -> dict[str, np.ndarray]:
-        """What is recorded of every trial."""
+        """The measurements of every trial."""
         with double_precision():
             return jax.tree.map(np.asarray, _measure(self.training, self._state(), self.data))
 
     def status(self) -> np.ndarray:
-        """How every trial ended."""
+        """The status of every trial."""
         finite = np.all(
             [np.isfinite(leaf).all(tuple(range(1, leaf.ndim))) for leaf in self.leaves], axis=0
         )
-        rested = np.where(self.sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
-        status = np.where(self.steps_taken == self.taken, TrialStatus.TRAINED, rested)
+        unmoved = np.where(self.sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
+        status = np.where(self.steps_taken == self.taken, TrialStatus.TRAINED, unmoved)
         return np.where(finite, status, TrialStatus.DIVERGED).astype(np.int32)
 
     def _state(self) -> AttentionState:
@@ -173,12 +159,7 @@ def _gradients(
     """Gradients of all trials as plain arrays, and whether they are other than zero."""
 
     def one(state: AttentionState, data: AttentionData) -> tuple[PyTree, Array]:
-        attention, trained = state.parameters
-        reader = data.head if trained is None else trained
-        found = scaled_gradient(
-            training.parameterization, training.loss, attention, reader, data.rows
-        )
-        gradient = Parameters(found.attention, None if trained is None else found.head)
+        gradient = training.gradient(state.parameters, data.head, data.rows)
         slopes = jax.tree.map(lambda leaf: (leaf.mantissa != 0).any(), gradient)
         read = direction if directions else magnitude
         return read(gradient), jnp.stack(jax.tree.leaves(slopes)).any()
@@ -194,7 +175,7 @@ def _measure(
 
 
 def _guarded(name: str, function: Any, *arguments: Any) -> Any:
-    """Calls into a user's code, and says whose exception it is."""
+    """Calls a user's code; an exception of it becomes an error that names the optimizer."""
     try:
         return function(*arguments)
     except Exception as error:

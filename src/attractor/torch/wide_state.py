@@ -1,4 +1,4 @@
-"""What the optimizers of this room share: checked settings, and state wider than the weights."""
+"""The base of this package's optimizers: checked settings, and state wider than the weights."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class WideStateOptimizer(torch.optim.Optimizer):
     def _with_momentum(
         self, weights: list[Tensor], gradients: list[Tensor], momentum: float
     ) -> list[Tensor]:
-        """What is left of earlier gradients, with those of now."""
+        """The momentum with the current gradients added."""
         if momentum == 0:
             return gradients
         found = []

@@ -1,4 +1,4 @@
-"""The training room: the loop, ``train``, flows, paths, optimizers, and their trajectories."""
+"""Training: the loop, ``train``, flows, paths, optimizers, and their trajectories."""
 
 from typing import TYPE_CHECKING
 

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_choice, check_steps
-from attractor.errors import PrecisionWarning
+from attractor.checks import check_choice, check_count, check_steps
+from attractor.errors import InvalidInputError, PrecisionWarning
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
@@ -24,7 +24,7 @@ from attractor.training.inputs import Inputs, check_inputs, weights_kept_at_end_
 from attractor.training.objective import Condition
 from attractor.training.optimizers import Optimizer
 from attractor.training.recording import record_steps
-from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.trajectory import Trajectory
 
 
 def train(
@@ -77,24 +77,24 @@ def train(
             ``KeyQuery(width)``; a prompt vector ``"p"``, or ``PromptVector(weights)``; and the
             head beside any of these: ``"(v, W)"``, ``"(v, p)"``, or ``Joint(...)``.
         batch_size: Sequences in a step, drawn without replacement at every step; default: all.
-        metrics: What to record besides, by name: functions of a ``Snapshot`` that JAX can trace.
-            The same function object each time compiles once. For singular values take those of
-            ``attractor.geometry``: two programs of JAX's own batched ones can block each other.
+        metrics: Further quantities to record, by name: functions of a ``Snapshot``, which JAX
+            traces. The same function object each time compiles once. For singular values take
+            those of ``attractor.geometry``: two programs of JAX's own batched ones can block each
+            other.
         weights: ``"all"`` keeps the matrices of every recorded step, ``"last"`` those of the last
             one; ``"auto"`` keeps all as long as they fit in 1 GB.
         dtype: ``"float64"``, or ``"float32"`` at the price of a warning.
         kernel: ``"exact"``: gradients are exact at any magnitude. ``"plain"``: automatic
-            differentiation of the softmax, as published code does it, to show what comes of it;
+            differentiation of the softmax, as published code does it, for comparison;
             past score gaps of 36 (16 in float32) such gradients are rounding noise, or zero.
         record: Steps to record; default: about 60, evenly spread over the logarithm of the step.
         stop: A condition on what is recorded of a trial, which JAX traces, such as
-            ``lambda record: record["loss"] < 1e-3``. It is looked at where training is recorded,
-            and a trial that meets it stays as it is from there on, with the status ``STOPPED``.
-        checkpoint: A folder to write to every now and then, so that work is not lost. The same
-            call goes on from there after a crash, and gives the very numbers of a run that was
-            never interrupted, on any number of threads and devices of the same kind; if the run
-            was complete, it returns at once. Every argument that bears on the numbers must be the
-            same, ``steps`` included.
+            ``lambda record: record["loss"] < 1e-3``. It is evaluated where training is recorded;
+            a trial that meets it is terminated there, with the status ``STOPPED``.
+        checkpoint: A folder to write to every ``checkpoint_every`` seconds. The same call resumes
+            from there after a crash, with the very numbers of a run that was never interrupted, on
+            any number of threads and devices of the same kind; if the run was complete, it returns
+            at once. Every argument that bears on the numbers must be the same, ``steps`` included.
         checkpoint_every: Seconds between two writes to it.
         progress: Whether to show a progress bar.
 
@@ -103,27 +103,19 @@ def train(
             nothing has been computed then.
         FileFormatError: If the checkpoint is damaged.
     """
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     validation.check_optimizer(optimizer, several=True)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = check_steps("steps", steps)
-    batch_size = validation.check_batch_size(batch_size, inputs.tokens)
+    batch_size = _check_batch_size(batch_size, inputs.tokens)
     chosen = validation.check_metrics(metrics, optimizer.axes)
     check_choice("weights", weights, ("auto", "all", "last"))
     check_choice("dtype", dtype, ("float64", "float32"))
     check_choice("kernel", kernel, ("exact", "plain"))
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
-    if dtype == "float32" and kernel == "exact":  # with "plain", noise is what is asked for
+    if dtype == "float32" and kernel == "exact":  # with "plain", noise is intended
         warnings.warn(
             "training in float32: directions carry about 5 digits at score gaps of 80",
             PrecisionWarning,
@@ -163,22 +155,14 @@ def train(
             advance=advance,
             skip=advance.skip,
         )
-    geometry = layer.effective_geometry(optimizer.geometry)
-    numbers = inputs.tokens.instance_numbers
-    return Trajectory(
-        data=trajectory_data(
-            records,
-            numbers,
-            inputs.seed_numbers,
-            recorded,
-            last_only=last_only,
-            hyperparameters=optimizer.axes,
-        ),
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name=optimizer.name,
-        geometry="not known" if geometry is None else geometry.name,
+    return inputs.trajectory(
+        records,
+        recorded,
+        optimizer=optimizer.name,
+        geometry=layer.effective_geometry(optimizer.geometry),
         settings=settings,
+        last_only=last_only,
+        hyperparameters=optimizer.axes,
     )
 
 
@@ -189,3 +173,17 @@ def _data(inputs: Inputs) -> dict[str, np.ndarray | None]:
     for path, leaf in jax.tree.leaves_with_path(inputs.head):
         found[f"head{jax.tree_util.keystr(path)}"] = np.asarray(leaf)
     return found | {f"initial.{name}": array for name, array in (inputs.initial or {}).items()}
+
+
+def _check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
+    """Checks that a mini-batch can be drawn."""
+    if batch_size is None:
+        return None
+    size = check_count("batch_size", batch_size)
+    if size > tokens.sequences:
+        raise InvalidInputError(
+            "batch_size",
+            f"{size} sequences cannot be drawn from {tokens.sequences}",
+            f"Give at most {tokens.sequences}",
+        )
+    return size

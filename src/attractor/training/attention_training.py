@@ -1,4 +1,4 @@
-"""Training of an attention layer, and of its head if asked for, as the loop sees it."""
+"""Training of an attention layer, and of its head if requested, as an objective of the loop."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from attractor.training.optimizers import Optimizer
 
 
 class AttentionState(NamedTuple):
-    """What changes in training.
+    """The state of a trial.
 
     Attributes:
         parameters: What is trained.
         memory: The optimizer's memory.
         step: Number of steps taken.
-        log_time: Logarithm of the time that the same algorithm would have taken unnormalized.
+        log_time: Logarithm of the time that the same steps take without normalization.
     """
 
     parameters: Parameters
@@ -45,7 +45,7 @@ class AttentionState(NamedTuple):
 
 
 class AttentionData(NamedTuple):
-    """What stays.
+    """The constants of a trial.
 
     Attributes:
         rows: The rows of one data set.
@@ -61,7 +61,7 @@ class AttentionData(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """One trial at a recorded step, as metrics of the user see it.
+    """One trial at a recorded step, the argument of metrics.
 
     Attributes:
         W: The effective attention matrix.
@@ -92,7 +92,7 @@ class AttentionTraining(Objective):
     Attributes:
         parameterization: What the attention parameters are, and whether the head is trained.
         loss: The loss.
-        optimizer: The step, with hyperparameters that stand for any.
+        optimizer: The step; its hyperparameters are placeholders for those of the data.
         batch_size: Sequences in a step, drawn without replacement; None for all.
         metrics: What is recorded besides, with its name.
         kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
@@ -115,9 +115,9 @@ class AttentionTraining(Objective):
         return AttentionState(trained, memory, jnp.zeros((), "int64"), jnp.array(-jnp.inf))
 
     def step(self, state: AttentionState, data: AttentionData) -> tuple[AttentionState, Array]:
-        """Takes one step, and says whether it moved and where to."""
+        """Takes one step; returns the new state and its ``TrialStatus``."""
         rows = self._batch(state, data)
-        gradient = self._gradient(state.parameters, data.head, rows)
+        gradient = self.gradient(state.parameters, data.head, rows)
         further = self._further(state, data, rows)
         optimizer = self.optimizer.with_numbers(data.numbers)
         parameters, memory = optimizer.step(gradient, state.memory, state.parameters, **further)
@@ -135,19 +135,19 @@ class AttentionTraining(Objective):
             (remembered,) = _any(lambda new, old: (new != old,), (memory, state.memory))
             changed = changed | remembered
         if self.batch_size is not None:
-            changed = jnp.array(True)  # another batch may move what this one left at rest
-        resting = jnp.where(sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
-        status = jnp.where(changed, TrialStatus.TRAINED, resting)
-        # A step to infinity is not taken: the trial keeps the last place it could be at.
-        rests = diverged | ~changed
-        kept = jax.tree.map(lambda new, old: jnp.where(rests, old, new), moved, state)
+            changed = jnp.array(True)  # another batch may move what this one leaves
+        unmoved = jnp.where(sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
+        status = jnp.where(changed, TrialStatus.TRAINED, unmoved)
+        # A step to infinity is not taken: the trial keeps its last finite state.
+        terminated = diverged | ~changed
+        kept = jax.tree.map(lambda new, old: jnp.where(terminated, old, new), moved, state)
         return kept, jnp.where(diverged, TrialStatus.DIVERGED, status)
 
     def record(self, state: AttentionState, data: AttentionData) -> dict[str, Array]:
         """Loss, norm, gradient, what is attended to, parameters, and the user's metrics."""
         attention, head = state.parameters.attention, self._head(state.parameters, data.head)
         layer, rows = self.parameterization, data.rows
-        gradient = self._gradient(state.parameters, data.head, rows)
+        gradient = self.gradient(state.parameters, data.head, rows)
         probabilities = softmax_row(layer.scores(attention, rows), rows.mask).probabilities
         W = layer.effective_matrix(attention)
         geometry = layer.effective_geometry(self.optimizer.geometry) or Frobenius()
@@ -177,7 +177,14 @@ class AttentionTraining(Objective):
     def _head(self, parameters: Parameters, fixed: Head) -> Head:
         return fixed if parameters.head is None else parameters.head
 
-    def _gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
+    def gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
+        """The gradient of the loss in all that is trained, with scales by array or by entry.
+
+        Args:
+            parameters: What is trained.
+            fixed: The head where it is not among them.
+            rows: The data set, or a batch of it.
+        """
         exact = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
         function = plain_gradient if self.kernel == "plain" else exact
         head = self._head(parameters, fixed)
@@ -185,7 +192,7 @@ class AttentionTraining(Objective):
         return Parameters(found.attention, None if parameters.head is None else found.head)
 
     def _further(self, state: AttentionState, data: AttentionData, rows: Rows) -> dict[str, Array]:
-        """What the optimizer wants to know beside the gradient."""
+        """The further arguments that the optimizer needs beside the gradient."""
         if "log_excess" not in self.optimizer.needs:
             return {}
         attention, head = state.parameters.attention, self._head(state.parameters, data.head)
@@ -203,7 +210,7 @@ class AttentionTraining(Objective):
 
 
 def _measured(name: str, metric: Metric, seen: Snapshot) -> Array:
-    """What a metric of the user's makes of a snapshot."""
+    """The value of a user's metric for a snapshot."""
     try:
         return jnp.asarray(metric(seen))
     except Exception as error:
@@ -221,7 +228,7 @@ def _named_leaves(tree: PyTree) -> list[tuple[str, Array]]:
 
 
 def _any(facts: Callable[..., tuple[Array, ...]], trees: tuple[PyTree, ...]) -> tuple[Array, ...]:
-    """Whether each of several facts holds for any entry of any leaf."""
+    """For each of several conditions, whether it holds for any entry of any leaf."""
 
     def flags(*leaves: Array) -> Array:
         bits = [jnp.where(fact, 1 << place, 0) for place, fact in enumerate(facts(*leaves))]

@@ -22,21 +22,25 @@ from attractor.training.compilation import compiled_for
 from attractor.training.footprint import size_of
 from attractor.training.objective import Condition, Objective, status_of
 
-Gather = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
+TrialSource = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
+"""From numbers of trials to their initial states and data, with a leading axis on every leaf."""
+Store = Callable[[int, int, dict[str, Array]], None]
+"""Stores a measurement under the records from its first to its second argument."""
 
 _LARGEST_BLOCK = 25
 _BLOCK_BYTES = 256 * 2**20
-_STRETCH_SECONDS = 0.5  # between two looks at whether the run was interrupted
-_STRETCH_GROWTH = 8
+_CALL_SECONDS = 0.5
+"""Time of one call of the compiled step; between two, the run may be interrupted."""
+_CALL_GROWTH = 8
 
 
-class Place(NamedTuple):
-    """Where a block stands.
+class BlockProgress(NamedTuple):
+    """How far the training of a block has come.
 
     Attributes:
         carry: State, steps taken and status of every trial, or ``None`` where nobody needs them.
-        step: The step it has reached.
-        records: How many of its records are stored.
+        step: The step reached.
+        records: Number of records stored.
     """
 
     carry: PyTree
@@ -45,20 +49,20 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is done with every block.
+class BlockTrainer:
+    """Trains blocks of trials, each from its initial states to the last record.
 
     Attributes:
         objective: The step and what is measured.
-        stop: Freezes the trials for which it is true of what is recorded, if given.
-        gather: Gives initial states and data of some trials.
+        stop: Ends the trials for which it is true of what is recorded, if given.
+        trials: Returns initial states and data of some trials.
         recorded: The steps to record.
         size: Number of trials in a compiled block.
     """
 
     objective: Objective
     stop: Condition | None
-    gather: Gather
+    trials: TrialSource
     recorded: Int[np.ndarray, "records"]
     size: int
 
@@ -66,7 +70,7 @@ class Plan:
         """Carry before the first step, and data; a short block repeats its last trial."""
         padded = np.concatenate([block, np.repeat(block[-1:], self.size - len(block))])
         # Explicit types: weak ones would not survive a checkpoint, and compile the step twice.
-        state, data = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), self.gather(padded))
+        state, data = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), self.trials(padded))
         carry = (state, np.zeros(self.size, np.int64), np.zeros(self.size, np.int32))
         return jax.device_put((carry, data), device)
 
@@ -83,45 +87,43 @@ class Plan:
         )
         return lowered.as_text()
 
-    def train(
-        self, place: Place, data: PyTree, store: Callable[[int, int, dict[str, Array]], None]
-    ) -> Iterator[Place]:
-        """Trains a block from where it stands to the end.
+    def train(self, start: BlockProgress, data: PyTree, store: Store) -> Iterator[BlockProgress]:
+        """Trains a block to the end.
 
         Args:
-            place: Where it stands.
+            start: How far it has come before.
             data: The data of its trials.
-            store: Stores a measurement under the records from its first to its second argument.
+            store: Stores the measurements.
 
         Yields:
-            Where the block stands, about twice a second and after every record.
+            How far the block has come, about twice a second and after every record.
         """
-        carry, step, records = place
-        last, stretch = int(self.recorded[-1]), 1
+        carry, step, records = start
+        last, ahead = int(self.recorded[-1]), 1
         advance = self._advance(carry, data)
         while records < len(self.recorded):
             goal = int(self.recorded[records])
-            target = min(goal, step + stretch)
-            begun = time.monotonic()
+            target = min(goal, step + ahead)
+            called = time.monotonic()
             carry, measured = advance(carry, data, np.int64(target), np.bool_(target == goal))
             if target == goal:
                 carry = self._judged(carry, measured)
-            frozen = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
-            if frozen and target < goal:  # nothing moves until the next record, nor after it
+            ended = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
+            if ended and target < goal:  # nothing moves until the next record, nor after it
                 carry, measured = advance(carry, data, np.int64(goal), np.bool_(True))
                 carry = self._judged(carry, measured)
-            if frozen or target == goal:
-                after = len(self.recorded) if frozen else records + 1
+            if ended or target == goal:
+                after = len(self.recorded) if ended else records + 1
                 store(records, after, measured)
                 records = after
             else:
-                pace = _STRETCH_SECONDS / max(time.monotonic() - begun, 1e-6)
-                stretch = max(int(stretch * min(pace, _STRETCH_GROWTH)), 1)
-            step = last if frozen else target
-            yield Place(carry, step, records)
+                growth = _CALL_SECONDS / max(time.monotonic() - called, 1e-6)
+                ahead = max(int(ahead * min(growth, _CALL_GROWTH)), 1)
+            step = last if ended else target
+            yield BlockProgress(carry, step, records)
 
     def _judged(self, carry: PyTree, measured: dict[str, Array]) -> PyTree:
-        """The carry once what was measured is known: trials without a loss do not go on."""
+        """The carry after a measurement: trials whose loss is undefined have diverged."""
         state, taken, status = carry
         judged = status_of(self.objective, measured, status)
         if (judged == np.asarray(status)).all():

@@ -1,4 +1,4 @@
-"""Which run a checkpoint folder holds."""
+"""The identity of the run in a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECTIONS = ("settings", "data", "environment")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run keeps itself, and what it is recognized by.
+    """A folder for the state of a run, and the settings and data that identify the run.
 
     Attributes:
         path: A folder, new or empty or of an earlier call.
@@ -57,7 +57,7 @@ def recognize(folder: Path, checkpoint: Checkpoint, program: str, device: Any) -
 
     Raises:
         InvalidInputError: If the folder holds another run.
-        FileFormatError: If the file that says what it holds is damaged.
+        FileFormatError: If the file that identifies the run is damaged.
     """
     own = {
         "format": _FORMAT,

@@ -1,4 +1,4 @@
-"""How XLA compiles the training step on a CPU."""
+"""Options of XLA for the training step on a CPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SMALL_ON_CPU = _ON_CPU | {
 
 
 def release_compiled() -> None:
-    """Lets go of all that JAX compiled in this process, and returns its memory to the system.
+    """Releases all that JAX compiled in this process, and returns its memory to the system.
 
     For long processes that train data of many shapes: each compiled step takes some 6 MB. What is
     used again compiles again, to the same numbers. Programs of the user's own go, too.

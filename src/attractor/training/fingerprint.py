@@ -1,4 +1,4 @@
-"""What a run is recognized by when it is taken up again."""
+"""Fingerprints by which a run is recognized when it is resumed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def describe(value: Any) -> Any:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Says of each setting that differs what it was and what it is."""
+    """For each setting that differs, a text with its old and its new value."""
     before, now = _flat(old), _flat(new)
     return [
         f"{name} was {before.get(name, _MISSING)} and is {now.get(name, _MISSING)}"

@@ -1,4 +1,4 @@
-"""What training takes of memory, so that what does not fit is refused before work begins."""
+"""Memory that training takes, so that what does not fit is refused before work begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attractor.precision import double_precision
 from attractor.training.objective import Objective
 
 BOOKKEEPING = 64
-"""Bytes that a trial takes whatever is recorded of it: its status, its steps, its place."""
+"""Bytes that a trial takes whatever is recorded of it: its status, its steps, its number."""
 _DATA = 3
 """Copies of the data of a trial in work, about."""
 _UNTRACED = 16
@@ -48,7 +48,7 @@ def footprint(
     blocks: int,
     last_only: Collection[str] = (),
 ) -> Footprint:
-    """What a run takes.
+    """Estimates the memory of a run.
 
     Args:
         objective: What is trained.
@@ -75,7 +75,7 @@ def check_run(found: Footprint, *, trials: int, records: int, instances: int) ->
     """Refuses a run that does not fit into memory.
 
     Args:
-        found: What it takes.
+        found: The memory it takes.
         trials: Number of trials.
         records: Number of records of each.
         instances: Number of data sets; each has as many trials as there are seeds.

@@ -1,17 +1,21 @@
-"""What training, gradient flow and regularization paths all begin with."""
+"""The checked inputs of training, gradient flow and regularization paths."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Real
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention import get_loss as loss_named
 from attractor.attention import get_parameterization as parameterization_named
 from attractor.checks import check_count
+from attractor.geometry import Geometry
+from attractor.memory import require_memory
 from attractor.precision import double_precision
 from attractor.randomness import check_seed
 from attractor.tokens import Tokens
@@ -19,14 +23,18 @@ from attractor.training import validation
 from attractor.training.attention_training import AttentionTraining
 from attractor.training.footprint import BOOKKEEPING, Footprint, check_run, size_of
 from attractor.training.initial import check_initial
+from attractor.training.measurements import Records
 from attractor.training.optimizers import Optimizer
+from attractor.training.trajectory import Trajectory, trajectory_data
 from attractor.training.trials import Trials
 
 _WEIGHTS_BYTES = 10**9
+_COPIES = 3
+"""Copies of the parameters that any training holds: they, their gradient, the next ones."""
 _SCALARS = 64
 """Bytes of the plain numbers in a record of a trial."""
 _ROW = 12
-"""Bytes that a record keeps of a row: what it attends to, and how much."""
+"""Bytes of a row in a record: the token it attends to, and its weight."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class Inputs:
     """Data sets, model and starting points, checked.
 
     Attributes:
-        tokens: The data sets, as the parameterization speaks of them.
+        tokens: The data sets, in the coordinates of the parameterization.
         head: The head.
         loss: The loss.
         parameterization: What is trained.
@@ -63,7 +71,7 @@ class Inputs:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a trajectory keeps of them."""
+        """The settings that a trajectory records of them."""
         return {
             "loss": self.loss.name,
             "parameterization": self.parameterization.name,
@@ -100,33 +108,48 @@ class Inputs:
         shapes = {**self.parameterization.shapes(d, e), "W": (d, e)}
         return {name: jax.ShapeDtypeStruct(shape, np.float64) for name, shape in shapes.items()}
 
+    def trajectory(
+        self,
+        records: Records,
+        values: Real[np.ndarray, "records"],
+        *,
+        optimizer: str,
+        geometry: Geometry | None,
+        settings: dict[str, Any],
+        **labels: Any,
+    ) -> Trajectory:
+        """The trajectory of a run on these inputs.
+
+        Args:
+            records: The measurements.
+            values: Where they were taken.
+            optimizer: Name of what trained.
+            geometry: The norm of W that it descended, None if it is not known.
+            settings: Settings of the run beside those of the inputs.
+            labels: Further arguments of ``trajectory_data``.
+        """
+        numbers, seeds = self.tokens.instance_numbers, self.seed_numbers
+        return Trajectory(
+            data=trajectory_data(records, numbers, seeds, values, **labels),
+            tokens=self.tokens,
+            head=self.head,
+            optimizer_name=optimizer,
+            geometry="not known" if geometry is None else geometry.name,
+            settings=self.settings | settings,
+        )
+
     def trials(
         self, training: AttentionTraining, optimizer: Optimizer, dtype: str = "float64"
     ) -> Trials:
         """The trials, for training in some precision."""
-        return Trials(
-            training,
-            optimizer,
-            self.tokens,
-            self.head,
-            self.initial,
-            seeds=self.seeds,
-            seed=self.seed,
-            dtype=dtype,
-        )
+        tokens, head, initial = self.tokens, self.head, self.initial
+        return Trials(training, optimizer, tokens, head, initial, self.seeds, self.seed, dtype)
 
 
 def check_inputs(
-    tokens: Any,
-    head: Any,
-    *,
-    loss: Any,
-    parameterization: Any,
-    initial: Any,
-    seeds: Any,
-    seed: Any,
+    tokens: Any, head: Any, loss: Any, parameterization: Any, initial: Any, seeds: Any, seed: Any
 ) -> Inputs:
-    """Checks what training begins with.
+    """Checks the inputs of training.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
@@ -139,9 +162,32 @@ def check_inputs(
     seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
-    validation.check_size(layer, tokens)
+    _check_size(layer, tokens)
     given = check_initial(initial, layer, tokens, seeds)
     return Inputs(tokens, head, loss, layer, given, seeds, seed)
+
+
+def _check_size(layer: Parameterization, tokens: Tokens) -> None:
+    """Checks that what is trained fits into memory, of one trial alone.
+
+    Raises:
+        InvalidInputError: If it does not.
+    """
+    shapes = layer.shapes(tokens.key_dimension, tokens.query_dimension)
+    numbers = sum(float(math.prod(shape)) for shape in shapes.values())
+    words = ", ".join(
+        name + " of " + " x ".join(f"{n:,}" for n in shape) for name, shape in shapes.items()
+    )
+    least = 8 * _COPIES
+    require_memory(
+        "parameterization",
+        f"training {words}",
+        needed=least * numbers,
+        remedy=lambda available: (
+            f"Give at most {int(available / least):,} parameters: a smaller width, or vectors of "
+            "a lower dimension"
+        ),
+    )
 
 
 def weights_kept_at_end_only(

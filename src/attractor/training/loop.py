@@ -1,6 +1,6 @@
-"""The training loop: many trials of one compiled step, recorded now and then.
+"""The training loop: many trials of one compiled step, recorded at chosen steps.
 
-It knows nothing of what is trained. Blocks of trials do not depend on each other; they run in a
+It does not depend on what is trained. Blocks of trials do not depend on each other; they run in a
 few threads, and on as many devices as there are.
 """
 
@@ -25,7 +25,7 @@ from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.storage import owned_folder
 from attractor.threads import processors
-from attractor.training.blocks import Gather, Place, Plan, block_size
+from attractor.training.blocks import BlockProgress, BlockTrainer, TrialSource, block_size
 from attractor.training.checkpoint import MARKER, Checkpoint, recognize
 from attractor.training.fingerprint import program_digest
 from attractor.training.footprint import check_run, footprint
@@ -38,8 +38,8 @@ __all__ = ["Checkpoint", "Condition", "Objective", "Records", "run"]
 
 def run(
     objective: Objective,
-    gather: Gather,
-    trials: int,
+    trials: TrialSource,
+    count: int,
     recorded: Sequence[int] | Int[np.ndarray, "records"],
     *,
     instances: int = 1,
@@ -49,26 +49,26 @@ def run(
     advance: Callable[[float], None] = lambda amount: None,
     skip: Callable[[float], None] = lambda amount: None,
 ) -> Records:
-    """Trains every trial and records it at the steps asked for.
+    """Trains every trial and records it at the requested steps.
 
     Args:
         objective: The step and what is measured.
-        gather: Gives initial states and data of some trials, with a leading axis on every leaf.
-            What it gives for a trial must not depend on the others. Called from several threads.
-        trials: Number of trials.
+        trials: Returns initial states and data of some trials, with a leading axis on every leaf.
+            Those of a trial must not depend on the others. Called from several threads.
+        count: Number of trials.
         recorded: Increasing steps; training ends with the last.
         instances: Number of data sets; the trials are so many for each seed.
         last_only: Names of measurements to keep at the last step only.
         stop: Traced by JAX and evaluated on what is recorded of a trial, wherever it is recorded;
-            a trial for which it is true stays as it is from there on.
-        checkpoint: Where to write what is done, every now and then. The same call then goes on
+            a trial for which it is true is terminated there.
+        checkpoint: Where to write the state of the run at intervals. The same call then resumes
             from there, with the very numbers of a run that was never interrupted.
-        advance: Told the number of trial steps just done, for a progress bar.
-        skip: Told the number of trial steps that an earlier call has done.
+        advance: Called with the number of trial steps just done, for a progress bar.
+        skip: Called with the number of trial steps that an earlier call has done.
 
     Returns:
-        The measurements. A trial that diverged, or can move no further, stays as it was while
-        the others go on.
+        The measurements. A trial that diverged, or can move no further, keeps its last state
+        while the others go on.
 
     Raises:
         InvalidInputError: If ``stop`` cannot be used, the run does not fit into memory, or the
@@ -79,36 +79,36 @@ def run(
     with double_precision():
         one_trial = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
-            gather(np.zeros(1, dtype=np.int64)),
+            trials(np.zeros(1, dtype=np.int64)),
         )
     if stop is not None:
         check_condition(objective, stop, *one_trial)
     size = min(objective.largest_block, block_size(*one_trial))
     needed = footprint(
-        objective, *one_trial, trials=trials, records=len(recorded), block=size,
+        objective, *one_trial, trials=count, records=len(recorded), block=size,
         blocks=max(len(_devices()), processors()), last_only=last_only,
     )  # fmt: skip
-    check_run(needed, trials=trials, records=len(recorded), instances=instances)
-    plan = Plan(objective, stop, gather, recorded, size)
-    blocks = [np.arange(i, min(i + plan.size, trials)) for i in range(0, trials, plan.size)]
-    measurements = Measurements(trials, len(recorded), last_only)
+    check_run(needed, trials=count, records=len(recorded), instances=instances)
+    trainer = BlockTrainer(objective, stop, trials, recorded, size)
+    blocks = [np.arange(i, min(i + size, count)) for i in range(0, count, size)]
+    measurements = Measurements(count, len(recorded), last_only)
     with contextlib.ExitStack() as stack:
         saved = None
         if checkpoint is not None:
             folder = stack.enter_context(
                 owned_folder(checkpoint.path, MARKER, argument="checkpoint")
             )
-            saved = _resume(folder, checkpoint, plan, blocks, measurements)
-            done = zip(blocks, saved.places, strict=True)
-            skip(float(sum(len(block) * place.step for block, place in done)))
-        _Workers(plan, blocks, measurements, saved, advance).train()
+            saved = _resume(folder, checkpoint, trainer, blocks, measurements)
+            done = zip(blocks, saved.progress, strict=True)
+            skip(float(sum(len(block) * reached.step for block, reached in done)))
+        _Workers(trainer, blocks, measurements, saved, advance).train()
     return Records(measurements.series, measurements.status, measurements.steps_taken)
 
 
 def _resume(
     folder: Path,
     checkpoint: Checkpoint,
-    plan: Plan,
+    trainer: BlockTrainer,
     blocks: list[Int[np.ndarray, "block"]],
     measurements: Measurements,
 ) -> SavedRun:
@@ -118,15 +118,15 @@ def _resume(
         checkpoint,
         settings={
             "trials": measurements.trials,
-            "block size": plan.size,
+            "block size": trainer.size,
             "kept at the end only": sorted(measurements.last_only),
-            "stop": plan.stop,
+            "stop": trainer.stop,
             **checkpoint.settings,
         },
-        data={"recorded steps": plan.recorded, **checkpoint.data},
+        data={"recorded steps": trainer.recorded, **checkpoint.data},
     )
     with double_precision():
-        program = program_digest(plan.program(blocks[0], device))
+        program = program_digest(trainer.program(blocks[0], device))
     moved = recognize(folder, checkpoint, program, device)
     saved = SavedRun(folder, checkpoint.every, blocks, measurements)
     if moved and not all(map(saved.ended, range(len(blocks)))):
@@ -142,7 +142,7 @@ def _resume(
 class _Workers:
     """Threads that take one block after another, each thread with its device."""
 
-    plan: Plan
+    trainer: BlockTrainer
     blocks: list[Int[np.ndarray, "block"]]
     measurements: Measurements
     saved: SavedRun | None
@@ -155,7 +155,7 @@ class _Workers:
         self.abandoned = threading.Event()
 
     def train(self) -> None:
-        """Trains every block that has not ended, and leaves nothing unwritten."""
+        """Trains every block that has not ended, and writes the last checkpoint."""
         devices = _devices()[: len(self.pending)]
         if not devices:
             return
@@ -174,7 +174,7 @@ class _Workers:
 
     def _compile(self, device: Any) -> None:
         with double_precision():  # the setting belongs to a thread
-            self.plan.compile(self.blocks[0], device)
+            self.trainer.compile(self.blocks[0], device)
 
     def _work(self, device: Any) -> None:
         with double_precision():
@@ -187,19 +187,19 @@ class _Workers:
 
     def _train(self, number: int, device: Any) -> None:
         block = self.blocks[number]
-        carry, data = self.plan.begin(block, device)
-        place = Place(carry, 0, 0)
+        carry, data = self.trainer.begin(block, device)
+        start = BlockProgress(carry, 0, 0)
         if self.saved is not None:
             carry = jax.device_put(self.saved.carry(number, carry), device)
-            place = self.saved.places[number]._replace(carry=carry)
-        step = place.step
+            start = self.saved.progress[number]._replace(carry=carry)
+        step = start.step
         store = functools.partial(self.measurements.write, block)
-        for reached in self.plan.train(place, data, store):
-            if reached.records == len(self.plan.recorded):
+        for reached in self.trainer.train(start, data, store):
+            if reached.records == len(self.trainer.recorded):
                 _, steps_taken, status = reached.carry
                 self.measurements.finish(block, steps_taken, status)
             if self.saved is not None:
-                self.saved.reached(number, reached)
+                self.saved.note(number, reached)
             self.advance(float(len(block) * (reached.step - step)))
             step = reached.step
             if self.abandoned.is_set():
@@ -213,7 +213,7 @@ def _all_done(futures: Iterable[Future[None]]) -> None:
 
 
 def _devices() -> list[Any]:
-    """Where to train: every device of this process, unless the user has chosen one."""
+    """The devices to train on: every one of this process, unless the user has chosen one."""
     chosen = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     if chosen is None:
         return jax.local_devices()

@@ -1,4 +1,4 @@
-"""Where the loop puts what it measures."""
+"""The measurements of the loop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jaxtyping import Array, Int
 
 @dataclass
 class Records:
-    """What the loop measured, as arrays over (trial, record, ...).
+    """The measurements of a run, as arrays over (trial, record, ...).
 
     Attributes:
         series: Every recorded quantity; those kept only at the end have no record axis.
         status: How each trial ended, a ``TrialStatus``.
-        steps_taken: How many steps changed the trial before it ended or froze.
+        steps_taken: Number of steps that changed the trial before it ended.
     """
 
     series: dict[str, np.ndarray]
@@ -34,7 +34,7 @@ class Measurements:
         last_only: Names of the measurements kept at the last step alone.
         series: The arrays, which appear with the first measurement.
         status: A ``TrialStatus`` for each trial.
-        steps_taken: How many steps changed each trial.
+        steps_taken: Number of steps that changed each trial.
     """
 
     trials: int
@@ -64,7 +64,7 @@ class Measurements:
     def put(
         self, name: str, block: Int[np.ndarray, "block"], first: int, stop: int, array: np.ndarray
     ) -> None:
-        """Stores a stretch of one quantity, with an axis of records unless kept at the end."""
+        """Stores records of one quantity, with an axis of records unless kept at the end."""
         once = name in self.last_only
         with self._lock:
             if name not in self.series:
@@ -79,14 +79,14 @@ class Measurements:
         steps_taken: Int[Array, "size"],
         status: Int[Array, "size"],
     ) -> None:
-        """Stores how the trials of a block ended."""
+        """Stores the final statuses of the trials of a block."""
         self.steps_taken[block] = np.asarray(steps_taken)[: len(block)]
         self.status[block] = np.asarray(status)[: len(block)]
 
-    def stretch(
+    def stored(
         self, block: Int[np.ndarray, "block"], first: int, stop: int
     ) -> dict[str, np.ndarray]:
-        """What is stored of a block under the records from ``first`` to ``stop``."""
+        """The measurements of a block under the records from ``first`` to ``stop``."""
         rows = self._rows(block)
         found = {}
         for name, array in list(self.series.items()):

@@ -1,4 +1,4 @@
-"""What the loop is given: something to train, and a condition to stop at."""
+"""The objective that the loop trains, and the condition to stop at."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Condition = Callable[[dict[str, Array]], Array]
 
 
 class Objective(abc.ABC):
-    """What is trained. It is hashable, and equal objectives share one compiled step.
+    """An objective of the loop. It is hashable, and equal objectives share one compiled step.
 
     Attributes:
         largest_block: The most trials that one compiled step moves together.
-        copies: Copies of the state of a trial that a step holds, about.
+        copies: About how many copies of the state of a trial a step holds.
         defining: Names of records, of those that there are, without which there is nothing to
             descend: a trial in which one is NaN has diverged, whatever its parameters.
     """
@@ -42,7 +42,7 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def record(self, state: PyTree, data: PyTree) -> dict[str, Array]:
-        """Measures one trial where it stands."""
+        """Measures one trial in its current state."""
 
     def recorded(self, state: PyTree, measured: dict[str, Array]) -> PyTree:
         """Hook called after each record; returns the state to continue from, unchanged by default.
@@ -55,7 +55,7 @@ class Objective(abc.ABC):
 def status_of(
     objective: Objective, measured: dict[str, Array], status: Int[Any, "trial"]
 ) -> Int[np.ndarray, "trial"]:
-    """Statuses of trials once what was recorded of them is known: NaN is no place to go on from.
+    """Statuses of trials after a record: those with NaN in it have diverged.
 
     Args:
         objective: What is trained.

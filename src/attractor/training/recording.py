@@ -1,4 +1,4 @@
-"""Which steps of a run are recorded."""
+"""The steps of a run that are recorded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A run on disk, from which a killed one goes on as if nothing had happened.
 
-``state.safetensors`` says where every block of trials stands and is replaced at each write. New
+``state.safetensors`` says how far every block of trials has come and is replaced at each write. New
 measurements go into a numbered file of their own before it, so that none is written twice. A
 numbered file that the state does not count belongs to a write that was killed; it is removed.
 """
@@ -22,7 +22,7 @@ from safetensors.numpy import save
 from attractor.containers import StoredTensors
 from attractor.errors import FileFormatError
 from attractor.storage import write_file
-from attractor.training.blocks import Place
+from attractor.training.blocks import BlockProgress
 from attractor.training.fingerprint import digest
 from attractor.training.measurements import Measurements
 
@@ -36,10 +36,10 @@ class _StoredCarry(dict[str, np.ndarray]):
 
 
 class SavedRun:
-    """The run in a folder, and where every block of it stands.
+    """The run in a folder, and how far every block of it has come.
 
     Attributes:
-        places: A ``Place`` for every block.
+        progress: A ``BlockProgress`` for every block.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SavedRun:
         self._writing = threading.Lock()
         self._last = time.monotonic()
         self._parts = 0
-        self.places = [Place(None, 0, 0) for _ in blocks]
+        self.progress = [BlockProgress(None, 0, 0) for _ in blocks]
         if (folder / _STATE).exists():
             try:
                 self._read()
@@ -68,14 +68,14 @@ class SavedRun:
             except Exception as error:  # what is stored may be anything
                 raise _damaged(folder / _STATE, repr(error)) from error
         self._remove_uncounted()
-        self._stored = [place.records for place in self.places]
+        self._stored = [each.records for each in self.progress]
 
     def ended(self, number: int) -> bool:
         """Whether a block has stored its last record."""
-        return self.places[number].records == self._measurements.records
+        return self.progress[number].records == self._measurements.records
 
     def carry(self, number: int, start: PyTree) -> PyTree:
-        """The carry of a block where it stands.
+        """The carry of a block as it is stored.
 
         Args:
             number: The block.
@@ -84,7 +84,7 @@ class SavedRun:
         Raises:
             FileFormatError: If the structure of the stored one is another.
         """
-        stored = self.places[number].carry
+        stored = self.progress[number].carry
         if stored is None:
             return start
         named = _by_path(start)
@@ -93,10 +93,10 @@ class SavedRun:
         leaves = [_like(stored[name], leaf) for name, leaf in named.items()]
         return jax.tree.structure(start).unflatten(leaves)
 
-    def reached(self, number: int, place: Place) -> None:
-        """Notes where a block stands, and writes if it is time."""
-        ended = place.records == self._measurements.records
-        self.places[number] = place._replace(carry=None) if ended else place
+    def note(self, number: int, reached: BlockProgress) -> None:
+        """Notes how far a block has come, and writes if it is time."""
+        ended = reached.records == self._measurements.records
+        self.progress[number] = reached._replace(carry=None) if ended else reached
         if time.monotonic() - self._last >= self._every and self._writing.acquire(blocking=False):
             try:
                 self._write()
@@ -104,37 +104,37 @@ class SavedRun:
                 self._writing.release()
 
     def write(self) -> None:
-        """Writes all there is; killed at any moment, it leaves the write before in force."""
+        """Writes everything; killed at any moment, it leaves the write before in force."""
         with self._writing:
             self._write()
 
     def _write(self) -> None:
-        places = list(self.places)  # first: what they count has been stored already
+        progress = list(self.progress)  # first: the records it counts are stored already
         grown = [
-            (number, first, place.records)
-            for number, (first, place) in enumerate(zip(self._stored, places, strict=True))
-            if place.records > first
+            (number, first, each.records)
+            for number, (first, each) in enumerate(zip(self._stored, progress, strict=True))
+            if each.records > first
         ]
         parts = self._parts
         if grown:
             new = {"ranges": np.array(grown)}
             for number, first, stop in grown:
-                stretch = self._measurements.stretch(self._blocks[number], first, stop)
-                new |= {f"block {number} {name}": array for name, array in stretch.items()}
+                stored = self._measurements.stored(self._blocks[number], first, stop)
+                new |= {f"block {number} {name}": array for name, array in stored.items()}
             _save(self._folder / _PART.format(parts), new)
             parts += 1
         state = {
-            "steps": np.array([place.step for place in places]),
-            "records": np.array([place.records for place in places]),
+            "steps": np.array([each.step for each in progress]),
+            "records": np.array([each.records for each in progress]),
             "parts": np.array(parts),
             "status": self._measurements.status,
             "steps_taken": self._measurements.steps_taken,
         }
-        for number, place in enumerate(places):
-            named = _by_path(place.carry)
+        for number, each in enumerate(progress):
+            named = _by_path(each.carry)
             state |= {f"block {number} {name}": _plain(leaf) for name, leaf in named.items()}
         _save(self._folder / _STATE, state)
-        self._parts, self._stored = parts, [place.records for place in places]
+        self._parts, self._stored = parts, [each.records for each in progress]
         self._last = time.monotonic()
 
     def _read(self) -> None:
@@ -148,8 +148,8 @@ class SavedRun:
         for label, array in state.items():
             _, number, name = label.split(" ", 2)
             carries.setdefault(int(number), _StoredCarry())[name] = array
-        self.places = [
-            Place(carries.get(number), steps[number], records[number])
+        self.progress = [
+            BlockProgress(carries.get(number), steps[number], records[number])
             for number in range(len(self._blocks))
         ]
         stored = [0] * len(self._blocks)

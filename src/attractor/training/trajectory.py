@@ -1,4 +1,4 @@
-"""Trajectory: what training did, in labeled arrays."""
+"""``Trajectory``: the records of training, in labeled arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _KIND = "trajectory"
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
 _READ_AGAIN = ("loss", "parameterization")
-"""The settings that are read again, where they are there."""
+"""The settings that are read from a file where it has them."""
 _DIMENSIONS = {
     "loss": (),
     "norm": (),
@@ -63,7 +63,7 @@ RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES} - {"epoch"})
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(RecordedRun):
-    """What training did, trial by trial.
+    """The records of training, trial by trial.
 
     A trial is an (instance, seed) pair; both axes are always there, of length one if need be. Where
     hyperparameters had several values, each has an axis before them.
@@ -103,7 +103,7 @@ class Trajectory(RecordedRun):
 
     @property
     def variants(self) -> list[dict[str, float]]:
-        """Every combination of values of these, by name; one without any where there are none."""
+        """Every combination of values of these, by name; one empty one where there are none."""
         labels = [self.data[name].values.tolist() for name in self.hyperparameters]
         return [
             dict(zip(self.hyperparameters, values, strict=True))
@@ -183,7 +183,7 @@ class Trajectory(RecordedRun):
         return replace(found, head=_same_head(given, stored.texts["head"], stored.arrays["head"]))
 
     def stored(self) -> StoredRun:
-        """What a file keeps of it."""
+        """The contents of a file of it."""
         tokens, head = self.tokens, self.head
         own_values = tokens.values is not tokens.keys
         arrays = {
@@ -203,7 +203,7 @@ class Trajectory(RecordedRun):
 
     @classmethod
     def of(cls, stored: StoredRun) -> Trajectory:
-        """What a file keeps, checked.
+        """A trajectory from the contents of a file, checked.
 
         Raises:
             InvalidInputError: If an array cannot be used.
@@ -220,22 +220,17 @@ class Trajectory(RecordedRun):
         return cls(stored.data, tokens, known, optimizer, geometry, stored.settings)
 
     def _summary(self) -> tuple[str, Rows]:
-        data = self.data
-        first, last = data.isel({self.axis: 0}), data.isel({self.axis: -1})
-        kept = "at the last step only; those of earlier steps cannot be had"
-        if self.weights_kept == "all":
-            kept = "at every recorded step"
+        last = self.data.isel({self.axis: -1})
         return "Trajectory", [
             ("trials", self._trials()),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
             self._last_record(),
-            ("matrices kept", kept),
-            ("loss, median", f"{float(first['loss'].median()):.4g} -> "
-             f"{float(last['loss'].median()):.4g}"),
+            self._kept_row("W", "matrices"),
+            self._loss_row(),
             ("norm, median", f"{float(last['norm'].median()):.4g}"),
             ("highest weight, mean", f"{float(last['attended_probability'].mean()):.6f}"),
-        ]  # fmt: skip
+        ]
 
 
 def trajectory_data(
@@ -246,17 +241,19 @@ def trajectory_data(
     axis: str = "step",
     last_only: frozenset[str] = frozenset(),
     hyperparameters: Mapping[str, tuple[float, ...]] = {},
+    descriptions: Mapping[str, str] = {},
 ) -> xr.Dataset:
-    """Labels what was measured.
+    """Labels measurements.
 
     Args:
         records: Measurements over (trial, record, ...).
         instance_numbers: Numbers of the instances.
         seeds: The seeds.
-        values: Where the records were taken.
-        axis: What these values are: ``"step"``, ``"radius"`` or ``"time"``.
+        values: Steps, radii or times of the records.
+        axis: The name of their axis: ``"step"``, ``"radius"`` or ``"time"``.
         last_only: Names of measurements of the last record alone.
         hyperparameters: Those that have several values.
+        descriptions: Of measurements that training does not take, or in place of its own.
     """
     import xarray as xr
 
@@ -272,7 +269,7 @@ def trajectory_data(
     variables["steps_taken"] = (trial, records.steps_taken.reshape(trials))
     coordinates = {name: np.asarray(labels) for name, labels in axes.items()}
     data = xr.Dataset(variables, coordinates | {axis: values})
-    for name, description in _DESCRIPTIONS.items():
+    for name, description in {**_DESCRIPTIONS, **descriptions}.items():
         if name in data:
             data[name].attrs["description"] = description
     return data

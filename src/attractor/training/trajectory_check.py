@@ -1,4 +1,4 @@
-"""Whether the records in a file are those of a trajectory on the tokens beside them."""
+"""Checks that the records in a file are those of a trajectory on the tokens beside them."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ _BATCHES = "mini-batches"
 
 
 class Trials:
-    """Trials of all instances and seeds: gives the initial state and the data of any of them.
+    """Trials of all instances and seeds: returns the initial state and the data of any of them.
 
-    What it gives for a trial depends on the numbers of its instance, its seed and its
-    hyperparameters alone. Trials with the same hyperparameters follow each other.
+    Those of a trial depend on the numbers of its instance, its seed and its hyperparameters
+    alone. Trials with the same hyperparameters follow each other.
     """
 
     def __init__(
@@ -35,7 +35,6 @@ class Trials:
         tokens: Tokens,
         head: Head,
         initial: Mapping[str, np.ndarray] | None,
-        *,
         seeds: int,
         seed: int,
         dtype: str,

@@ -1,28 +1,23 @@
-"""What must be true of the arguments of ``train``, and what is said where it is not."""
+"""Checks of the arguments of ``train`` that other functions share."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import optax
 
-from attractor.attention import Head, Loss, Parameterization
+from attractor.attention import Head, Loss
 from attractor.attention.heads import as_head
-from attractor.checks import check_count, check_kind, check_number, shown
+from attractor.checks import check_kind, check_number, shown
 from attractor.errors import InvalidInputError
-from attractor.memory import require_memory
 from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
 from attractor.training.attention_training import Metric
 from attractor.training.checkpoint import MARKER
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import RECORDED
-
-_COPIES = 3
-"""Copies of the parameters that any training holds: they, their gradient, the next ones."""
 
 
 def check_tokens(tokens: Any, loss: Loss) -> None:
@@ -52,13 +47,7 @@ def refuse_weights(tokens: Tokens, what: str) -> None:
 def check_head(head: Any, tokens: Tokens) -> Head:
     """Checks that a head reads what attention returns; an Equinox module becomes a head."""
     head = as_head(head, tokens.value_dimension)
-    if head.input_dimension != tokens.value_dimension:
-        raise InvalidInputError(
-            "head",
-            f"it reads vectors of dimension {head.input_dimension}, "
-            f"but the values have {tokens.value_dimension}",
-            f"Give a head for dimension {tokens.value_dimension}",
-        )
+    head.check_dimension(tokens.value_dimension)
     if head.instances not in (None, tokens.instances):
         have = "no axis of instances" if tokens.instances is None else f"{tokens.instances}"
         raise InvalidInputError(
@@ -85,7 +74,7 @@ def check_optimizer(optimizer: Any, *, several: bool = False) -> None:
     """
     if isinstance(optimizer, Optimizer):
         if optimizer.axes and not several:
-            optimizer.init({})  # which says what there is to say
+            optimizer.init({})  # which raises, as for any loop that takes one value
         return
     if isinstance(optimizer, optax.GradientTransformation):
         raise InvalidInputError(
@@ -98,43 +87,6 @@ def check_optimizer(optimizer: Any, *, several: bool = False) -> None:
         f"{type(optimizer).__name__} is not an optimizer",
         "Give one, such as normalized_gradient_descent(0.1)",
     )
-
-
-def check_size(layer: Parameterization, tokens: Tokens) -> None:
-    """Checks that what is trained fits into memory, of one trial alone.
-
-    Raises:
-        InvalidInputError: If it does not.
-    """
-    shapes = layer.shapes(tokens.key_dimension, tokens.query_dimension)
-    numbers = sum(float(math.prod(shape)) for shape in shapes.values())
-    words = ", ".join(
-        name + " of " + " x ".join(f"{n:,}" for n in shape) for name, shape in shapes.items()
-    )
-    least = 8 * _COPIES
-    require_memory(
-        "parameterization",
-        f"training {words}",
-        needed=least * numbers,
-        remedy=lambda available: (
-            f"Give at most {int(available / least):,} parameters: a smaller width, or vectors of "
-            "a lower dimension"
-        ),
-    )
-
-
-def check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
-    """Checks that a mini-batch can be drawn."""
-    if batch_size is None:
-        return None
-    size = check_count("batch_size", batch_size)
-    if size > tokens.sequences:
-        raise InvalidInputError(
-            "batch_size",
-            f"{size} sequences cannot be drawn from {tokens.sequences}",
-            f"Give at most {tokens.sequences}",
-        )
-    return size
 
 
 def check_metrics(metrics: Any, taken: Iterable[str] = ()) -> tuple[tuple[str, Metric], ...]:

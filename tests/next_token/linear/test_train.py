@@ -8,7 +8,7 @@ from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Spectral
 from attractor.next_token.linear import Contexts, random_contexts, train_linear
 from attractor.precision import double_precision
-from attractor.training.loop import Plan
+from attractor.training.loop import BlockTrainer
 
 SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)
 NGD = optimizers.normalized_gradient_descent(0.1)
@@ -128,7 +128,7 @@ def test_training_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
             contexts, NGD, steps=100, initial_scale=0.4, checkpoint=folder, checkpoint_every=0
         )
 
-    expected, real, places = run(), Plan.train, []
+    expected, real, places = run(), BlockTrainer.train, []
 
     def interrupted(*arguments):
         for place in real(*arguments):
@@ -137,10 +137,10 @@ def test_training_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
             if len(places) == 12:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(Plan, "train", interrupted)
+    monkeypatch.setattr(BlockTrainer, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path)
-    monkeypatch.setattr(Plan, "train", real)
+    monkeypatch.setattr(BlockTrainer, "train", real)
     assert same(run(tmp_path).data, expected.data)
     with pytest.raises(InvalidInputError, match=r"contexts\.embeddings"):
         run(tmp_path, Contexts(SMALL.embeddings * 2, SMALL.probabilities))

@@ -10,6 +10,7 @@ from attractor.attention.heads.named import (
     VocabularyHead,
     as_head,
     head_from_arrays,
+    is_linear,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "VocabularyHead",
     "as_head",
     "head_from_arrays",
+    "is_linear",
 ]

@@ -1,4 +1,4 @@
-"""What a head is."""
+"""The contract of a head."""
 
 from __future__ import annotations
 
@@ -110,18 +110,26 @@ class Head(eqx.Module):
         Raises:
             InvalidInputError: If they have another dimension or number of instances.
         """
-        if shape[-1] != self.input_dimension:
-            raise InvalidInputError(
-                "head",
-                f"it reads vectors of dimension {self.input_dimension}, "
-                f"but the values have {shape[-1]}",
-                f"Give a head for dimension {shape[-1]}",
-            )
+        self.check_dimension(shape[-1])
         if self.instances is not None and (len(shape) < 2 or shape[0] != self.instances):
             raise InvalidInputError(
                 "head",
                 f"it has {self.instances} instances, but the outputs have the shape {shape}",
                 "Give one head for all, or one for each instance of the tokens",
+            )
+
+    def check_dimension(self, dimension: int) -> None:
+        """Checks that the head reads vectors of a dimension.
+
+        Raises:
+            InvalidInputError: If it reads others.
+        """
+        if dimension != self.input_dimension:
+            raise InvalidInputError(
+                "head",
+                f"it reads vectors of dimension {self.input_dimension}, "
+                f"but the values have {dimension}",
+                f"Give a head for dimension {dimension}",
             )
 
     def _by_instance(

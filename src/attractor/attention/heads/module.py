@@ -113,7 +113,7 @@ class ModuleHead(Head):
 
 @dataclass(frozen=True)
 class _Rest:
-    """What a module holds beside its parameters, so that JAX can tell it from another.
+    """Everything a module holds beside its parameters; hashable, so that JAX can compare it.
 
     Attributes:
         structure: How the leaves make up the module.

@@ -17,7 +17,29 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import lengths
 
 
-class LinearHead(Head):
+class _ArrayHead(Head):
+    """A head whose first array tells the number of instances and the dimension of the outputs.
+
+    Attributes:
+        first: Name of that array, and its number of axes without that of instances.
+    """
+
+    first: ClassVar[tuple[str, int]] = ("weight", 1)
+
+    @property
+    def instances(self) -> int | None:
+        """Number of instances, or None where all instances share the head."""
+        name, axes = self.first
+        shape = getattr(self, name).shape
+        return None if len(shape) == axes else shape[0]
+
+    @property
+    def input_dimension(self) -> int:
+        """Length of the last axis of that array."""
+        return getattr(self, self.first[0]).shape[-1]
+
+
+class LinearHead(_ArrayHead):
     """The linear head ``h(x) = v^T x``.
 
     Attributes:
@@ -54,22 +76,12 @@ class LinearHead(Head):
         """``v`` itself."""
         return jnp.broadcast_to(self.weight, start.shape)
 
-    @property
-    def instances(self) -> int | None:
-        """Number of instances, or None where all instances share the vector."""
-        return None if self.weight.ndim == 1 else self.weight.shape[0]
-
-    @property
-    def input_dimension(self) -> int:
-        """Dimension of the vector."""
-        return self.weight.shape[-1]
-
     def _norms(self, outputs: Any) -> Any:
         length = lengths(self.weight)[..., None]
         return lengths(outputs) * (length if self.weight.ndim > 1 else length[0])
 
 
-class ReLUHead(Head):
+class ReLUHead(_ArrayHead):
     """A multilayer perceptron ``h(x) = c^T max(V^T x, 0)``.
 
     Its derivative is zero in a unit whose input ``(V^T x)_j`` is exactly zero. Source:
@@ -82,6 +94,7 @@ class ReLUHead(Head):
     """
 
     name: ClassVar[str] = "relu"
+    first: ClassVar[tuple[str, int]] = ("hidden", 2)
     hidden: Float[Any, "*instances v k"]
     weight: Float[Any, "*instances k"]
 
@@ -127,11 +140,6 @@ class ReLUHead(Head):
         return (share * self.weight) @ self.hidden.T
 
     @property
-    def instances(self) -> int | None:
-        """Number of instances, or None where all instances share the head."""
-        return None if self.hidden.ndim == 2 else self.hidden.shape[0]
-
-    @property
     def input_dimension(self) -> int:
         """Number of rows of the hidden layer's matrix."""
         return self.hidden.shape[-2]
@@ -142,7 +150,7 @@ class ReLUHead(Head):
         return lengths(outputs) * (total[:, None] if self.hidden.ndim == 3 else total)
 
 
-class ConcaveHead(Head):
+class ConcaveHead(_ArrayHead):
     """The concave head ``h(x) = v^T x - lambda ||x||^2``, which makes attention keep several.
 
     The penalty ``lambda`` is a setting, not a parameter: training the head leaves it alone.
@@ -192,16 +200,6 @@ class ConcaveHead(Head):
         """``v - lambda (start + end)``."""
         return self.weight - self._penalty(start) * (start + end)
 
-    @property
-    def instances(self) -> int | None:
-        """Number of instances, or None where all instances share the head."""
-        return None if self.weight.ndim == 1 else self.weight.shape[0]
-
-    @property
-    def input_dimension(self) -> int:
-        """Dimension of the vector."""
-        return self.weight.shape[-1]
-
     def _penalty(self, outputs: Any) -> Any:
         fixed = self.penalty
         if not isinstance(outputs, np.ndarray):
@@ -214,7 +212,7 @@ class ConcaveHead(Head):
         return length * (vector + self._penalty(outputs) * length)
 
 
-class VocabularyHead(Head):
+class VocabularyHead(_ArrayHead):
     """Logits ``h(x) = U x`` of C classes or words, for the cross-entropy loss.
 
     Attributes:
@@ -222,6 +220,7 @@ class VocabularyHead(Head):
     """
 
     name: ClassVar[str] = "vocabulary"
+    first: ClassVar[tuple[str, int]] = ("weight", 2)
     weight: Float[Any, "*instances C v"]
 
     def __init__(self, weight: Any) -> None:
@@ -244,22 +243,12 @@ class VocabularyHead(Head):
         return outputs @ self.weight.swapaxes(-1, -2)
 
     @property
-    def instances(self) -> int | None:
-        """Number of instances, or None where all instances share the matrix."""
-        return None if self.weight.ndim == 2 else self.weight.shape[0]
-
-    @property
-    def input_dimension(self) -> int:
-        """Number of columns of the matrix."""
-        return self.weight.shape[-1]
-
-    @property
     def classes(self) -> int | None:
         """Number of rows of the matrix."""
         return self.weight.shape[-2]
 
 
-class ValueMatrix(Head):
+class ValueMatrix(_ArrayHead):
     """A value matrix before another head: ``h(V^T x)``.
 
     Attention averages values, so that multiplying the average is the same as multiplying every
@@ -271,6 +260,7 @@ class ValueMatrix(Head):
     """
 
     kind: ClassVar[str] = "value_matrix"
+    first: ClassVar[tuple[str, int]] = ("matrix", 2)
     matrix: Float[Any, "*instances v w"]
     head: Head
 
@@ -325,11 +315,6 @@ class ValueMatrix(Head):
         return {"matrix": np.asarray(self.matrix), **behind}
 
     @property
-    def instances(self) -> int | None:
-        """Number of instances, or None where all instances share the matrix and the head."""
-        return None if self.matrix.ndim == 2 else self.matrix.shape[0]
-
-    @property
     def input_dimension(self) -> int:
         """Number of rows of the matrix."""
         return self.matrix.shape[-2]
@@ -368,6 +353,13 @@ def as_head(head: Any, input_dimension: int) -> Head:
     )
 
 
+def is_linear(head: Head) -> bool:
+    """Whether a head is linear in the outputs: a ``LinearHead``, perhaps behind value matrices."""
+    while isinstance(head, ValueMatrix):
+        head = head.head
+    return isinstance(head, LinearHead)
+
+
 def is_known(name: str) -> bool:
     """Whether a head with this name can be built again from its arrays alone."""
     return name.removeprefix(_BEFORE) in _HEADS or (
@@ -387,12 +379,9 @@ def head_from_arrays(name: str, arrays: Mapping[str, Any]) -> Head:
         )
     try:
         if name.startswith(_BEFORE):
-            own = {key: value for key, value in arrays.items() if not key.startswith("head.")}
-            behind = {
-                key.removeprefix("head."): value
-                for key, value in arrays.items()
-                if key.startswith("head.")
-            }
+            own, behind = {}, {}
+            for key, value in arrays.items():
+                (behind if key.startswith("head.") else own)[key.removeprefix("head.")] = value
             return ValueMatrix(**own, head=head_from_arrays(name.removeprefix(_BEFORE), behind))
         return _HEADS[name](**arrays)
     except TypeError as error:

@@ -130,23 +130,18 @@ class LinearTrajectory(RecordedRun):
         return cls(stored.data, contexts, texts["optimizer"], texts["geometry"], stored.settings)
 
     def _summary(self) -> tuple[str, Rows]:
-        data = self.data
-        first, last = data.isel({self.axis: 0}), data.isel({self.axis: -1})
-        kept = "at the last step only; those of earlier steps cannot be had"
-        if self.weights_kept == "all":
-            kept = f"at every recorded {self.axis}"
+        last = self.data.isel({self.axis: -1})
         return "Linear trajectory", [
             ("trials", self._trials()),
             ("contexts", repr(self.contexts)),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
             self._last_record(),
-            ("decoders kept", kept),
-            ("loss, median", f"{float(first['loss'].median()):.4g} -> "
-             f"{float(last['loss'].median()):.4g}"),
+            self._kept_row("W", "decoders", self.axis),
+            self._loss_row(),
             ("loss above the entropy, median", f"{float(last['excess_loss'].median()):.4g}"),
             ("norm, median", f"{float(last['norm'].median()):.4g}"),
-        ]  # fmt: skip
+        ]
 
 
 def linear_data(
@@ -158,7 +153,6 @@ def linear_data(
     last_only: frozenset[str] = frozenset(),
 ) -> xr.Dataset:
     """Labels the measurements; see ``trajectory_data``."""
-    data = trajectory_data(records, instance_numbers, seeds, values, axis, last_only)
-    for name, description in _DESCRIPTIONS.items():
-        data[name].attrs["description"] = description
-    return data
+    return trajectory_data(
+        records, instance_numbers, seeds, values, axis, last_only, descriptions=_DESCRIPTIONS
+    )

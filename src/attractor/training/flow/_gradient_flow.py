@@ -18,7 +18,7 @@ from attractor.training.attention_training import AttentionTraining, Metric
 from attractor.training.flow.records import flow_records
 from attractor.training.inputs import check_inputs, weights_kept_at_end_only
 from attractor.training.optimizers import gradient_descent
-from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.trajectory import Trajectory
 
 _TOLERANCES = (1e-12, 1e-1)
 
@@ -49,7 +49,7 @@ def gradient_flow(
     and likewise for other parameters: ``dK/dt = -grad_K L``, ``dQ/dt = -grad_Q L``. Steps run
     along the arc length of the curve of parameters against log time, with gradients exact at any
     magnitude, so that times of exp(10^4) are reached. The flow ends at a time, at a norm of W, or
-    at whichever comes first; a trial that reaches the norm before the time is frozen there, with
+    at whichever comes first; a trial that reaches the norm before the time is terminated, with
     the status ``STOPPED``.
 
     Records are taken at common times, on the axis ``time``, or ``logarithmic_time`` where
@@ -57,8 +57,8 @@ def gradient_flow(
     record there is the first point whose norm is no smaller, the beginning where it already is.
     ``log_time`` among the data is the logarithm of the time each trial had reached.
 
-    ``conserved_drift`` says how far what the exact flow conserves has drifted, relative to its
-    scale: ``K^T K - Q^T Q`` for factors; for ``W`` and ``p``, the component outside the span of
+    ``conserved_drift`` is the change of what the exact flow conserves, relative to its scale:
+    ``K^T K - Q^T Q`` for factors; for ``W`` and ``p``, the component outside the span of
     ``(x_s - x_t) z^T`` over pairs of tokens of one row. It is NaN where nothing is known to be
     conserved: the span is everything, or was not sought as W has more than 2,500 entries.
 
@@ -88,7 +88,7 @@ def gradient_flow(
             implicit for the trials that prove stiff. Those are the ones that take more than 1,000
             steps, and five for every unit of length of the curve, beyond which the implicit
             solver gives up as well.
-        max_steps: Steps to try in a trial; one that needs more is frozen where it is, with the
+        max_steps: Steps to try in a trial; one that needs more is terminated there, with the
             status ``OUT_OF_STEPS``.
         weights: Which matrices to keep, as in ``train``.
         metrics: What to record besides, as in ``train``.
@@ -101,15 +101,7 @@ def gradient_flow(
         InvalidInputError: If an argument cannot be used; nothing has been computed then.
     """
     records = flow_records(time, log_time, norm, record)
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     tolerance = _check_tolerance(tolerance)
     check_choice("solver", solver, ("auto", "explicit", "implicit"))
     max_steps = check_steps("max_steps", max_steps)
@@ -137,22 +129,14 @@ def gradient_flow(
             last_only=last_only,
             advance=advance,
         )
-    geometry = layer.effective_geometry(Frobenius())
-    return Trajectory(
-        data=trajectory_data(
-            measured,
-            inputs.tokens.instance_numbers,
-            inputs.seed_numbers,
-            records.values,
-            records.axis,
-            last_only,
-        ),
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name="gradient flow",
-        geometry="not known" if geometry is None else geometry.name,
+    return inputs.trajectory(
+        measured,
+        records.values,
+        axis=records.axis,
+        last_only=last_only,
+        optimizer="gradient flow",
+        geometry=layer.effective_geometry(Frobenius()),
         settings={
-            **inputs.settings,
             "time": time,
             "log_time": log_time,
             "norm": norm,

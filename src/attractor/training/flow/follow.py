@@ -39,7 +39,7 @@ def follow(
         tolerance: Error of a step.
         max_steps: Number of steps tried in a trial.
         last_only: Names of measurements to keep at the last record only.
-        advance: Told the number of records just passed.
+        advance: Called with the number of records just passed.
 
     Returns:
         The measurements, with the number of solver steps as ``steps_taken``.

@@ -5,11 +5,11 @@ A point therefore holds the parameters ``u`` in units of their own and ``l = log
 and moves along a clock of its own. With ``g = -du/dt`` and ``r = |du/dl| = (t + t_0) |g|``,
 
     path clock:      du/ds = -r / sqrt(1 + r^2) g / |g|,           dl/ds = 1 / sqrt(1 + r^2)
-    frozen clock:    du/ds = -(t + t_0) g / sqrt(1 + r_0^2),       dl/ds = 1 / sqrt(1 + r_0^2)
+    fixed clock:     du/ds = -(t + t_0) g / sqrt(1 + r_0^2),       dl/ds = 1 / sqrt(1 + r_0^2)
 
 with ``r_0`` taken at the beginning of each step. The first is the arc length of the curve
 ``(u, log t)``: its steps are as long in a sudden change of the selection as in the calm between
-two of them. The second is linear in directions that are at rest, which implicit steps need.
+two of them. The second is linear in directions that have converged, which implicit steps need.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
 from attractor.attention import KeyQuery, Parameterization
-from attractor.attention._scaled_gradient import scaled_gradient
-from attractor.attention.parameterization import Joint, Parameters
+from attractor.attention.parameterization import Parameters, attention_layer
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import direction, log_norm
 from attractor.geometry import lengths
@@ -62,16 +61,7 @@ class Motion:
 
         An exactly zero gradient has a zero vector and a length of minus infinity.
         """
-        parameters = self.parameters(point)
-        head = self.data.head if parameters.head is None else parameters.head
-        found = scaled_gradient(
-            self.training.parameterization,
-            self.training.loss,
-            parameters.attention,
-            head,
-            self.data.rows,
-        )
-        gradient = Parameters(found.attention, None if parameters.head is None else found.head)
+        gradient = self.training.gradient(self.parameters(point), self.data.head, self.data.rows)
         flat = ravel_pytree(direction(gradient))[0]
         lost = log_norm(gradient) - _log_length(flat)  # what the direction leaves out
         moved = flat / self.unit
@@ -92,10 +82,10 @@ class Motion:
         self,
         _: Any,
         point: Float[Array, "parameter+1"],
-        frozen: tuple[Float[Array, ""], Float[Array, ""]],
+        clock: tuple[Float[Array, ""], Float[Array, ""]],
     ) -> Float[Array, "parameter+1"]:
-        """Velocity on a frozen clock; ``frozen`` has the unit of time and the clock's rate."""
-        log_unit_time, log_rate = frozen
+        """Velocity on a fixed clock, of a unit of time and a rate, both as logarithms."""
+        log_unit_time, log_rate = clock
         unit_vector, log_length = self.slope(point)
         speed = jnp.exp(log_length + log_unit_time + point[-1] + log_rate)
         return jnp.append(-speed * unit_vector, jnp.exp(log_rate))
@@ -103,7 +93,7 @@ class Motion:
     def unresolved(
         self, point: Float[Array, "parameter+1"], slope: tuple[Array, Array]
     ) -> Bool[Array, ""]:
-        """Whether rounding the parameters turns the gradient: there is no direction to follow."""
+        """Whether rounding the parameters turns the gradient: its direction means nothing then."""
         signs = jax.random.rademacher(jax.random.key(0), (len(point) - 1,), point.dtype)
         rounded = point.at[:-1].multiply(1 + signs * jnp.finfo(point.dtype).eps)
         (here, length), (there, other) = slope, self.slope(rounded)
@@ -130,8 +120,8 @@ def natural_units(
     admitted = np.any(rows.mask, axis=-2)[..., None]
     keys, values = (np.where(admitted, array, 0) for array in (rows.keys, rows.values))
     reach = _longest(keys) * _longest(rows.queries)
-    layer = parameterization.attention if isinstance(parameterization, Joint) else parameterization
-    unit = _power_of_two(reach**-0.5 if isinstance(layer, KeyQuery) else reach**-1)
+    factors = isinstance(attention_layer(parameterization), KeyQuery)
+    unit = _power_of_two(reach**-0.5 if factors else reach**-1)
     head_unit = _power_of_two(_longest(values) ** -1)
     attention, head = parameters
     filled = Parameters(

@@ -1,4 +1,4 @@
-"""Gradient flow as the loop sees it: a step leads from one record to the next."""
+"""Gradient flow as an objective of the loop: a step leads from one record to the next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention import AttentionMatrix, KeyQuery, Parameterization, PromptVector
-from attractor.attention.parameterization import Joint, Parameters
+from attractor.attention.parameterization import Parameters, attention_layer
 from attractor.errors import TrialStatus
 from attractor.geometry import Frobenius
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
@@ -29,11 +29,11 @@ _ROWS_AT_ONCE = 4096
 
 
 class FlowState(NamedTuple):
-    """What changes along the flow.
+    """The state of a trial.
 
     Attributes:
         attention: Parameters, number of records passed, and time, as training keeps them.
-        position: Where the solver is.
+        position: The state of the solver.
     """
 
     attention: AttentionState
@@ -41,7 +41,7 @@ class FlowState(NamedTuple):
 
 
 class FlowData(NamedTuple):
-    """What stays.
+    """The constants of a trial.
 
     Attributes:
         attention: The data set and the head.
@@ -51,7 +51,7 @@ class FlowData(NamedTuple):
         targets: Logarithms of times, or norms, at which the flow is recorded.
         by_norm: Whether they are norms.
         norm: The norm to stop at, infinite for none.
-        limits: What steps are held to.
+        limits: Tolerance and number of steps.
     """
 
     attention: AttentionData
@@ -105,7 +105,7 @@ class GradientFlow(Objective):
         return FlowState(attention, position), jnp.where(stopped, TrialStatus.STOPPED, status)
 
     def record(self, state: FlowState, data: FlowData) -> dict[str, Array]:
-        """What training records, and what the flow should have conserved."""
+        """The records of training, and the drift of conserved quantities."""
         attention = state.attention.parameters.attention
         layer = self.training.parameterization
         return {
@@ -125,7 +125,7 @@ class FlowTrials:
     """The initial state and the data of any trials of a flow."""
 
     def __init__(self, trials: Trials, records: FlowRecords, limits: Limits) -> None:
-        """Finds what is conserved, once for every instance."""
+        """Finds the conserved directions, once for every instance."""
         self.trials, self.records, self.limits = trials, records, limits
         self.layer, rows = trials.training.parameterization, trials.rows
         arrays = (np.asarray(one) for one in (rows.keys, rows.queries, rows.mask))
@@ -161,7 +161,7 @@ def conserved_drift(
     parameters: PyTree,
     fixed: Float[Array, "entry direction"],
 ) -> Float[Array, ""]:
-    """How far what should be conserved has moved, relative to the size of the parameters.
+    """Change of the conserved quantity, relative to the size of the parameters.
 
     For factors, ``K^T K - Q^T Q`` is constant: with ``G`` the gradient in ``W = K Q^T``, both terms
     change at the rate ``-(K^T G Q + Q^T G^T K)``. For ``W`` and ``p``, so is the component outside
@@ -178,8 +178,7 @@ def conserved_drift(
         The largest entry of the change, over ``||K||_F^2 + ||Q||_F^2`` or ``||W||_F``; NaN where
         nothing is known to be conserved.
     """
-    layer = _attention_layer(parameterization)
-    if isinstance(layer, KeyQuery):
+    if isinstance(attention_layer(parameterization), KeyQuery):
         change = _balance(parameters) - _balance(beginning)
         scale = jnp.maximum(_squares(parameters), _squares(beginning))
     else:
@@ -203,9 +202,8 @@ def fixed_directions(
     user's own, and in matrices of more than 2,500 entries.
     """
     entries = keys.shape[-1] * queries.shape[-1]
-    layer = _attention_layer(parameterization)
-    known = isinstance(layer, AttentionMatrix | PromptVector) and entries <= _LARGEST_MATRIX
-    if not known:
+    layer = attention_layer(parameterization)
+    if not isinstance(layer, AttentionMatrix | PromptVector) or entries > _LARGEST_MATRIX:
         return np.zeros((len(keys), entries, 1))
     found = [_complement(*instance) for instance in zip(keys, queries, mask, strict=True)]
     most = max(1, *(one.shape[1] for one in found))
@@ -213,10 +211,6 @@ def fixed_directions(
     for number, directions in enumerate(found):
         filled[number, :, : directions.shape[1]] = directions
     return filled
-
-
-def _attention_layer(parameterization: Parameterization) -> Parameterization:
-    return parameterization.attention if isinstance(parameterization, Joint) else parameterization
 
 
 def _complement(

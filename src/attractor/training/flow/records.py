@@ -1,4 +1,4 @@
-"""Where a flow is recorded, and where it ends."""
+"""The points at which a flow is recorded, and its end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class FlowRecords:
     """The records of a flow.
 
     Attributes:
-        axis: What they run along: ``"time"``, ``"logarithmic_time"`` or ``"radius"``.
-        values: Where on it they are taken.
-        targets: Those after the beginning, as logarithms of times or as norms.
+        axis: Their axis: ``"time"``, ``"logarithmic_time"`` or ``"radius"``.
+        values: Their values on it.
+        targets: The values after the beginning, as logarithms of times or as norms.
         norm: The norm to stop at where records run along time; infinite for none.
     """
 
@@ -44,7 +44,7 @@ class FlowRecords:
 def flow_records(
     time: float | None, log_time: float | None, norm: float | None, record: Any
 ) -> FlowRecords:
-    """Chooses what records run along, from what ends the flow.
+    """Chooses the axis of the records and their values from the end of the flow.
 
     Args:
         time: The time to end at.

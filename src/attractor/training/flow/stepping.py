@@ -32,13 +32,13 @@ _Factors = tuple[Float[Array, "k k"], Int[Array, "k"]]
 
 
 class Position(NamedTuple):
-    """Where the flow of one trial is, and how it got there.
+    """The state of the solver in one trial.
 
     Attributes:
         point: Parameters and time.
         log_unit_time: Logarithm of the unit of time.
         step: Length of the next step.
-        controller: What diffrax's PID controller remembers.
+        controller: The state of diffrax's PID controller.
         accepted: Number of steps taken.
         tried: Number of steps tried.
         traveled: Sum of the lengths of the steps taken.
@@ -79,7 +79,7 @@ class _Chord(diffrax.VeryChord):
 
 
 class Limits(NamedTuple):
-    """What steps are held to.
+    """Tolerance and number of steps.
 
     Attributes:
         tolerance: Error of a step, relative to parameters above their natural size.
@@ -94,12 +94,12 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Stepper:
-    """How steps are taken.
+    """An explicit or an implicit method, with its step-size control.
 
     Attributes:
         implicit: Whether by the implicit method of Kvaerno of order five, which stiffness does not
             slow down, or by the explicit method of Dormand and Prince of order eight.
-        limits: What they are held to.
+        limits: Tolerance and number of steps.
     """
 
     implicit: bool
@@ -123,7 +123,7 @@ class Stepper:
         Returns:
             The new position, and a ``TrialStatus``: ``TRAINED`` where the goal was met.
         """
-        met = self.met
+        met, order = self.met, 5 if self.implicit else 8
 
         def unfinished(carry: tuple[Position, Array, Array, Array]) -> Array:
             _, _, status, value = carry
@@ -137,13 +137,14 @@ class Stepper:
             status = self._status(motion, now, slope)
             new, error, between = self._step(motion, now, length, slope[1])
             keep, _, longer, _, controller, _ = self._controller.adapt_step_size(
-                jnp.zeros(()), length, now.point, new, None, error, self._order, now.controller
+                jnp.zeros(()), length, now.point, new, None, error, order, now.controller
             )
+            # A step that passes the goal is repeated, cut to about where it meets it.
             reached = goal(new)
             beyond = keep & (reached > met)
             share = _root(lambda share: goal(between(share * length)), value, reached)
             taken = keep & ~beyond & (status == TrialStatus.TRAINED)
-            # A step cut short to meet a goal says nothing against longer ones after it.
+            # That a step was cut short to meet a goal is no reason for short ones after it.
             proposed = jnp.where(taken & (length < now.step), jnp.maximum(longer, now.step), longer)
             step = jnp.where(beyond, now.step, self._bounded(proposed))
             after = Position(
@@ -160,15 +161,16 @@ class Stepper:
             length = jnp.where(beyond, length * share, step)
             return after, length, status, jnp.where(taken, reached, value)
 
-        begun = (position, position.step, jnp.int32(TrialStatus.TRAINED), goal(position.point))
-        position, _, status, _ = jax.lax.while_loop(unfinished, attempt, begun)
+        start = (position, position.step, jnp.int32(TrialStatus.TRAINED), goal(position.point))
+        position, _, status, _ = jax.lax.while_loop(unfinished, attempt, start)
         return position, status
 
     def _step(
         self, motion: Motion, now: Position, length: Float[Array, ""], log_speed: Float[Array, ""]
     ) -> tuple[Array, Array, Callable[[Array], Array]]:
-        """The point after a step, an estimate of its error, and what lies between."""
-        solver, terms, zero = self._solver, self._terms(motion), jnp.zeros(())
+        """The point after a step, an estimate of its error, and the interpolation between."""
+        terms = diffrax.ODETerm(motion.along_time if self.implicit else motion.along_path)
+        solver, zero = self._solver, jnp.zeros(())
         args: Any = now.log_unit_time
         if self.implicit:
             log_ratio = log_speed + now.log_unit_time + now.point[-1]
@@ -183,7 +185,7 @@ class Stepper:
     def _status(
         self, motion: Motion, position: Position, slope: tuple[Array, Array]
     ) -> Int[Array, ""]:
-        """Whether the flow can go on from here."""
+        """``TRAINED`` where the flow can go on from here, else the reason why not."""
         _, log_speed = slope
         usual = _STEPS_AT_LEAST + _STEPS_PER_LENGTH * position.traveled
         allowed = jnp.where(self.limits.patient, jnp.inf, usual)
@@ -216,13 +218,6 @@ class Stepper:
         tolerance = self.limits.tolerance
         return diffrax.PIDController(rtol=tolerance, atol=tolerance, norm=optimistix.max_norm)
 
-    @property
-    def _order(self) -> int:
-        return 5 if self.implicit else 8
-
-    def _terms(self, motion: Motion) -> diffrax.ODETerm:
-        return diffrax.ODETerm(motion.along_time if self.implicit else motion.along_path)
-
     def _bounded(self, length: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.minimum(length, _LONGEST_IMPLICIT_STEP) if self.implicit else length
 
@@ -245,7 +240,7 @@ def starting_positions(points: Float[np.ndarray, "trial parameter"]) -> Position
 def _root(
     function: Callable[[Array], Array], low: Float[Array, ""], high: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Where a function on [0, 1] with known values at both ends crosses zero, about.
+    """An approximate root of a function on [0, 1] with known values at both ends.
 
     Regula falsi in the form of Illinois: the value at an end that stays is halved.
     """

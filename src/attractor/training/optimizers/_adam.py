@@ -7,12 +7,6 @@ import math
 import optax
 
 from attractor.geometry import Lp
-from attractor.training.optimizers.checks import (
-    check_decay,
-    check_learning_rate,
-    check_not_negative,
-    check_weight_decay,
-)
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
 from attractor.training.optimizers.optimizer import Optimizer, declare
@@ -51,33 +45,20 @@ def adam(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    return _adam(
-        check_learning_rate(learning_rate),
-        check_decay("b1", b1),
-        check_decay("b2", b2),
-        check_not_negative("eps", eps),
-        check_weight_decay(weight_decay),
-    )
+    return _adam(learning_rate, b1, b2, eps, weight_decay)
 
 
 @hyperparameters("learning_rate", "b1", "b2", "eps", "weight_decay")
 def _adam(
     learning_rate: Number, b1: Number, b2: Number, eps: Number, weight_decay: Number
 ) -> Optimizer:
-    settings = {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps}
+    transformation = optax.adam(learning_rate, b1, b2, eps)
+    declared = {
+        "settings": {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps},
+        "weight_decay": weight_decay,
+    }
     if not is_zero(eps):
-        return declare(
-            optax.adam(learning_rate, b1, b2, eps),
-            geometry=None,
-            name="Adam",
-            settings=settings,
-            weight_decay=weight_decay,
-        )
+        return declare(transformation, geometry=None, name="Adam", **declared)
     return in_moving_gauge(
-        optax.adam(learning_rate, b1, b2, eps),
-        geometry=Lp(math.inf),
-        by="entry",
-        name="Adam, eps = 0",
-        settings=settings,
-        weight_decay=weight_decay,
+        transformation, geometry=Lp(math.inf), by="entry", name="Adam, eps = 0", **declared
     )

@@ -13,11 +13,6 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled, direction, log_norm
 from attractor.checks import check_flag
 from attractor.geometry import Frobenius
-from attractor.training.optimizers.checks import (
-    check_learning_rate,
-    check_not_negative,
-    check_weight_decay,
-)
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.leaves import (
     as_scaled,
@@ -42,7 +37,7 @@ def gradient_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> 
         InvalidInputError: If the learning rate is not a positive finite number, or the weight
             decay is negative.
     """
-    return _gradient_descent(check_learning_rate(learning_rate), check_weight_decay(weight_decay))
+    return _gradient_descent(learning_rate, weight_decay)
 
 
 @register_optimizer("normalized gradient descent", "ngd")
@@ -55,7 +50,7 @@ def normalized_gradient_descent(
 ) -> Optimizer:
     """Normalized gradient descent ``W <- W - learning_rate * grad L(W) / ||grad L(W)||_F``.
 
-    A gradient that is exactly zero takes a zero step. Unless ``eps`` says otherwise, every other
+    A gradient that is exactly zero takes a zero step. Unless ``eps`` is positive, every other
     step has the length of the learning rate, however small the gradient.
 
     Args:
@@ -66,7 +61,7 @@ def normalized_gradient_descent(
             path that of gradient descent; with a single array there is no difference.
         eps: What is added to the norm that divides, 2.2e-16 in published code. Gradients much
             smaller than it make no progress; beside a weight decay of its size it lets training
-            come to rest, where steps of constant length go on to circle the minimum.
+            converge, where steps of constant length go on to circle the minimum.
         weight_decay: Multiple of the parameters to add to the gradient before it is normalized.
 
     Raises:
@@ -74,10 +69,7 @@ def normalized_gradient_descent(
             the weight decay is negative.
     """
     return _normalized_gradient_descent(
-        check_learning_rate(learning_rate),
-        check_flag("per_factor", per_factor),
-        check_not_negative("eps", eps),
-        check_weight_decay(weight_decay),
+        learning_rate, check_flag("per_factor", per_factor), eps, weight_decay
     )
 
 
@@ -101,23 +93,21 @@ def _normalized_gradient_descent(
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
-        size = log_size(gradient, square_sum, 2)
-        if not is_zero(eps):
-            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, jnp.log(eps)))
-        return time_of_unit_step(learning_rate, size)
+        return time_of_unit_step(learning_rate, log_size(gradient, square_sum, 2), eps)
 
     settings: dict[str, Any] = {"learning_rate": learning_rate}
-    settings |= {"per_factor": True} if per_factor else {}
-    guarded = not is_zero(eps)
-    settings |= {"eps": eps} if guarded else {}
-    normalize: Callable[[PyTree], PyTree] = _unit_leaves if per_factor else _unit_tree
-    if guarded:
-        normalize = functools.partial(_guarded_unit, per_factor, eps)
-    reads: Reads = "leaf directions" if per_factor else "direction"
+    normalize: Callable[[PyTree], PyTree] = _unit_tree
+    reads: Reads = "direction"
+    if per_factor:
+        settings["per_factor"] = True
+        normalize, reads = _unit_leaves, "leaf directions"
+    if not is_zero(eps):
+        settings["eps"] = eps
+        normalize, reads = functools.partial(_guarded_unit, per_factor, eps), "scaled"
     return Optimizer(
         *memoryless(learning_rate, normalize),
         geometry=Frobenius(),
-        reads="scaled" if guarded else reads,
+        reads=reads,
         name="normalized gradient descent",
         settings=settings,
         log_time_step=log_time_step,
@@ -125,10 +115,17 @@ def _normalized_gradient_descent(
     )
 
 
-def time_of_unit_step(learning_rate: Number, log_size: Float[Array, ""]) -> Float[Array, ""]:
-    """Logarithm of the time that a step takes without normalization; no time where it is zero."""
-    resting = jnp.isneginf(log_size)
-    return jnp.where(resting, -jnp.inf, jnp.log(learning_rate) - log_size)
+def time_of_unit_step(
+    learning_rate: Number, log_size: Float[Array, ""], eps: Number = 0.0
+) -> Float[Array, ""]:
+    """Logarithm of the time that a step takes without normalization, ``log(rate / (size + eps))``.
+
+    Minus infinity, no time, where the size of the gradient is exactly zero.
+    """
+    stationary = jnp.isneginf(log_size)
+    if not is_zero(eps):
+        log_size = jnp.logaddexp(log_size, jnp.log(eps))
+    return jnp.where(stationary, -jnp.inf, jnp.log(learning_rate) - log_size)
 
 
 def _guarded_unit(per_factor: bool, eps: Number, gradient: PyTree) -> PyTree:

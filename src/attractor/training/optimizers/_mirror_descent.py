@@ -10,12 +10,9 @@ from attractor.checks import check_flag, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
 from attractor.training.optimizers.checks import (
-    check_decay,
+    check_hyperparameter,
     check_mirror_exponent,
-    check_not_negative,
     check_not_traced,
-    check_rate_or_schedule,
-    check_weight_decay,
 )
 from attractor.training.optimizers.dual_descent import DualDescent, Exponents, LearningRate
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
@@ -45,8 +42,8 @@ def mirror_descent(
     l_p-AttGD, and with a trained head l_p-JointGD, of *Optimizing Attention with Mirror Descent*
     (arXiv 2410.14581). With p = 2 it is (normalized) gradient descent, to the last bit.
 
-    ``Y`` is what it remembers, in single precision at least, because near p = 1 most values of
-    ``Y`` stand for weights too small to store: a weight that starts at zero would never leave it.
+    ``Y`` is the state, in single precision at least, because near p = 1 most values of ``Y`` are
+    images of weights too small to store: a weight that starts at zero would never leave it.
     The parameters follow from ``Y`` alone. So in a chain of optax transformations this one comes
     last, and a loop of your own must not change the parameters otherwise; where it has to, as when
     weights are loaded, call ``init`` again. An entry that never had a gradient keeps its bits.
@@ -76,17 +73,8 @@ def mirror_descent(
         InvalidInputError: If an argument is out of its range, or ``eps`` is given where nothing
             is divided.
     """
-    return _make(
-        Lp,
-        learning_rate,
-        p,
-        normalize,
-        per_factor=per_factor,
-        eps=eps,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        dual_weight_decay=dual_weight_decay,
-    )
+    decays = {"weight_decay": weight_decay, "dual_weight_decay": dual_weight_decay}
+    return _make(Lp, learning_rate, p, normalize, per_factor, eps=eps, momentum=momentum, **decays)
 
 
 @register_optimizer("Schatten mirror descent", "smd", number="p")
@@ -121,16 +109,9 @@ def schatten_mirror_descent(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
+    decays = {"weight_decay": weight_decay, "dual_weight_decay": dual_weight_decay}
     return _make(
-        Schatten,
-        learning_rate,
-        p,
-        normalize,
-        per_factor=per_factor,
-        eps=0.0,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        dual_weight_decay=dual_weight_decay,
+        Schatten, learning_rate, p, normalize, per_factor, eps=0.0, momentum=momentum, **decays
     )
 
 
@@ -139,38 +120,27 @@ def _make(
     learning_rate: Any,
     p: Any,
     normalize: Any,
-    *,
     per_factor: Any,
-    eps: Any,
-    momentum: Any,
-    weight_decay: Any,
-    dual_weight_decay: Any,
+    **numbers: Any,
 ) -> Optimizer:
     """Checks all settings, and makes the optimizer."""
-    numbers = {
-        "eps": eps,
-        "momentum": momentum,
-        "weight_decay": weight_decay,
-        "dual_weight_decay": dual_weight_decay,
-    }
     for argument, value in ({"p": p} | numbers).items():
         check_not_traced(argument, value)
-    if check_not_negative("eps", eps) and not normalize:
+    if check_hyperparameter("eps", numbers["eps"]) and not normalize:
         raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
     return _mirror_descent(
         family,
-        check_rate_or_schedule(learning_rate),
+        learning_rate,
         check_function("p", p, "Give an exponent") if callable(p) else check_mirror_exponent(p),
         check_flag("normalize", normalize),
         check_flag("per_factor", per_factor),
-        check_not_negative("eps", eps),
-        check_decay("momentum", momentum),
-        check_not_negative("dual_weight_decay", dual_weight_decay),
-        check_weight_decay(weight_decay),
+        **numbers,
     )
 
 
-@hyperparameters("learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay")
+@hyperparameters(
+    "learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay", scheduled=True
+)
 def _mirror_descent(
     family: type[Lp] | type[Schatten],
     learning_rate: LearningRate,

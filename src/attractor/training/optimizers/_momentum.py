@@ -10,11 +10,6 @@ from jaxtyping import PyTree
 
 from attractor.checks import check_flag
 from attractor.geometry import Frobenius, Lp
-from attractor.training.optimizers.checks import (
-    check_decay,
-    check_learning_rate,
-    check_weight_decay,
-)
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import square_sum, unit
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
@@ -44,12 +39,7 @@ def momentum(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    return _momentum(
-        check_learning_rate(learning_rate),
-        check_decay("decay", decay),
-        check_flag("nesterov", nesterov),
-        check_weight_decay(weight_decay),
-    )
+    return _momentum(learning_rate, decay, check_flag("nesterov", nesterov), weight_decay)
 
 
 @register_optimizer("normalized momentum", "nsgdm")
@@ -71,11 +61,7 @@ def normalized_momentum(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    return _normalized_momentum(
-        check_learning_rate(learning_rate),
-        check_decay("decay", decay),
-        check_weight_decay(weight_decay),
-    )
+    return _normalized_momentum(learning_rate, decay, weight_decay)
 
 
 @register_optimizer("sign momentum", "signum")
@@ -96,11 +82,7 @@ def sign_momentum(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    return _sign_momentum(
-        check_learning_rate(learning_rate),
-        check_decay("decay", decay),
-        check_weight_decay(weight_decay),
-    )
+    return _sign_momentum(learning_rate, decay, weight_decay)
 
 
 @register_optimizer("lion")
@@ -123,12 +105,7 @@ def lion(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    return _lion(
-        check_learning_rate(learning_rate),
-        check_decay("b1", b1),
-        check_decay("b2", b2),
-        check_weight_decay(weight_decay),
-    )
+    return _lion(learning_rate, b1, b2, weight_decay)
 
 
 @hyperparameters("learning_rate", "decay", "weight_decay")

@@ -11,11 +11,6 @@ from jaxtyping import PyTree
 
 from attractor.checks import check_count, check_flag
 from attractor.geometry import Spectral
-from attractor.training.optimizers.checks import (
-    check_decay,
-    check_learning_rate,
-    check_weight_decay,
-)
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import as_matrix
 from attractor.training.optimizers.moving_gauge import in_moving_gauge
@@ -53,13 +48,9 @@ def muon(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    return _muon(
-        check_learning_rate(learning_rate),
-        check_decay("momentum", momentum),
-        check_flag("nesterov", nesterov),
-        check_count("newton_schulz_iterations", newton_schulz_iterations, most=100),
-        check_weight_decay(weight_decay),
-    )
+    nesterov = check_flag("nesterov", nesterov)
+    iterations = check_count("newton_schulz_iterations", newton_schulz_iterations, most=100)
+    return _muon(learning_rate, momentum, nesterov, iterations, weight_decay)
 
 
 @hyperparameters("learning_rate", "momentum", "weight_decay")

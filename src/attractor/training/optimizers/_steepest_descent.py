@@ -14,10 +14,6 @@ from attractor.attention.scaled import Scaled
 from attractor.checks import check_choice, check_count
 from attractor.geometry import Geometry, Lp, Schatten, Spectral, get_geometry
 from attractor.training.optimizers._gradient_descent import time_of_unit_step
-from attractor.training.optimizers.checks import (
-    check_learning_rate,
-    check_weight_decay,
-)
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import (
     as_matrix,
@@ -55,10 +51,7 @@ def steepest_descent(
             is negative, or there is no such geometry.
     """
     return _steepest_descent(
-        check_learning_rate(learning_rate),
-        get_geometry(geometry),
-        "steepest descent",
-        check_weight_decay(weight_decay),
+        learning_rate, get_geometry(geometry), "steepest descent", weight_decay
     )
 
 
@@ -77,12 +70,7 @@ def sign_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Opti
         InvalidInputError: If the learning rate is not a positive finite number, or the weight
             decay is negative.
     """
-    return _steepest_descent(
-        check_learning_rate(learning_rate),
-        Lp(math.inf),
-        "sign descent",
-        check_weight_decay(weight_decay),
-    )
+    return _steepest_descent(learning_rate, Lp(math.inf), "sign descent", weight_decay)
 
 
 @register_optimizer("greedy coordinate descent", "greedy")
@@ -100,9 +88,7 @@ def greedy_coordinate_descent(learning_rate: Numbers, *, weight_decay: Numbers =
         InvalidInputError: If the learning rate is not a positive finite number, or the weight
             decay is negative.
     """
-    return _greedy_coordinate_descent(
-        check_learning_rate(learning_rate), check_weight_decay(weight_decay)
-    )
+    return _greedy_coordinate_descent(learning_rate, weight_decay)
 
 
 @register_optimizer("spectral descent", "spectral")
@@ -133,9 +119,7 @@ def spectral_descent(
     check_choice("method", method, ("exact", "newton-schulz"))
     iterations = check_count("iterations", iterations)
     return _spectral_descent(
-        check_learning_rate(learning_rate),
-        iterations if method == "newton-schulz" else None,
-        check_weight_decay(weight_decay),
+        learning_rate, iterations if method == "newton-schulz" else None, weight_decay
     )
 
 
@@ -219,7 +203,7 @@ def _dual_norm(geometry: Geometry, G: Float[Array, "d e"]) -> Float[Array, ""]:
 
 
 def _rise(geometry: Geometry) -> tuple[Reads, Any]:
-    """What the steepest direction is made from, and the function that makes it."""
+    """The part of a gradient that the steepest direction reads, and the direction as a function."""
     if geometry == Lp(2):
         squares = functools.partial(unit, power_sum=square_sum, exponent=2)
         return "leaf directions", lambda gradient: jax.tree.map(squares, gradient)
@@ -245,7 +229,7 @@ def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
 
 
 def newton_schulz(G: Float[Array, "d e"], iterations: int) -> Float[Array, "d e"]:
-    """What Muon takes for ``U V^T`` with ``G = U s V^T``: singular values near one.
+    """Muon's approximation of ``U V^T`` for ``G = U s V^T``, with singular values near one.
 
     ``X <- a X + b (X X^T) X + c (X X^T)^2 X``, from ``X = G / ||G||_F``. No constant is added to
     that norm, so that the size of the gradient does not matter, however small.

@@ -1,4 +1,4 @@
-"""What must be true of the settings of optimizers."""
+"""Checks of the settings of optimizers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,21 @@ from attractor.checks import check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.geometry.exponent import checked_exponent
 
+_POSITIVE = {"above": 0, "example": 0.1}
+_SHARE = {"least": 0, "below": 1, "example": 0.9}
+_MULTIPLE = {"least": 0, "example": 0}
+_BOUNDS = {
+    "learning_rate": _POSITIVE,
+    "scale": _POSITIVE | {"example": 1.0},
+    **dict.fromkeys(("b1", "b2", "decay", "momentum"), _SHARE),
+    **dict.fromkeys(("eps", "weight_decay", "dual_weight_decay"), _MULTIPLE),
+}
+"""The bounds of every hyperparameter, by its name, and a value within them."""
+
 
 def check_learning_rate(learning_rate: Any) -> Any:
     """Checks that a learning rate is a positive finite number."""
-    return _check("learning_rate", learning_rate, above=0, example=0.1)
+    return check_hyperparameter("learning_rate", learning_rate)
 
 
 def check_rate_or_schedule(learning_rate: Any) -> Any:
@@ -67,30 +78,17 @@ def check_not_traced(argument: str, value: Any) -> None:
         )
 
 
-def check_scale(scale: Any) -> Any:
-    """Checks that the multiple of a step is a positive finite number."""
-    return _check("scale", scale, above=0, example=1.0)
+def check_hyperparameter(argument: str, value: Any) -> Any:
+    """Checks a number of an optimizer, or several values of it, against the bounds of its name.
 
+    A traced number, as ``jax.vmap`` gives it, is returned as it is.
 
-def check_weight_decay(weight_decay: Any) -> Any:
-    """Checks that a weight decay is a finite number, zero or more."""
-    return check_not_negative("weight_decay", weight_decay)
-
-
-def check_not_negative(argument: str, value: Any) -> Any:
-    """Checks that an argument is a finite number, zero or more."""
-    return _check(argument, value, least=0, example=0)
-
-
-def check_decay(argument: str, decay: Any) -> Any:
-    """Checks that what remains of a memory after a step is a number in [0, 1)."""
-    return _check(argument, decay, least=0, below=1, example=0.9)
-
-
-def _check(argument: str, value: Any, **bounds: float) -> Any:
-    """Checks a number, or several; a traced one, as ``jax.vmap`` gives it, is taken as it is."""
+    Raises:
+        InvalidInputError: If a value is out of bounds, or of several two are equal or one is zero.
+    """
     if isinstance(value, Tracer):
         return value
+    bounds = _BOUNDS[argument]
     if not (isinstance(value, Sequence) and not isinstance(value, str)) and np.ndim(value) != 1:
         return check_number(argument, value, **bounds)
     several = tuple(check_number(argument, each, **bounds) for each in value)

@@ -29,15 +29,15 @@ LearningRate = Number | optax.Schedule
 
 
 class MirrorDescentState(NamedTuple):
-    """What mirror descent remembers.
+    """The state of mirror descent.
 
     Attributes:
         dual: The mirror image ``Y`` of the parameters, in single precision at least.
-        moved: What has ever taken a step: entries, or whole matrices where singular values are
-            what is mapped. The rest keeps its first value, whose image may not be a float.
+        moved: Marks what has ever taken a step: entries, or whole matrices where singular values
+            are mapped. The rest keeps its first value, whose image may not be a float.
         momentum: The memory ``M`` of gradients, in the precision of ``Y``; None without momentum.
-        step: The number of steps taken, which a schedule is asked with; None where the learning
-            rate is a number.
+        step: The number of steps taken, the argument of a schedule; None where the learning rate
+            is a number.
     """
 
     dual: PyTree[Float[Array, "..."]]
@@ -50,7 +50,7 @@ class DualDescent(NamedTuple):
     """The functions that make mirror descent an optimizer.
 
     Attributes:
-        family: What the mirror map acts on: entries, or singular values.
+        family: The geometries of mirror maps of entries, or of singular values.
         learning_rate: A number, perhaps a traced one, or a function of the number of the step.
         p: The exponent, or a function from the path of an array to its exponent.
         normalize: Whether gradients are divided by their dual norms.
@@ -92,7 +92,7 @@ class DualDescent(NamedTuple):
         params: PyTree | None = None,
         **further: Any,
     ) -> tuple[PyTree, MirrorDescentState]:
-        """What takes the parameters to the weights of the next mirror image, and that image."""
+        """Updates that lead to the parameters of the next mirror image, and the next state."""
         if params is None:
             raise InvalidInputError(
                 "params", "mirror descent needs them", "Call update(gradient, state, params)"
@@ -128,9 +128,7 @@ class DualDescent(NamedTuple):
         if self.per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
         size = log_dual_norm(gradient, self.geometries(gradient))
-        if not is_zero(self.eps):
-            size = jnp.where(jnp.isneginf(size), size, jnp.logaddexp(size, jnp.log(self.eps)))
-        return time_of_unit_step(rate, size)
+        return time_of_unit_step(rate, size, self.eps)
 
     def geometries(self, tree: PyTree) -> PyTree:
         """The geometry of every array."""
@@ -144,7 +142,7 @@ class DualDescent(NamedTuple):
         return jax.tree_util.tree_map_with_path(of_path, tree)
 
     def _step_lengths(self) -> tuple[float, float]:
-        """What the dual norm of the first step of an array is at least, and any is at most."""
+        """A lower bound of the dual norm of the first step of an array, an upper one of any."""
         rate, momentum = self.learning_rate, self.momentum
         if not (isinstance(rate, float) and isinstance(momentum, float) and self.normalize):
             return 0.0, math.inf
@@ -197,7 +195,7 @@ def _difference(
     step: Float[Array, "..."],
     leaf: Float[Array, "..."],
 ) -> Float[Array, "..."]:
-    """What is to be added to an array of parameters, in the precision of ``Y``.
+    """The update of an array of parameters, in the precision of ``Y``.
 
     It leads to the weights as their own precision holds them: the sum of half-precision weights
     and a single-precision difference to another half-precision number is exact.
@@ -309,17 +307,16 @@ def warn_of_lost_precision(
         geometries: The geometry of every array.
         params: Arrays of parameters.
         dual: Their mirror images. While JAX traces them, no step counts as too short.
-        shortest: What the dual norm of the first step of an array is at least, zero if unknown.
-        longest: What that of any step is at most, infinity if unknown.
+        shortest: Lower bound of the dual norm of the first step of an array, zero if unknown.
+        longest: Upper bound of that of any step, infinity if unknown.
     """
     named, _ = jax.tree_util.tree_flatten_with_path(params)
-    found = []
-    for (path, leaf), geometry, Y in zip(
-        named, jax.tree.leaves(geometries), jax.tree.leaves(dual), strict=True
-    ):
-        reason = _problem(geometry, jnp.result_type(leaf), Y, shortest, longest)
-        if reason:
-            found.append((jax.tree_util.keystr(path, simple=True, separator="."), reason))
+    arrays = zip(named, jax.tree.leaves(geometries), jax.tree.leaves(dual), strict=True)
+    found = [
+        (jax.tree_util.keystr(path, simple=True, separator="."), reason)
+        for (path, leaf), geometry, Y in arrays
+        if (reason := _problem(geometry, jnp.result_type(leaf), Y, shortest, longest))
+    ]
     if not found:
         return
     name, reason = found[0]

@@ -1,4 +1,4 @@
-"""How the state and the updates of an optax transformation scale with the gradient."""
+"""Degrees of homogeneity in the gradient of the state and updates of an optax transformation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 from attractor.errors import InvalidInputError
 
 By = Literal["tree", "leaf", "entry"]
-"""What shares a scale: all of the gradient, each array of it, or no two entries."""
+"""The parts of a gradient with a scale of their own: all of it, each array, or each entry."""
 
 _STEPS = 3
 _PROBES = 6
@@ -111,6 +111,7 @@ def _run(
         )
         before = jax.tree.leaves(state)
         step = take(gradient, state)
+        # An array is read by the transformation if zeros in its place change the step.
         for place in np.flatnonzero(~read):
             held[place] |= _numbers(before[place]).any()
             erased = [
@@ -140,12 +141,8 @@ def _degree(path: Any, leaf: np.ndarray, powers: list[np.ndarray]) -> tuple[int,
     for degree, group in itertools.product(_DEGREES, range(len(powers))):
         if _scales(leaf, powers[group], degree):
             return degree, group
-    raise InvalidInputError(
-        "transformation",
-        f"{jax.tree_util.keystr(path)} of its state does not scale with the gradient",
-        "Set constants such as eps to zero and bounds to infinity, or give it true gradients: "
-        'declare(transformation, geometry=..., reads="magnitude")',
-    )
+    state = jax.tree_util.keystr(path)
+    raise _not_homogeneous(f"{state} of its state does not scale with the gradient")
 
 
 def _update_degree(updates: list[list[np.ndarray]], powers: list[np.ndarray]) -> int:
@@ -162,9 +159,13 @@ def _update_degree(updates: list[list[np.ndarray]], powers: list[np.ndarray]) ->
             for leaf, power in zip(step, powers, strict=True)
         ):
             return degree
-    raise InvalidInputError(
+    raise _not_homogeneous("its updates do not scale with the gradient")
+
+
+def _not_homogeneous(problem: str) -> InvalidInputError:
+    return InvalidInputError(
         "transformation",
-        "its updates do not scale with the gradient",
+        problem,
         "Set constants such as eps to zero and bounds to infinity, or give it true gradients: "
         'declare(transformation, geometry=..., reads="magnitude")',
     )
@@ -174,17 +175,13 @@ def _scales(leaf: np.ndarray, powers: np.ndarray, degree: int) -> bool:
     """Whether each probe is the first one times the powers of four of this degree."""
     if leaf.dtype.kind not in "fc" and not jnp.issubdtype(leaf.dtype, jnp.floating):
         return degree == 0 and bool((leaf == leaf[:1]).all())
-    if degree and powers.ndim == leaf.ndim and not _broadcasts(powers, leaf):
-        return False
     if degree and powers.ndim != leaf.ndim:
         if powers[0].size > 1:
             return False
         powers = powers.reshape(_PROBES, *(1 for _ in leaf.shape[1:]))
+    elif degree and any(m not in (1, n) for m, n in zip(powers.shape, leaf.shape, strict=True)):
+        return False
     exact = leaf.astype(np.float64)
     predicted = exact[:1] * (4.0 ** (degree * powers) if degree else 1.0)
     rounding = 64 * float(jnp.finfo(leaf.dtype).eps)
     return bool(np.isclose(exact, predicted, rtol=rounding, atol=0).all())
-
-
-def _broadcasts(powers: np.ndarray, leaf: np.ndarray) -> bool:
-    return all(m in (1, n) for m, n in zip(powers.shape, leaf.shape, strict=True))

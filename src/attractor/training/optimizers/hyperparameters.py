@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float
+
+from attractor.training.optimizers.checks import check_hyperparameter, check_rate_or_schedule
 
 if TYPE_CHECKING:
     from attractor.training.optimizers.optimizer import Optimizer
@@ -22,8 +24,6 @@ Numbers: TypeAlias = float | Sequence[float] | np.ndarray | Float[Array, ""]
 _EXAMPLE = 0.5
 """A value that any hyperparameter may have."""
 
-_Factory = TypeVar("_Factory", bound=Callable[..., Any])
-
 
 def is_zero(number: Any) -> bool:
     """Whether a number is known to be zero, so that the term it multiplies is left out.
@@ -33,8 +33,12 @@ def is_zero(number: Any) -> bool:
     return not isinstance(number, jax.Array) and number == 0
 
 
-def hyperparameters(*names: str) -> Callable[[_Factory], _Factory]:
-    """Says which arguments of a function that makes an optimizer are numbers, not structure.
+def hyperparameters(
+    *names: str, scheduled: bool = False
+) -> Callable[[Callable[..., Optimizer]], Callable[..., Optimizer]]:
+    """Declares which arguments of a function that makes an optimizer are numbers, not structure.
+
+    They are checked against the bounds of their names (``check_hyperparameter``).
 
     Training takes these numbers as data of each trial, so that a second learning rate compiles
     nothing. The function has to work with traced numbers, too. Zero is structure: the term it
@@ -44,16 +48,20 @@ def hyperparameters(*names: str) -> Callable[[_Factory], _Factory]:
     loops of one's own where optimizers are static arguments.
 
     Args:
-        names: The arguments, all of them positional.
+        names: The arguments.
+        scheduled: Whether the learning rate may also be a function of the step.
     """
+    checks: dict[str, Callable[[Any], Any]]
+    checks = {name: functools.partial(check_hyperparameter, name) for name in names}
+    if scheduled:
+        checks["learning_rate"] = check_rate_or_schedule
 
-    def declare_numbers(make: _Factory) -> _Factory:
-        arguments = tuple(inspect.signature(make).parameters)
+    def declare_numbers(make: Callable[..., Optimizer]) -> Callable[..., Optimizer]:
+        signature = inspect.signature(make)
         made = functools.cache(make)
 
-        @functools.wraps(make)
         def make_with_numbers(*settings: Any) -> Optimizer:
-            given = dict(zip(arguments, settings, strict=True))
+            given = signature.bind(*settings).arguments
             several = {name: given[name] for name in names if isinstance(given[name], tuple)}
             if several:
                 first = {name: values[0] for name, values in several.items()}
@@ -65,13 +73,19 @@ def hyperparameters(*names: str) -> Callable[[_Factory], _Factory]:
             optimizer._remake = lambda values: make_with_numbers(*(given | dict(values)).values())
             return optimizer
 
-        return make_with_numbers  # pyright: ignore[reportReturnType]
+        @functools.wraps(make)
+        def make_checked(*settings: Any, **further: Any) -> Optimizer:
+            given = signature.bind(*settings, **further).arguments
+            checked = {name: check(given[name]) for name, check in checks.items()}
+            return make_with_numbers(*(given | checked).values())
+
+        return make_checked
 
     return declare_numbers
 
 
 def example_of(numbers: dict[str, Any]) -> dict[str, float]:
-    """Values that stand for any: what does not depend on the numbers is found from these."""
+    """Placeholders for the numbers, for what does not depend on their values."""
     return dict.fromkeys(numbers, _EXAMPLE)
 
 

@@ -1,4 +1,4 @@
-"""What optimizers do to the leaves of a tree: each as one matrix, all as one vector."""
+"""Operations of optimizers on the leaves of a tree: each as a matrix, all as one vector."""
 
 from __future__ import annotations
 
@@ -109,14 +109,10 @@ def _reduced(
     tree: PyTree, power_sum: Callable[[Array], Array], exponent: float
 ) -> tuple[PyTree, Float[Array, ""], Float[Array, ""]]:
     """A tree divided by its largest entry, that entry, and the norm of what is left."""
-    leaves = jax.tree.leaves(tree)
-    largest = _largest(leaves)
+    sizes = [jnp.abs(leaf).max(initial=0) for leaf in jax.tree.leaves(tree)]
+    largest = jnp.stack(sizes).max(initial=0)
     scale = jnp.where(largest != 0, largest, 1)
     shrunk = jax.tree.map(lambda leaf: leaf / scale, tree)
     total = sum(power_sum(as_matrix(leaf)) for leaf in jax.tree.leaves(shrunk))
     norm = jnp.sqrt(total) if exponent == 2 else total ** (1 / exponent)
     return shrunk, largest, norm
-
-
-def _largest(leaves: list[Array]) -> Float[Array, ""]:
-    return jnp.stack([jnp.abs(leaf).max(initial=0) for leaf in leaves]).max(initial=0)

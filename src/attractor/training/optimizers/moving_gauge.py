@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -14,9 +14,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
-from attractor.checks import check_choice, check_kinds, check_text
+from attractor.checks import check_choice
 from attractor.geometry import Geometry
-from attractor.training.optimizers.checks import check_weight_decay
+from attractor.training.optimizers.checks import check_hyperparameter
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
 from attractor.training.optimizers.hyperparameters import Number
 from attractor.training.optimizers.leaves import as_scaled
@@ -27,7 +27,7 @@ _NOTHING = -(2**28)
 
 
 class MovingGaugeState(NamedTuple):
-    """What a transformation remembers, in a unit that follows it.
+    """The state of a transformation, in units that follow its magnitude.
 
     Attributes:
         exponents: Numbers of degree k in the gradient are held in units of ``2^(k exponent)``.
@@ -75,8 +75,6 @@ def in_moving_gauge(
         InvalidInputError: If an argument is of the wrong kind; when it first meets parameters,
             if it is not homogeneous.
     """
-    name = check_text("name", name)
-    check_kinds(settings=(settings, Mapping | None))
     check_choice("by", by, get_args(By))
     declared = declare(
         transformation,
@@ -111,13 +109,12 @@ def in_moving_gauge(
         updates: PyTree, state: MovingGaugeState, params: PyTree | None = None, **further: Any
     ) -> tuple[PyTree, MovingGaugeState]:
         gradient, structure = jax.tree.flatten(as_scaled(updates))
-        plain = structure.unflatten([leaf.mantissa for leaf in gradient])
-        degrees = _example_of(optimizer).homogeneity(plain)
+        mantissas = [leaf.mantissa for leaf in gradient]
+        log_scales = [leaf.log_scale for leaf in gradient]
+        degrees = _example_of(optimizer).homogeneity(structure.unflatten(mantissas))
         groups = tuple(0 if by == "tree" else place for place in range(len(gradient)))
         gauge = _Gauge(degrees, groups, by)
         memory, memory_structure = jax.tree.flatten(state.memory)
-        mantissas = [leaf.mantissa for leaf in gradient]
-        log_scales = [leaf.log_scale for leaf in gradient]
         exponents, memory, measured = _follow(gauge, mantissas, log_scales, memory, state.exponents)
         steps, held = extended.update(
             structure.unflatten(measured), memory_structure.unflatten(memory), params, **further
@@ -125,7 +122,7 @@ def in_moving_gauge(
         finished = [
             _times_power(step, degrees.update * exponents[group])
             if degrees.update
-            else jnp.where(jnp.isnan(step) & gauge.idle(gradient, memory, group), 0, step)
+            else jnp.where(jnp.isnan(step) & gauge.inactive(gradient, memory, group), 0, step)
             for step, group in zip(jax.tree.leaves(steps), groups, strict=True)
         ]
         return structure.unflatten(finished), MovingGaugeState(exponents, held)
@@ -137,7 +134,7 @@ def in_moving_gauge(
         reads=declared.reads,
         name=declared.name,
         settings=declared.settings,
-        weight_decay=check_weight_decay(weight_decay),
+        weight_decay=check_hyperparameter("weight_decay", weight_decay),
     )
     optimizer.homogeneity = homogeneity
     return optimizer
@@ -202,7 +199,9 @@ class _Gauge(NamedTuple):
             (memory, measured),
         )
 
-    def idle(self, gradient: list[Scaled], memory: list[Array], group: int) -> Bool[Array, "..."]:
+    def inactive(
+        self, gradient: list[Scaled], memory: list[Array], group: int
+    ) -> Bool[Array, "..."]:
         """Whether there is no gradient and never was one."""
         zeros = [leaf.mantissa == 0 for leaf, own in self._gradients(gradient) if own == group]
         zeros += [memory[place] == 0 for place, _, own in self._memories() if own == group]
@@ -224,7 +223,7 @@ class _Gauge(NamedTuple):
             low.append(size < 1 / bound)
         too_large = functools.reduce(jnp.logical_or, high)
         too_small = functools.reduce(jnp.logical_and, low)
-        return too_large | (too_small & ~self.idle(gradient, memory, group))
+        return too_large | (too_small & ~self.inactive(gradient, memory, group))
 
     def _size(
         self, gradient: list[Scaled], memory: list[Array], exponent: Array, group: int
@@ -268,7 +267,7 @@ def _follow(
 
 
 def _reach(dtype: Any) -> int:
-    """How many powers of two from one the largest number may be."""
+    """Largest exponent of two of a number whose square is safe."""
     return int(jnp.finfo(dtype).maxexp) // 4
 
 

@@ -22,7 +22,7 @@ from attractor.attention.scaled import (
 from attractor.checks import check_choice, check_kinds, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
-from attractor.training.optimizers.checks import check_weight_decay
+from attractor.training.optimizers.checks import check_hyperparameter
 from attractor.training.optimizers.hyperparameters import Number, example_of, is_zero
 
 Reads = Literal[
@@ -51,12 +51,12 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             ``"leaf directions"``: up to a factor for each leaf; ``"entry directions"``: up to a
             factor for each entry. ``"scaled"``: every leaf as mantissa and log scale;
             ``"scaled entries"``: every entry so.
-        name: What tables and plots call it.
-        settings: All that it was made with, by name.
+        name: Its name in tables and plots.
+        settings: Its settings by name.
         hyperparameters: Those of its settings that are numbers other than zero: training takes
             them as data, and compiles nothing for other values. Where several were given, a tuple.
-        retract: Gives the parameters from the optimizer's memory, where these are kept there more
-            exactly than a difference of parameters could say.
+        retract: Returns the parameters from the optimizer's memory, where they are kept there more
+            exactly than as a sum of updates.
         log_time_step: The logarithm of the time that a step amounts to for the same algorithm
             without normalization, from a scaled gradient and the further arguments of ``update``;
             NaN where several arrays are normalized each by itself, which is no change of time.
@@ -114,7 +114,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
 
     @property
     def example(self) -> Optimizer:
-        """The same algorithm with numbers that stand for any: one object whatever its numbers."""
+        """The same algorithm with placeholders for its numbers: one object for all values."""
         return self.with_numbers(example_of(self.hyperparameters))
 
     def with_numbers(self, values: Mapping[str, Any]) -> Optimizer:
@@ -183,7 +183,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
 
     @property
     def by_entry(self) -> bool:
-        """Whether it wants a scale for every entry of the gradient."""
+        """Whether it reads a scale for every entry of the gradient."""
         return self.reads in ("entry directions", "scaled entries")
 
     def read(self, gradient: PyTree[Scaled]) -> PyTree:
@@ -248,7 +248,7 @@ def declare(
         reads=reads,
         name=name,
         settings=settings or {},
-        weight_decay=check_weight_decay(weight_decay),
+        weight_decay=check_hyperparameter("weight_decay", weight_decay),
     )
 
 

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.training.optimizers.checks import check_scale, check_weight_decay
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import as_scaled
 from attractor.training.optimizers.optimizer import Optimizer
@@ -37,7 +36,7 @@ def polyak_step(scale: Numbers = 1.0, *, weight_decay: Numbers = 0.0) -> Optimiz
         InvalidInputError: If the scale is not a positive finite number, or the weight decay is
             negative.
     """
-    return _polyak_step(check_scale(scale), check_weight_decay(weight_decay))
+    return _polyak_step(scale, weight_decay)
 
 
 @hyperparameters("scale", "weight_decay")

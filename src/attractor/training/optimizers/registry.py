@@ -28,8 +28,8 @@ class RegisteredOptimizer(NamedTuple):
         name: Its name in full.
         short: Its short names.
         factory: The function that makes one.
-        number: The setting that a number behind a short name stands for, as in "md-1.75"; None
-            if it takes no such number.
+        number: The setting that a number behind a short name is, as in "md-1.75"; None if it
+            takes no such number.
     """
 
     name: str
@@ -38,8 +38,13 @@ class RegisteredOptimizer(NamedTuple):
     number: str | None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Its name in full, and its short names."""
+        return (self.name, *self.short)
+
+    @property
     def settings(self) -> tuple[str, ...]:
-        """What can be set beside the learning rate."""
+        """Its settings beside the learning rate."""
         every = inspect.signature(self.factory).parameters
         return tuple(setting for setting in every if setting != "learning_rate")
 
@@ -50,7 +55,7 @@ class RegisteredOptimizer(NamedTuple):
 
     @property
     def spelling(self) -> str:
-        """What its names look like."""
+        """Its names, as errors list them."""
         forms = [*self.short, *(f"{short}-<{self.number}>" for short in self.short if self.number)]
         return f"{self.name} ({', '.join(forms)})" if forms else self.name
 
@@ -66,7 +71,7 @@ def register_optimizer(
     Args:
         name: Its name in full, in words.
         short: Short names.
-        number: The setting that a number behind a short name stands for.
+        number: The setting that a number behind a short name is.
     """
 
     def register(factory: _Factory) -> _Factory:
@@ -93,8 +98,8 @@ def get_optimizer(
 
     Args:
         name: The name, perhaps with settings, the learning rate among them.
-        learning_rate: The learning rate, for those that have one; it stands over one in the name.
-        settings: Further settings; they stand over those in the name.
+        learning_rate: The learning rate, for those that have one; it overrides one in the name.
+        settings: Further settings; they override those in the name.
 
     Raises:
         InvalidInputError: If no optimizer has that name, or a setting is none of its own.
@@ -105,7 +110,7 @@ def get_optimizer(
     found, number = _find(words)
     if found is None:
         known = "; ".join(entry.spelling for entry in _REGISTERED.values())
-        names = [one for entry in _REGISTERED.values() for one in (entry.name, *entry.short)]
+        names = [one for entry in _REGISTERED.values() for one in entry.names]
         raise InvalidInputError(
             "optimizer", f"none is called {name!r}", f"{suggest(words, names)}Known: {known}"
         )
@@ -144,27 +149,22 @@ def get_optimizer(
 
 
 def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimizer:
-    """A registered optimizer by name; its learning rate is 0.1 where nothing says another.
+    """A registered optimizer by name; its learning rate is 0.1 by default.
 
     Unlike ``load_method`` it never imports anything, so that the name may come from anywhere.
 
     Args:
         spelling: A name that ``get_optimizer`` knows, with its settings.
-        learning_rate: Stands over one in the name.
+        learning_rate: Overrides one in the name.
 
     Raises:
         InvalidInputError: If there is no such optimizer.
     """
     spelling = check_text("spelling", spelling)
-    without = {
-        one
-        for entry in registered_optimizers()
-        if not entry.takes_learning_rate
-        for one in (entry.name, *entry.short)
-    }
     name, _, settings = spelling.partition(":")
-    needs_none = _plain(name) in {one.casefold() for one in without} or _OWN_RATE.search(settings)
-    if learning_rate is None and not needs_none:
+    found, _ = _find(name)
+    takes_rate = found is None or found.takes_learning_rate
+    if learning_rate is None and takes_rate and not _OWN_RATE.search(settings):
         learning_rate = _DEFAULT_LEARNING_RATE
     return get_optimizer(spelling, learning_rate)
 
@@ -174,7 +174,7 @@ def _find(words: str) -> tuple[RegisteredOptimizer | None, dict[str, float]]:
     plain = _plain(words)
     with_number = _SHORT_WITH_NUMBER.fullmatch(plain)
     for entry in _REGISTERED.values():
-        names = {_plain(one) for one in (entry.name, *entry.short)}
+        names = set(map(_plain, entry.names))
         if plain in names:
             return entry, {}
         if with_number and entry.number and with_number[1] in names and _is_number(with_number[2]):

@@ -13,21 +13,18 @@ from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
 from attractor.attention.excess import check_excess, token_scores
 from attractor.attention.rows import attention_rows
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.checks import check_count, check_share
+from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin import Solution
 from attractor.precision import as_float64, double_precision
-from attractor.progress import progress_bar
 from attractor.randomness import generator
 from attractor.selection import attended_tokens
-from attractor.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training import validation
-from attractor.training.inputs import check_inputs
-from attractor.training.measurements import Records
+from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.paths.balls import RoundBall
-from attractor.training.paths.checks import check_opening, check_radii, check_tolerance
+from attractor.training.paths.checks import check_radii, check_tolerance
 from attractor.training.paths.cone import (
     ConeCoordinates,
     ConeData,
@@ -40,8 +37,15 @@ from attractor.training.paths.following import Place, Point, Starts, follow
 from attractor.training.paths.measure import measure
 from attractor.training.paths.score_map import score_map
 from attractor.training.paths.survey import can_be_surveyed, lowest_places
-from attractor.training.paths.trial import PathRecords, has_choice, one_instance
-from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.paths.trial import (
+    PathRecords,
+    flat_point,
+    follow_all,
+    has_choice,
+    one_instance,
+    path_records,
+)
+from attractor.training.trajectory import Trajectory
 
 _DESCRIPTIONS = {
     "log_excess": "logarithm of the loss above that of the tokens the direction selects",
@@ -52,9 +56,9 @@ _DESCRIPTIONS = {
 }
 _STARTS = "local regularization path"
 _AT_EDGE = 1e-6
-"""Distance from the edge of the cone, relative to its angle, that is none."""
+"""Distance from the edge of the cone, relative to its angle, that counts as zero."""
 _NEAR_AXIS = 1e-3
-"""How far off the axis to start as well, so that a search need not begin at a saddle point."""
+"""Distance from the axis of a further start: the axis itself may be a saddle point."""
 
 
 def local_path(
@@ -79,11 +83,11 @@ def local_path(
     enough, the direction of W(R) tends to q, from inside the cone. Around any other q, however
     small the opening, it does not: there the minimizer comes to lie on the edge (``at_edge``).
 
-    The loss is held against that of the tokens q selects, ``L_selected``, and minimized as
+    The loss is compared with that of the tokens q selects, ``L_selected``, and minimized as
     ``log(L - L_selected)``, which is exact at any radius, or below it as ``log_deficit``, the
     logarithm of ``L_selected - L``. The problem is not convex: minima are followed from radius to
     radius beside those that the axis and random directions lead to, a prompt vector in the plane
-    is looked for everywhere in the cone, and the lowest is kept. ``optimality`` certifies that it
+    is searched for in all of the cone, and the lowest is kept. ``optimality`` certifies that it
     is stationary in the cone; that no lower one exists elsewhere in it, nothing certifies.
 
     Args:
@@ -113,15 +117,7 @@ def local_path(
     Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), local
     regularization path and its converse.
     """
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=None,
-        seeds=1,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial=None, seeds=1, seed=seed)
     layer = inputs.parameterization
     validation.refuse_weights(inputs.tokens, "a regularization path")
     if isinstance(layer, KeyQuery | Joint):
@@ -132,40 +128,23 @@ def local_path(
         )
     check_excess(inputs.loss, inputs.head)
     matrices = _direction(direction, inputs.tokens)
-    opening = check_opening(opening)
+    opening = check_share("opening", opening, "1e-3")
     radii = check_radii(radii)
     starts = check_count("starts", starts, least=0)
     tolerance = check_tolerance(tolerance)
     inputs.check_memory(len(radii), copies=2)
 
     with single_blas_thread():
-        trials = LocalTrials(
-            inputs.tokens, inputs.head, layer, inputs.loss, radii, matrices, opening,
-            inputs.seed, starts, tolerance,
-        )  # fmt: skip
-        found: list[Any] = [None] * inputs.count
-        with progress_bar("local path", inputs.count, enabled=progress) as advance:
-            for number, answer in in_threads(trials, range(inputs.count)):
-                found[number] = answer
-                advance(1)
-    records = Records(
-        {name: np.stack([one.series[name] for one in found]) for name in found[0].series},
-        np.array([answer.status for answer in found], dtype=np.int32),
-        np.array([answer.iterations for answer in found]),
-    )
-    data = trajectory_data(
-        records, inputs.tokens.instance_numbers, inputs.seed_numbers, radii, "radius"
-    )
-    for name, description in _DESCRIPTIONS.items():
-        data[name].attrs["description"] = description
-    return Trajectory(
-        data=data,
-        tokens=inputs.tokens,
-        head=inputs.head,
-        optimizer_name="local regularization path",
-        geometry=Frobenius().name,
+        trials = LocalTrials(inputs, radii, matrices, opening, starts, tolerance)
+        records = follow_all(trials, inputs.count, "local path", progress)
+    return inputs.trajectory(
+        records,
+        radii,
+        axis="radius",
+        descriptions=_DESCRIPTIONS,
+        optimizer="local regularization path",
+        geometry=Frobenius(),
         settings={
-            **inputs.settings,
             "opening": opening,
             "starts": starts,
             "tolerance": tolerance,
@@ -197,29 +176,21 @@ def _direction(direction: Any, tokens: Tokens) -> Float[np.ndarray, "instances d
 
 @dataclass(frozen=True)
 class LocalTrials:
-    """The local paths of all instances; gives any of them by its number.
+    """The local paths of all instances; returns any of them by its number.
 
     Attributes:
-        tokens: The data sets.
-        head: The head.
-        layer: The parameterization.
-        loss: The loss.
+        inputs: Data sets and model; the seed names the random starts.
         radii: The radii.
         directions: The direction of each cone.
         opening: One less the cosine of its largest angle.
-        seed: Names the random starts.
         starts: Random starts at a radius.
         tolerance: Optimality up to which a point counts as stationary.
     """
 
-    tokens: Tokens
-    head: Head
-    layer: Parameterization
-    loss: Loss
+    inputs: Inputs
     radii: Float[np.ndarray, "radius"]
     directions: Float[np.ndarray, "instance d e"]
     opening: float
-    seed: int
     starts: int
     tolerance: float
 
@@ -229,7 +200,8 @@ class LocalTrials:
             return self._path(number)
 
     def _path(self, number: int) -> PathRecords:
-        tokens, head = one_instance(self.tokens, self.head, number)
+        inputs = self.inputs
+        tokens, head = one_instance(inputs, number)
         direction = self.directions[number]
         rows = attention_rows(tokens)
         map = score_map(rows.keys, rows.queries, rows.mask, Frobenius())
@@ -242,25 +214,21 @@ class LocalTrials:
         )  # fmt: skip
         shape = (coordinates.tangent.shape[1], 1)
         reach = sine * float(np.linalg.norm(map.matrix, axis=-1).max(initial=0))
-        search = ConeSearch(ConeLoss(self.loss, RoundBall(shape)), data, reach)
+        search = ConeSearch(ConeLoss(inputs.loss, RoundBall(shape)), data, reach)
         if shape[0] and has_choice(data.tokens):  # else the cone is a ray, or every W as good
-            draws = generator(self.seed, int(self.tokens.instance_numbers[number]), purpose=_STARTS)
-            looked_for = _ConeStarts(search, shape, self.starts, draws)
-            points = list(follow(search, self.radii.tolist(), looked_for))
+            named = int(inputs.tokens.instance_numbers[number])
+            draws = generator(inputs.seed, named, purpose=_STARTS)
+            starts = _ConeStarts(search, shape, self.starts, draws)
+            points = list(follow(search, self.radii.tolist(), starts))
         else:
-            at_axis = Point((np.zeros(shape),), -np.inf, -np.inf, 0.0, 0)
-            points = [at_axis] * len(self.radii)
+            points = [flat_point(shape)] * len(self.radii)
         W = _matrices(points, self.radii, data, coordinates, direction.shape)
-        heads = head.for_instances(np.zeros(len(W), dtype=int)) if head.instances is None else head
-        measured = measure(self.layer, self.loss, Frobenius(), W, heads, rows)
-        series = {name: np.asarray(array) for name, array in measured.items()}
+        series = measure(inputs.parameterization, inputs.loss, Frobenius(), W, head, rows)
         series |= _measures_of_cone(points, sine)
         pairs = zip(self.radii.tolist(), points, strict=True)
         compared = [search.log_differences(R, point.place) for R, point in pairs]
         series["log_excess"], series["log_deficit"] = np.array(compared).T
-        reached = (series["optimality"] <= self.tolerance).all()
-        status = TrialStatus.TRAINED if reached else TrialStatus.UNCONVERGED
-        return PathRecords(series, status, sum(point.iterations for point in points))
+        return path_records(series, points, self.tolerance)
 
 
 @dataclass
@@ -297,7 +265,7 @@ def _matrices(
 
 
 def _measures_of_cone(points: list[Point], sine: float) -> dict[str, np.ndarray]:
-    """Where the minimizers lie in the cone."""
+    """Optimality, angle to the axis and contact with the edge of the minimizers."""
     across = np.array([np.linalg.norm(point.place[0]) for point in points])
     return {
         "optimality": np.array([point.optimality for point in points]),

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from attractor.attention import Head, LinearHead, Loss, Parameterization
 from attractor.attention.excess import check_excess, check_log_loss
 from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
-from attractor.progress import progress_bar
 from attractor.selection import Selection
-from attractor.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.inputs import check_inputs
-from attractor.training.measurements import Records
 from attractor.training.paths.checks import (
     check_geometry,
     check_head_radius,
@@ -27,8 +22,8 @@ from attractor.training.paths.checks import (
     check_selected,
     check_tolerance,
 )
-from attractor.training.paths.trial import PathTrials
-from attractor.training.trajectory import Trajectory, trajectory_data
+from attractor.training.paths.trial import PathTrials, follow_all
+from attractor.training.trajectory import Trajectory
 
 _DESCRIPTIONS = {
     "log_excess": "logarithm of the loss above the best that attention can reach",
@@ -69,7 +64,7 @@ def regularization_path(
     The problem is not convex. Minima are followed from radius to radius beside those that the
     margin solution and random directions lead to, and the lowest is kept: at finite radius it may
     select other tokens, and jump. A ball of one or two coordinates, such as that of a prompt
-    vector in the plane, is looked over everywhere. Each is found by Newton's method to rounding,
+    vector in the plane, is searched on a grid. Each is found by Newton's method to rounding,
     and is certified to be stationary by ``optimality``, its Frank-Wolfe gap
 
         ( max_{||D|| <= R} <grad, W - D> ) / max(1, R ||grad||_dual)
@@ -90,11 +85,11 @@ def regularization_path(
         parameterization: As in ``train``: ``"W"``, ``"KQ"``, ``"p"``, or these with the head.
         selected: Tokens to be kept instead of the optimal ones: the local path, of minima of the
             loss that lead to the margin solution of these tokens, followed down from the largest
-            radius. Where there is none any more, optimality tells. ``local_path`` asks for the
-            lowest loss in a cone instead.
+            radius. Where there is none any more, ``optimality`` is large. ``local_path`` minimizes
+            the loss in a cone instead.
         initial: Attention parameters to start from besides, as in ``train``.
         head_radius: For a head that is trained: r as a function of R, or its values; default R.
-            Beyond about 10^13 margins ``y v^T x`` are rounding, and optimality says so.
+            Beyond about 10^13 margins ``y v^T x`` are rounding, and ``optimality`` is large.
         tolerance: Optimality up to which a point counts as stationary; a trial that exceeds it
             at some radius has the status ``UNCONVERGED``.
         weights: ``"all"`` keeps the matrices of every radius, ``"last"`` those of the last one.
@@ -111,15 +106,7 @@ def regularization_path(
     *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), l_p-AttRP; *Max-Margin Token
     Selection in Attention Mechanism* (arXiv 2306.13596), joint path and local path.
     """
-    inputs = check_inputs(
-        tokens,
-        head,
-        loss=loss,
-        parameterization=parameterization,
-        initial=initial,
-        seeds=seeds,
-        seed=seed,
-    )
+    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
     check_excess(loss, head)
     validation.refuse_weights(tokens, "a regularization path")
@@ -137,40 +124,21 @@ def regularization_path(
     inputs.check_memory(len(radii), copies=2)  # path by path, and of all paths together
 
     with single_blas_thread():
-        trials = PathTrials(
-            tokens, head, ball, layer, loss, radii, head_radii, chosen, inputs.initial,
-            inputs.seeds, inputs.seed, starts, tolerance,
-        )  # fmt: skip
-        count = inputs.count
-        found: list[Any] = [None] * count
-        with progress_bar("regularization path", count, enabled=progress) as advance:
-            for number, answer in in_threads(trials, range(count)):
-                found[number] = answer
-                advance(1)
-    series = {name: np.stack([answer.series[name] for answer in found]) for name in found[0].series}
-    last_only: frozenset[str] = frozenset()
+        trials = PathTrials(inputs, ball, radii, head_radii, chosen, starts, tolerance)
+        records = follow_all(trials, inputs.count, "regularization path", progress)
+    series, last_only = records.series, frozenset()
     if weights == "last":
         last_only = frozenset({"W", "head_weight", *layer.shapes(1, 1)}) & set(series)
         series |= {name: series[name][:, -1] for name in last_only}
-    records = Records(
-        series,
-        np.array([answer.status for answer in found], dtype=np.int32),
-        np.array([answer.iterations for answer in found]),
-    )
-    data = trajectory_data(
-        records, tokens.instance_numbers, inputs.seed_numbers, radii, "radius", last_only
-    )
-    for name, description in _DESCRIPTIONS.items():
-        if name in data:
-            data[name].attrs["description"] = description
-    return Trajectory(
-        data=data,
-        tokens=tokens,
-        head=head,
-        optimizer_name="regularization path",
-        geometry=ball.name,
+    return inputs.trajectory(
+        records,
+        radii,
+        axis="radius",
+        last_only=last_only,
+        descriptions=_DESCRIPTIONS,
+        optimizer="regularization path",
+        geometry=ball,
         settings={
-            **inputs.settings,
             "starts": starts,
             "selected": "optimal tokens" if selected is None else "given",
             "head_radius": None if head_radii is None else head_radii.tolist(),

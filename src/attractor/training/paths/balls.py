@@ -38,7 +38,7 @@ class Ball(abc.ABC):
 
     @abc.abstractmethod
     def point(self, theta: Float[Array, "k"]) -> Float[Array, "p q"]:
-        """The point of the ball that coordinates stand for."""
+        """The point of the ball at coordinates."""
 
     @abc.abstractmethod
     def lift(self, C: Float[np.ndarray, "p q"], least: float) -> Float[np.ndarray, "k"]:
@@ -50,7 +50,7 @@ class Ball(abc.ABC):
 
 
 class BallObjective(abc.ABC):
-    """What is minimized over a ball, in coordinates that know no edge.
+    """An objective over a ball, in coordinates of all of R^k.
 
     Attributes:
         ball: The ball.

@@ -1,4 +1,4 @@
-"""What must be true of the arguments of ``regularization_path``."""
+"""Checks of the arguments of paths."""
 
 from __future__ import annotations
 
@@ -85,11 +85,6 @@ def check_selected(selected: Any, tokens: Tokens) -> Selection | None:
     if (~kept & tokens.mask.any(-1)).any():
         raise InvalidInputError("selected", "a row has no token selected", "Select one in each row")
     return selected
-
-
-def check_opening(opening: Any) -> float:
-    """A number between zero and one."""
-    return check_share("opening", opening, "1e-3")
 
 
 def check_tolerance(tolerance: Any) -> float:

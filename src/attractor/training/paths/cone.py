@@ -15,7 +15,7 @@ from attractor.attention.excess import TokenScores, log_rise_and_fall
 from attractor.attention.losses import Loss
 from attractor.geometry import Frobenius
 from attractor.training.paths.balls import Ball, BallObjective
-from attractor.training.paths.fixed_head import least_step, optimality_of
+from attractor.training.paths.fixed_head import least_step, optimality_of, values_at
 from attractor.training.paths.following import Place, Point, Search
 from attractor.training.paths.minimize import minimize
 from attractor.training.paths.score_map import ScoreMap
@@ -25,7 +25,7 @@ _APART = 1e7
 _STATIONARY = 1e-6
 """Optimality of a minimum; anything above it may lie where the excess changes its sign."""
 _LEAPS = np.geomspace(1e-9, 1, 19)
-"""How far to look for the other side."""
+"""Distances down the slope at which a loss below the selection's is looked for."""
 _SHRUNK = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 """Shares of the usual distance by which a start is moved off the edge."""
 _ROUNDING = 1e-12
@@ -60,7 +60,7 @@ class ConeData(NamedTuple):
 class ConeLoss(BallObjective):
     """The loss over the cap of a sphere that a cone cuts out, seen as a ball.
 
-    A point b of the unit ball stands for ``W = R (sqrt(1 - sin^2 |b|^2) axis + sin tangent b)``;
+    A point b of the unit ball is mapped to ``W = R (sqrt(1 - sin^2 |b|^2) axis + sin tangent b)``;
     its edge is that of the cone. What is minimized is ``log(L - L_selected)`` above the loss of
     the selection and ``-log(L_selected - L)`` below it: each falls with the loss, and is exact
     however little the two differ. Which of them, the data say.
@@ -85,13 +85,13 @@ class ConeLoss(BallObjective):
     def rise_and_fall(
         self, b: Float[Any, "m 1"], data: ConeData
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """What the loss has above and below that of the selection, as logarithms."""
+        """Parts of the loss above and below that of the selection, as logarithms."""
         scores = data.radius * (data.matrix @ point_of_cone(b, data))
         return log_rise_and_fall(self.loss, scores, data.mask, data.tokens)
 
 
 def point_of_cone(b: Float[Any, "m 1"], data: ConeData) -> Float[Any, "k"]:
-    """The unit vector of the cone that a point of the ball stands for."""
+    """The unit vector of the cone for a point of the ball."""
     across = data.sine * b[:, 0]
     return jnp.sqrt(1 - (across**2).sum()) * data.axis + data.tangent @ across
 
@@ -112,6 +112,8 @@ class ConeSearch(Search):
 
     def __call__(self, radius: float, start: Place) -> Point:
         """The local minimum that a start leads to."""
+        # Above the loss of the selection log excess is minimized. Where that runs down to the loss
+        # of the selection, the search goes on below it, by the logarithm of the deficit.
         above, below = self._sides(radius)
         b, count, gap, value = start[0], 0, np.inf, np.nan
         if not self._is_below(b, above):
@@ -126,9 +128,9 @@ class ConeSearch(Search):
     def values(
         self, radius: float, places: tuple[Float[np.ndarray, "place p q"], ...]
     ) -> Float[np.ndarray, "place"]:
-        """What orders many places by their loss."""
+        """Numbers in the order of the losses at many places."""
         above, below = (
-            np.asarray(_values(self.objective, places[0], data)) for data in self._sides(radius)
+            np.asarray(values_at(self.objective, places[0], data)) for data in self._sides(radius)
         )
         return np.nan_to_num(np.where(np.isnan(above), below - _APART, above), nan=np.inf)
 
@@ -184,23 +186,8 @@ class ConeSearch(Search):
         return there[values.argmin()] if values.min() < -_APART / 2 else b
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _values(
-    objective: ConeLoss, places: Float[Array, "place m 1"], data: ConeData
-) -> Float[Array, "place"]:
-    return jax.vmap(lambda b: objective.at(b, data))(places)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _value(objective: ConeLoss, theta: Float[Array, "k"], data: ConeData) -> Float[Array, ""]:
-    return objective(theta, data)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _rise_and_fall(
-    objective: ConeLoss, b: Float[Array, "m 1"], data: ConeData
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    return objective.rise_and_fall(b, data)
+_value = jax.jit(ConeLoss.__call__, static_argnums=0)
+_rise_and_fall = jax.jit(ConeLoss.rise_and_fall, static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -216,7 +203,7 @@ class ConeCoordinates(NamedTuple):
     and any other, in which W may spend its norm.
 
     Attributes:
-        basis: Columns that coordinates stand for, ``(d e, k)``.
+        basis: Columns multiplied by the coordinates, ``(d e, k)``.
         matrix: Scores of every unit coordinate matrix.
         axis: The direction of the cone, a unit vector of coordinates.
         tangent: Orthonormal columns that span the rest.

@@ -1,4 +1,4 @@
-"""The logarithm of the excess loss over the ball of a norm, with the head held fixed."""
+"""The logarithm of the excess loss over the ball of a norm, with a fixed head."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class FixedHeadSearch(Search):
     ) -> Float[np.ndarray, "place"]:
         """The objective at many places."""
         data = self.data._replace(radius=np.float64(radius))
-        return np.asarray(_values(self.objective, places[0], data))
+        return np.asarray(values_at(self.objective, places[0], data))
 
     def norm(self, C: Float[np.ndarray, "p q"]) -> float:
         """The norm of W in its coordinates."""
@@ -94,7 +94,7 @@ class FixedHeadSearch(Search):
 
 
 def least_step(reach: float) -> float:
-    """How far to move a start off a point where the map onto the ball is stationary.
+    """Distance by which to move a start off a point where the map onto the ball is stationary.
 
     Maps are quadratic there: scores of about ``reach`` change by some hundredths.
     """
@@ -102,9 +102,10 @@ def least_step(reach: float) -> float:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _values(
-    objective: FixedHead, places: Float[Array, "place p q"], data: FixedHeadData
+def values_at(
+    objective: BallObjective, places: Float[Any, "place p q"], data: PyTree
 ) -> Float[Array, "place"]:
+    """The objective at many points of the ball."""
     return jax.vmap(lambda C: objective.at(C, data))(places)
 
 
@@ -116,7 +117,7 @@ def optimality_of(
     C: Float[Any, "p q"],
     data: PyTree,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """How far a point is from stationary, and the objective there.
+    """The relative Frank-Wolfe gap at a point, and the objective there.
 
     See ``relative_gap``. Where the rank of W is bounded, it is that of the factors, over the ball
     ``(||K||_F^2 + ||Q||_F^2) / 2 <= 1``.

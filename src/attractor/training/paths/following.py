@@ -1,4 +1,4 @@
-"""Following minima from radius to radius, and looking out for lower ones."""
+"""Continuation of minima from radius to radius, with a search for lower ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Branch:
     places: list[Place] = field(default_factory=list)
 
     def predict(self, radius: float, search: Search) -> Place:
-        """Where the branch will be: on a line through the last two matrices.
+        """The predicted minimizer: on a line through the last two matrices.
 
         Minimizers are ``R`` times a direction plus an offset that settles, so that a line keeps
         the differences of margins that the next minimum will have. A minimum inside the ball
@@ -98,7 +98,7 @@ class Branch:
 
 
 class Starts(abc.ABC):
-    """Where to look for minima beside those followed."""
+    """Starts of searches for minima beside those followed."""
 
     @abc.abstractmethod
     def __call__(self, radius: float) -> Iterable[Place]:
@@ -114,7 +114,7 @@ def follow(search: Search, radii: Sequence[float], starts: Starts) -> Iterator[P
     Args:
         search: Finds local minima.
         radii: Increasing radii.
-        starts: Where to look besides.
+        starts: Further starts at every radius.
     """
     branches: list[Branch] = []
     before = np.inf

@@ -50,7 +50,7 @@ class JointData(NamedTuple):
 
 
 class HeadData(NamedTuple):
-    """What attention returns, with labels.
+    """Outputs of attention, with labels.
 
     Attributes:
         outputs: The outputs.
@@ -94,7 +94,7 @@ class JointLoss:
 
 @dataclass(frozen=True)
 class HeadLoss(BallObjective):
-    """``log L(r c)`` over the unit ball, with the attention layer held fixed.
+    """``log L(r c)`` over the unit ball, with a fixed attention layer.
 
     Attributes:
         loss: The loss.
@@ -112,7 +112,7 @@ class HeadLoss(BallObjective):
 
 @jax.jit
 def attention_outputs(C: Float[Any, "p q"], data: JointData) -> Float[Array, "sequence query v"]:
-    """What attention returns for W of coordinates ``R C``."""
+    """Outputs of attention for W of coordinates ``R C``."""
     scores = data.radius * (data.matrix @ C.ravel())
     return softmax_attention(scores, data.rows.values[:, None], data.rows.mask)
 
@@ -157,6 +157,7 @@ class JointSearch(Search):
         C = np.asarray(self.fixed.ball.point(both[: self.joint.size]))
         c = np.asarray(self.head.ball.point(both[self.joint.size :]))
         best = self._certified(C, c, data)
+        # In turn, as long as every round at least halves the gap: less progress is rounding.
         for _ in range(_ROUNDS):
             if best[0] <= _SETTLED:
                 break

@@ -1,4 +1,4 @@
-"""What is recorded of a path."""
+"""The records of a path that training takes as well."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attractor.attention._scaled_gradient import mean_loss, scaled_gradient
@@ -18,15 +19,14 @@ from attractor.attention.softmax import softmax_row
 from attractor.geometry import Geometry
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def measure(
     layer: Parameterization,
     loss: Loss,
     geometry: Geometry,
-    W: Float[Array, "radius d e"],
-    heads: Head,
+    W: Float[np.ndarray, "radius d e"],
+    head: Head,
     rows: Rows,
-) -> dict[str, Array]:
+) -> dict[str, np.ndarray]:
     """Loss, norm, gradient, what is attended to, and parameters, along a path.
 
     Args:
@@ -34,10 +34,23 @@ def measure(
         loss: The loss.
         geometry: The norm of W that bounds the path.
         W: The matrices.
-        heads: The heads, with an axis of radii.
+        head: The head, or one for each radius.
         rows: The data set.
     """
+    heads = head.for_instances(np.zeros(len(W), dtype=int)) if head.instances is None else head
+    measured = _measure(layer, loss, geometry, W, heads, rows)
+    return {name: np.asarray(array) for name, array in measured.items()}
 
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _measure(
+    layer: Parameterization,
+    loss: Loss,
+    geometry: Geometry,
+    W: Float[Array, "radius d e"],
+    heads: Head,
+    rows: Rows,
+) -> dict[str, Array]:
     def at(W: Array, head: Head) -> dict[str, Array]:
         attention = layer.from_matrix(W)
         found = scaled_gradient(layer, loss, attention, head, rows)

@@ -22,7 +22,7 @@ _NEWTON_STEPS = 300
 _LIMITED_MEMORY_STEPS = 20_000
 _CORRECTIONS = 30
 _ROUNDINGS = 16
-"""Roundings of a value below which a change of it says nothing."""
+"""Roundings of a value within which a change of it means nothing."""
 _FIRST_SHIFT = 1e-2
 _LARGEST_SHIFT = 1e14
 _LONGEST_STEP = 1.0
@@ -75,7 +75,7 @@ def _value_and_slope(objective: Objective, theta: Any, data: PyTree) -> Any:
 
 
 class Minimum(NamedTuple):
-    """Where the search ended.
+    """The result of a search.
 
     Attributes:
         theta: The point.
@@ -140,7 +140,7 @@ def newton(
         usable = definite & jnp.isfinite(value) & jnp.isfinite(gradient).all()
         noise = _ROUNDINGS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(state.value))
         predicted = -(state.gradient @ move) - move @ hessian @ move / 2
-        # Without a step, or below rounding, values say nothing, and the slope decides.
+        # Without a step, or below rounding, values mean nothing, and the slope decides.
         polishing = definite & (predicted <= noise)
         ratio = jnp.where(usable, (state.value - value) / predicted, -jnp.inf)
         flatter = jnp.linalg.norm(gradient) < 0.5 * jnp.linalg.norm(state.gradient)
@@ -164,13 +164,13 @@ def newton(
             iterations=state.iterations + 1,
         )
 
-    def going(state: _State) -> Array:
+    def unfinished(state: _State) -> Array:
         possible = (state.misses < _MISSES) & (state.shift < _LARGEST_SHIFT)
         return possible & (state.iterations < limit)
 
     value, gradient = jax.value_and_grad(objective)(theta, data)
     usable = jnp.isfinite(value) & jnp.isfinite(gradient).all()
-    begun = _State(
+    start = _State(
         theta=theta,
         value=value,
         gradient=gradient,
@@ -180,5 +180,5 @@ def newton(
         misses=jnp.where(usable, 0, _MISSES),
         iterations=jnp.array(0),
     )
-    end = jax.lax.while_loop(going, step, begun)
+    end = jax.lax.while_loop(unfinished, step, start)
     return Minimum(end.theta, jnp.where(usable, end.value, jnp.inf), end.iterations)

@@ -25,7 +25,7 @@ class ScoreMap:
     Attributes:
         matrix: Scores, measured from a token of the row, of every unit coordinate matrix.
         shape: Shape of the coordinate matrices.
-        basis: Products that coordinates stand for, ``(d e, k)``, where they are not a matrix.
+        basis: Products multiplied by the coordinates, ``(d e, k)``, where these are no matrix.
         left: Orthonormal columns spanning token differences.
         right: Orthonormal columns spanning queries.
     """
@@ -37,7 +37,7 @@ class ScoreMap:
     right: Float[np.ndarray, "e q"]
 
     def embed(self, C: Float[np.ndarray, "p q"]) -> Float[np.ndarray, "d e"]:
-        """The matrix that coordinates stand for."""
+        """The matrix of coordinates."""
         inner = (self.left.shape[1], self.right.shape[1])
         matrix = C if self.basis is None else (self.basis @ C.ravel()).reshape(inner)
         return self.left @ matrix @ self.right.T

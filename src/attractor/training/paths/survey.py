@@ -1,4 +1,4 @@
-"""Looking over a whole ball, where it has few enough coordinates."""
+"""Grid search over a whole ball, where it has few enough coordinates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lowest_places(
     """The lowest places of a polar grid, of those that no neighbor lies below.
 
     Args:
-        search: What is to be minimized.
+        search: The objective and its minimizer.
         radius: The radius.
         shapes: Shapes of the coordinates of W, and of the head where it is trained.
         reach: Largest score for W of norm one.

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.attention import Head, KeyQuery, LinearHead, Loss, Parameterization
+from attractor.attention import Head, KeyQuery, LinearHead, Parameterization
 from attractor.attention.excess import TokenScores, token_scores
+from attractor.attention.parameterization import attention_layer
 from attractor.attention.rows import Rows, attention_rows
 from attractor.errors import AttractorWarning, TrialStatus
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve, solve_factorized
 from attractor.precision import double_precision
+from attractor.progress import progress_bar
 from attractor.randomness import generator
 from attractor.selection import Selection, optimal_tokens
+from attractor.threads import in_threads
 from attractor.tokens import Tokens
+from attractor.training.inputs import Inputs
+from attractor.training.measurements import Records
 from attractor.training.paths.balls import ball_of
 from attractor.training.paths.fixed_head import FixedHead, FixedHeadData, FixedHeadSearch
 from attractor.training.paths.following import (
@@ -43,7 +48,7 @@ matrix is saturated, and its gradient sees a single token."""
 
 
 class PathRecords(NamedTuple):
-    """What is recorded of one path.
+    """The records of one path.
 
     Attributes:
         series: Every quantity, along the radius.
@@ -58,43 +63,29 @@ class PathRecords(NamedTuple):
 
 @dataclass
 class PathTrials:
-    """The paths of all instances and seeds; gives any of them by its number.
+    """The paths of all instances and seeds; returns any of them by its number.
 
     Attributes:
-        tokens: The data sets.
-        head: The head.
+        inputs: Data sets, model and attention parameters to start from besides.
         geometry: The norm of W that bounds the path.
-        layer: The parameterization.
-        loss: The loss.
         radii: The radii.
         head_radii: Those of the head, where it is trained.
         selected: Tokens to be kept instead of the optimal ones.
-        initial: Attention parameters to start from besides.
-        seeds: Number of seeds.
-        seed: The first of them.
         starts: Random starts at a radius.
         tolerance: Optimality up to which a point counts as stationary.
     """
 
-    tokens: Tokens
-    head: Head
+    inputs: Inputs
     geometry: Geometry
-    layer: Parameterization
-    loss: Loss
     radii: Float[np.ndarray, "radius"]
     head_radii: Float[np.ndarray, "radius"] | None
     selected: Selection | None
-    initial: dict[str, np.ndarray] | None
-    seeds: int
-    seed: int
     starts: int
     tolerance: float
 
     def __post_init__(self) -> None:
         """Solves the margin problems."""
-        self._directions = margin_directions(
-            self.tokens, self.head, self.geometry, self.layer, self.selected, self.seed
-        )
+        self._directions = margin_directions(self.inputs, self.geometry, self.selected)
 
     def __call__(self, number: int) -> PathRecords:
         """The path of one trial; called from several threads."""
@@ -102,29 +93,28 @@ class PathTrials:
             return self._path(number)
 
     def _path(self, number: int) -> PathRecords:
-        instance, repeat = divmod(number, self.seeds)
-        tokens, head = one_instance(self.tokens, self.head, instance)
+        inputs, layer = self.inputs, self.inputs.parameterization
+        instance, repeat = divmod(number, inputs.seeds)
+        tokens, head = one_instance(inputs, instance)
         selected = None if self.selected is None else self.selected.mask
-        if selected is not None and self.tokens.instances is not None:
+        if selected is not None and inputs.tokens.instances is not None:
             selected = selected[instance]
         rows = attention_rows(tokens)
         map = score_map(rows.keys, rows.queries, rows.mask, self.geometry)
         direction = self._directions[instance]
-        width = bounded_width(self.layer, (map.left.shape[1], map.right.shape[1]))
+        width = bounded_width(layer, (map.left.shape[1], map.right.shape[1]))
         reach = float(np.linalg.norm(map.matrix, axis=-1).max(initial=0))
         search = self._search(rows, head, selected, map, width, reach)
         matrices = [direction]
-        if self.initial is not None:
-            arrays = {name: array[instance, repeat] for name, array in self.initial.items()}
-            matrices.append(np.asarray(self.layer.effective_matrix(self.layer.from_arrays(arrays))))
-        given = [
-            place
-            for W in matrices
-            if np.isfinite(W).all()
-            for place in self._given(tokens, head, map.project(W))
-        ]
+        if inputs.initial is not None:
+            arrays = {name: array[instance, repeat] for name, array in inputs.initial.items()}
+            matrices.append(np.asarray(layer.effective_matrix(layer.from_arrays(arrays))))
+        heads: list[tuple[np.ndarray, ...]] = [()]
+        if isinstance(head, LinearHead) and self.head_radii is not None:
+            heads = [(c,) for c in head_directions(tokens, head, self.geometry)]
+        given = [(map.project(W), *c) for W in matrices if np.isfinite(W).all() for c in heads]
         if isinstance(search, FixedHeadSearch) and not has_choice(search.data.tokens):
-            return self._records([_resting(map)] * len(self.radii), rows, head, map)
+            return self._records([flat_point(map.shape)] * len(self.radii), rows, head, map)
         given = [(unit(C, search), *rest) for C, *rest in given]
         if selected is not None and given:
             points = follow_down(search, self.radii.tolist(), given[0], self.tolerance)
@@ -132,12 +122,12 @@ class PathTrials:
         head_shape = (rows.values.shape[-1], 1)
         shapes = (map.shape,) if self.head_radii is None else (map.shape, head_shape)
         draws = generator(
-            self.seed + repeat, int(self.tokens.instance_numbers[instance]), purpose=_STARTS
+            inputs.seed + repeat, int(inputs.tokens.instance_numbers[instance]), purpose=_STARTS
         )
         # Without a margin solution, or anything given, the search begins at random.
         count = self.starts if given else max(self.starts, 1)
-        looked_for = Directions(given, search, shapes, count, draws, reach)
-        return self._records(list(follow(search, self.radii.tolist(), looked_for)), rows, head, map)
+        starts = Directions(given, search, shapes, count, draws, reach)
+        return self._records(list(follow(search, self.radii.tolist(), starts)), rows, head, map)
 
     def _search(
         self,
@@ -148,8 +138,8 @@ class PathTrials:
         width: int | None,
         reach: float,
     ) -> Search:
-        ball = ball_of(self.geometry, map.shape, width)
-        fixed = FixedHead(self.loss, ball)
+        ball, loss = ball_of(self.geometry, map.shape, width), self.inputs.loss
+        fixed = FixedHead(loss, ball)
         one = np.float64(1)
         if self.head_radii is None:
             scores = token_scores(head, rows, selected)
@@ -158,9 +148,9 @@ class PathTrials:
         head_ball = ball_of(self.geometry, (rows.values.shape[-1], 1))
         size = len(ball.lift(np.zeros(map.shape), 0.1))
         return JointSearch(
-            JointLoss(self.loss, ball, head_ball, size),
+            JointLoss(loss, ball, head_ball, size),
             fixed,
-            HeadLoss(self.loss, head_ball),
+            HeadLoss(loss, head_ball),
             self.geometry,
             width,
             JointData(map.matrix, rows, one, one),
@@ -168,35 +158,59 @@ class PathTrials:
             reach,
         )
 
-    def _given(self, tokens: Tokens, head: Head, C: np.ndarray) -> list[Place]:
-        if isinstance(head, LinearHead) and self.head_radii is not None:
-            return [(C, c) for c in head_directions(tokens, head, self.geometry)]
-        return [(C,)]
-
     def _records(self, points: list[Point], rows: Rows, head: Head, map: ScoreMap) -> PathRecords:
         W = np.stack(
             [R * map.embed(point.place[0]) for R, point in zip(self.radii, points, strict=True)]
         )
-        heads = head.for_instances(np.zeros(len(W), dtype=int)) if head.instances is None else head
         series: dict[str, np.ndarray] = {}
         if self.head_radii is not None:
             scaled = zip(self.head_radii, points, strict=True)
-            heads = LinearHead(np.stack([r * point.place[1][:, 0] for r, point in scaled]))
-            series["head_weight"] = np.asarray(heads.weight)
+            head = LinearHead(np.stack([r * point.place[1][:, 0] for r, point in scaled]))
+            series["head_weight"] = np.asarray(head.weight)
             series["log_loss"] = np.array([point.value for point in points])
         series["log_excess"] = np.array([point.log_excess for point in points])
         series["optimality"] = np.array([point.optimality for point in points])
-        measured = measure(self.layer, self.loss, self.geometry, W, heads, rows)
-        series |= {name: np.asarray(array) for name, array in measured.items()}
-        reached = (series["optimality"] <= self.tolerance).all()
-        status = TrialStatus.TRAINED if reached else TrialStatus.UNCONVERGED
-        if not W.any():
-            status = TrialStatus.STATIONARY
-        return PathRecords(series, status, sum(point.iterations for point in points))
+        inputs = self.inputs
+        series |= measure(inputs.parameterization, inputs.loss, self.geometry, W, head, rows)
+        found = path_records(series, points, self.tolerance)
+        return found if W.any() else found._replace(status=TrialStatus.STATIONARY)
 
 
-def one_instance(tokens: Tokens, head: Head, instance: int) -> tuple[Tokens, Head]:
+def path_records(
+    series: dict[str, np.ndarray], points: list[Point], tolerance: float
+) -> PathRecords:
+    """The records of a path; it has converged where every point is stationary to the tolerance."""
+    reached = (series["optimality"] <= tolerance).all()
+    status = TrialStatus.TRAINED if reached else TrialStatus.UNCONVERGED
+    return PathRecords(series, status, sum(point.iterations for point in points))
+
+
+def follow_all(
+    trials: Callable[[int], PathRecords], count: int, description: str, progress: bool
+) -> Records:
+    """The records of all paths, computed in threads.
+
+    Args:
+        trials: Returns the path of a number.
+        count: How many there are.
+        description: Words for the progress bar.
+        progress: Whether to show it.
+    """
+    found: list[Any] = [None] * count
+    with progress_bar(description, count, enabled=progress) as advance:
+        for number, path in in_threads(trials, range(count)):
+            found[number] = path
+            advance(1)
+    return Records(
+        {name: np.stack([path.series[name] for path in found]) for name in found[0].series},
+        np.array([path.status for path in found], dtype=np.int32),
+        np.array([path.iterations for path in found]),
+    )
+
+
+def one_instance(inputs: Inputs, instance: int) -> tuple[Tokens, Head]:
     """One data set and its head."""
+    tokens, head = inputs.tokens, inputs.head
     if tokens.instances is None:
         return tokens, head
     return tokens[instance], head if head.instances is None else head.for_instances(instance)
@@ -209,9 +223,9 @@ def has_choice(tokens: TokenScores) -> bool:
     return bool(some or (higher is not None and np.isfinite(np.asarray(higher)).any()))
 
 
-def _resting(map: ScoreMap) -> Point:
-    """The path where every W is as good as any other: W = 0."""
-    return Point((np.zeros(map.shape),), -np.inf, -np.inf, 0.0, 0)
+def flat_point(shape: tuple[int, int]) -> Point:
+    """The point at zero, taken where the loss does not depend on the coordinates."""
+    return Point((np.zeros(shape),), -np.inf, -np.inf, 0.0, 0)
 
 
 @dataclass
@@ -251,12 +265,7 @@ class Directions(Starts):
 
 
 def margin_directions(
-    tokens: Tokens,
-    head: Head,
-    geometry: Geometry,
-    parameterization: Parameterization,
-    selected: Selection | None,
-    seed: int,
+    inputs: Inputs, geometry: Geometry, selected: Selection | None
 ) -> Float[np.ndarray, "instances d e"]:
     """Solutions of the margin problems that paths tend to; NaN where there is none.
 
@@ -264,22 +273,22 @@ def margin_directions(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AttractorWarning)
-        chosen = optimal_tokens(tokens, head) if selected is None else selected
-        problem = MarginProblem.from_selection(tokens, chosen, ties="equal")
-        width = bounded_width(parameterization, problem.shape)
+        chosen = optimal_tokens(inputs.tokens, inputs.head) if selected is None else selected
+        problem = MarginProblem.from_selection(inputs.tokens, chosen, ties="equal")
+        width = bounded_width(inputs.parameterization, problem.shape)
         if width is None:
             solution: Any = solve(problem, geometry)
         else:
-            solution = solve_factorized(problem, width, seed=seed)
+            solution = solve_factorized(problem, width, seed=inputs.seed)
     return np.reshape(solution.W, (-1, *problem.shape))
 
 
 def bounded_width(parameterization: Parameterization, shape: tuple[int, int]) -> int | None:
     """Largest rank of W, if the parameterization bounds it below what the shape does."""
-    inner = getattr(parameterization, "attention", parameterization)
-    if not isinstance(inner, KeyQuery):
+    layer = attention_layer(parameterization)
+    if not isinstance(layer, KeyQuery):
         return None
-    width = inner.shapes(*shape)["K"][1]
+    width = layer.shapes(*shape)["K"][1]
     return width if width < min(shape) else None
 
 
@@ -307,8 +316,7 @@ def _label_direction(
     tokens: Tokens, mask: Bool[np.ndarray, "sequence query token"], geometry: Geometry
 ) -> Float[np.ndarray, "v"]:
     assert tokens.labels is not None
-    kept = np.take_along_axis(tokens.values[:, None], mask.argmax(-1)[..., None, None], axis=2)[
-        :, :, 0
-    ]
+    chosen = mask.argmax(-1)[..., None, None]
+    kept = np.take_along_axis(tokens.values[:, None], chosen, axis=2)[:, :, 0]
     rows = (tokens.labels[..., None] * kept).reshape(-1, kept.shape[-1])
     return solve(MarginProblem(rows, np.ones((len(rows), 1))), geometry).W[:, 0]
