@@ -30,16 +30,8 @@ def by_one_method(method, problem, geometry):
     problem = problem.batched()
     start = solve(problem)
     scaled = ScaledConstraints.of(problem)
-    W, multipliers = method(
-        Task(
-            scaled,
-            geometry,
-            1e-9,
-            scaled.scale_matrix(start.W),
-            scaled.scale_multipliers(start.multipliers),
-        )
-    )
-    W, multipliers = scaled.restore_matrix(W), scaled.restore_multipliers(multipliers)
+    task = Task(scaled, geometry, 1e-9, *scaled.scale(start.W, start.multipliers))
+    W, multipliers = scaled.restore(*method(task))
     return W, certify(problem, W, multipliers, geometry).gap
 
 
@@ -212,13 +204,12 @@ def test_what_is_absent_or_unsolved_touches_nothing(geometry):
     assert not few.multipliers[1, ~present[1]].any()
 
     scaled, start = ScaledConstraints.of(problem), solve(problem)
-    W = scaled.scale_matrix(start.W)
+    W, multipliers = scaled.scale(start.W, start.multipliers)
     W[2] = np.nan
-    multipliers = scaled.scale_multipliers(start.multipliers)
     for method in METHODS:
         found, x = method(Task(scaled, geometry, 1e-9, W, multipliers))
         assert np.isnan(found[2]).all() and not x[2].any()
-        norms = geometry.norm(scaled.restore_matrix(found))[[0, 1, 3]]
+        norms = geometry.norm(scaled.restore(found, x)[0])[[0, 1, 3]]
         np.testing.assert_allclose(norms, solve(problem, geometry).norm[[0, 1, 3]], rtol=1e-9)
 
 

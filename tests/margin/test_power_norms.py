@@ -233,9 +233,7 @@ def started(problem, geometry):
 
 
 def gap_of(task, W, multipliers):
-    scaled = task.scaled
-    given_units = scaled.restore_matrix(W), scaled.restore_multipliers(multipliers)
-    return certify_scaled(scaled, *given_units, task.geometry).gap
+    return certify_scaled(task.scaled, W, multipliers, task.geometry).gap
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)

@@ -195,15 +195,17 @@ def _solve(
 
     def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
         part = np.s_[block.start : block.stop]
-        begin = None if start is None else start[part]
+        scaled = ScaledConstraints.of(whole[part])
+        with np.errstate(over="ignore"):
+            begin = None if start is None else np.ldexp(start[part], scaled.shift)
         if large:
             answer = solve_large(
-                whole[part], geometry, tolerance, advance, first=first, own=own, start=begin
+                scaled, geometry, tolerance, advance, first=first, own=own, start=begin
             )
         else:
-            scaled = ScaledConstraints.of(whole[part])
             answer = attempt(scaled, geometry, (*first, *methods), tolerance, begin)
-        W[part], multipliers[part], certificate, status = answer
+        *found, certificate, status = answer
+        W[part], multipliers[part] = scaled.restore(*found)
         return certificate, status
 
     found: dict[int, tuple[Certificate, np.ndarray]] = {}

@@ -65,10 +65,8 @@ def methods_of(geometry: Geometry, own: tuple[Method, ...] | None = None) -> tup
 def solve_in_frobenius(task: Task) -> Candidates:
     """The Frobenius solution, and its multipliers rescaled to the dual norm of the geometry."""
     scaled = task.scaled
-    W, multipliers, _, _ = attempt(scaled, Frobenius(), _FROBENIUS, 1e-9)
-    W, x = scaled.scale_matrix(W), scaled.scale_multipliers(multipliers)
-    combined = scaled.combine(x)
-    size = task.geometry.dual_norm(combined)
+    W, x, _, _ = attempt(scaled, Frobenius(), _FROBENIUS, 1e-9)
+    size = task.geometry.dual_norm(scaled.combine(x))
     solved = ~(W != W).any((-1, -2)) & (size > 0)
     x[solved] /= size[solved, None]
     return W, x

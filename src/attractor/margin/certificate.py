@@ -107,7 +107,8 @@ def certify(
         multipliers: Negative entries on inequalities count as zero.
         geometry: The norm.
     """
-    return certify_scaled(ScaledConstraints.of(problem), W, multipliers, geometry)
+    scaled = ScaledConstraints.of(problem)
+    return certify_scaled(scaled, *scaled.scale(W, multipliers), geometry)
 
 
 def certify_scaled(
@@ -116,7 +117,7 @@ def certify_scaled(
     multipliers: Float[np.ndarray, "instances m"],
     geometry: Geometry,
 ) -> Certificate:
-    """The same for constraints scaled already; W and multipliers are those of the given problem."""
+    """The same for constraints, W and multipliers in scaled units; bounds are in given ones."""
     with np.errstate(all="ignore"):  # infinities are answers here, and stay what they are
         return _certify(scaled, W, multipliers, geometry)
 
@@ -124,9 +125,7 @@ def certify_scaled(
 def _certify(
     scaled: ScaledConstraints, W: Any, multipliers: Any, geometry: Geometry
 ) -> Certificate:
-    W = scaled.scale_matrix(W)
-    weights = scaled.scale_multipliers(multipliers)
-    weights = np.where(scaled.inequality, np.maximum(weights, 0.0), weights)
+    weights = np.where(scaled.inequality, np.maximum(multipliers, 0.0), multipliers)
     weights = np.where(scaled.inequality | scaled.equality, weights, 0.0)
 
     norm = geometry.norm(W)

@@ -141,7 +141,7 @@ def _entries_tell(geometry: Geometry) -> bool:
 def _sum(problem: MarginProblem, x: np.ndarray) -> np.ndarray:
     """``sum_j x_j a_j b_j^T``, rounded once: cancellation would spoil a plain sum."""
     scaled = ScaledConstraints.of(problem.batched())
-    weights = scaled.scale_multipliers(x[None])
+    weights = np.ldexp(x, scaled.shift)
     shift = int(np.frexp(np.abs(weights).max())[1])
     pair = extended.weighted_outer_sum(scaled.left, np.ldexp(weights, -shift), scaled.right)
     return np.ldexp(pair[0] + pair[1], shift)[0]

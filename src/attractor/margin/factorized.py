@@ -121,7 +121,7 @@ def solve_factorized(
     with single_blas_thread():
         for i in np.flatnonzero(status != Status.INFEASIBLE):
             rng = np.random.default_rng([seed, int(i)])
-            start = scaled.scale_matrix(W)[i]
+            start = scaled.scale(W, bound)[0][i]
             found = _best_of(scaled.choose([i]), start, width, starts, rng)
             if found is None:
                 continue

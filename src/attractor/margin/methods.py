@@ -113,11 +113,11 @@ def attempt(
         geometry: The norm.
         methods: The methods, in the order to try them.
         tolerance: Relative duality gap to reach.
-        start: Multipliers that the first method is handed, in the units of the given problem.
+        start: Multipliers that the first method is handed, in the units of ``scaled``.
 
     Returns:
-        W and multipliers in the units of the given problem, what they prove, and the status of
-        each instance.
+        W and multipliers in the units of ``scaled``, which those of the given problem hold
+        exactly, their certificate, and the status of each instance.
     """
     count, m, d = scaled.left.shape
     W = np.full((count, d, scaled.right.shape[-1]), np.nan)
@@ -129,9 +129,8 @@ def attempt(
         if best is not None and not open_.size:
             break
         part = scaled if open_.size == count else scaled.choose(open_)
-        in_hand = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
-        asked = part if best is None else _without_inactive(part, geometry, best.value[open_])
-        found = _try(method, Task(asked, geometry, tolerance, *in_hand), part)
+        active = part if best is None else _without_inactive(part, geometry, best.value[open_])
+        found = _try(method, Task(active, geometry, tolerance, W[open_], multipliers[open_]), part)
         if best is None:
             W, multipliers, best, status = found
             continue
@@ -166,13 +165,13 @@ def _try(
     geometry = task.geometry
     W, x = _ask(method, task)
     x = np.where(task.scaled.inequality | task.scaled.equality, x, 0.0)
-    W, multipliers = _restore(scaled, W, x)
-    certificate = certify_scaled(scaled, W, multipliers, geometry)
+    W, x = _representable(scaled, W, x)
+    certificate = certify_scaled(scaled, W, x, geometry)
     useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
     if useless.any():  # no multiple of W satisfies the constraints
         W[useless] = np.nan
-        certificate = certify_scaled(scaled, W, multipliers, geometry)
-    return W, multipliers, certificate, status_of(scaled, certificate, geometry, task.tolerance)
+        certificate = certify_scaled(scaled, W, x, geometry)
+    return W, x, certificate, status_of(scaled, certificate, geometry, task.tolerance)
 
 
 def _ask(method: Method, task: Task) -> Candidates:
@@ -197,16 +196,18 @@ def _ask(method: Method, task: Task) -> Candidates:
     return W, multipliers
 
 
-def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
-    """A method's answer in the units of the given problem, Farkas multipliers scaled to one."""
-    multipliers = scaled.restore_multipliers(x)
+def _representable(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
+    """Candidates rounded to what the given units hold, in scaled units.
+
+    Without a matrix multipliers are scaled to ``sum_j c_j lambda_j = 1`` in given units.
+    """
+    given, _ = scaled.restore(W, x)
     total = np.einsum("ij,ij->i", scaled.bounds, x)
-    farkas = np.isnan(W).any((-1, -2)) & (total > 0)
-    if farkas.any():
-        exponent = -scaled.unit[farkas, None] - scaled.shift[farkas]
-        with np.errstate(over="ignore"):
-            multipliers[farkas] = np.ldexp(x[farkas] / total[farkas, None], exponent)
-    return scaled.restore_matrix(W), multipliers
+    alone = np.isnan(given).any((-1, -2)) & (total > 0)
+    with np.errstate(over="ignore"):
+        x[alone] = np.ldexp(x[alone] / total[alone, None], -scaled.unit[alone, None])
+    W, x = scaled.scale(*scaled.restore(W, x))
+    return W, np.where(np.isfinite(x), x, 0.0)  # infinite ones would spoil what others prove
 
 
 def status_of(

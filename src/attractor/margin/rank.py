@@ -80,14 +80,13 @@ def certified_rank(
     solved = np.isfinite(certificate.value) & np.isfinite(certificate.gap)
     value = np.ldexp(np.where(solved, certificate.value, 0.0), -scaled.unit)
     gap = np.where(solved, certificate.gap, 0.0)
-    weights = scaled.scale_multipliers(multipliers)
+    sigma, weights = scaled.scale(W, multipliers)
     with np.errstate(all="ignore"):  # of contradictions, whose sums vanish
         combined, _, dual_norm, doubt, _ = evaluate_dual(scaled, weights, Nuclear())
         # The largest of tau is off by the doubt at most, and so is the one it is compared with.
         blurred = np.nan_to_num(2 * doubt / dual_norm, nan=0.0)
     tau = np.linalg.svd(np.where(np.isfinite(combined), combined, 0.0), compute_uv=False)
-    sigma = np.where(solved[:, None, None], scaled.scale_matrix(W), 0.0)
-    sigma = np.linalg.svd(sigma, compute_uv=False)
+    sigma = np.linalg.svd(np.where(solved[:, None, None], sigma, 0.0), compute_uv=False)
     rounding = np.maximum(4 * sum(problem.shape) * np.finfo(np.float64).eps, blurred)[:, None]
     tau = tau / np.where(tau[:, :1] > 0, tau[:, :1], 1.0)
     # From k to what lies beyond k: nothing beyond the last.

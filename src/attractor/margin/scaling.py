@@ -129,29 +129,26 @@ class ScaledConstraints:
         """Constraints to handle at a time: temporary arrays and rounding stay small."""
         return [slice(i, i + _PORTION) for i in range(0, max(self.bounds.shape[-1], 1), _PORTION)]
 
-    def scale_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
-        """W of the given problem, in the units of the scaled one."""
-        return np.ldexp(W, -self.unit[:, None, None])
+    def scale(
+        self, W: Float[np.ndarray, "instances d e"], multipliers: Float[np.ndarray, "instances m"]
+    ) -> tuple[Float[np.ndarray, "instances d e"], Float[np.ndarray, "instances m"]]:
+        """W and multipliers of the given problem, in scaled units.
 
-    def restore_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
-        """W of the scaled problem, in the units of the given one; NaN where it is too large."""
-        with np.errstate(over="ignore"):
-            W = np.ldexp(W, self.unit[:, None, None])
-        return np.where(np.isinf(W).any((-1, -2), keepdims=True), np.nan, W)
-
-    def scale_multipliers(
-        self, multipliers: Float[np.ndarray, "instances m"]
-    ) -> Float[np.ndarray, "instances m"]:
-        """Multipliers of the scaled constraints with the same ``sum_j lambda_j a_j b_j^T``."""
+        The multipliers have the same ``sum_j lambda_j a_j b_j^T``.
+        """
         with np.errstate(over="ignore"):  # infinite ones prove nothing
-            return np.ldexp(multipliers, self.shift)
+            return np.ldexp(W, -self.unit[:, None, None]), np.ldexp(multipliers, self.shift)
 
-    def restore_multipliers(
-        self, multipliers: Float[np.ndarray, "instances m"]
-    ) -> Float[np.ndarray, "instances m"]:
-        """The inverse of ``scale_multipliers``."""
+    def restore(
+        self, W: Float[np.ndarray, "instances d e"], multipliers: Float[np.ndarray, "instances m"]
+    ) -> tuple[Float[np.ndarray, "instances d e"], Float[np.ndarray, "instances m"]]:
+        """The inverse of ``scale``; W is NaN where it is too large in given units."""
         with np.errstate(over="ignore"):
-            return np.ldexp(multipliers, -self.shift)
+            W, multipliers = (
+                np.ldexp(W, self.unit[:, None, None]),
+                np.ldexp(multipliers, -self.shift),
+            )
+        return np.where(np.isinf(W).any((-1, -2), keepdims=True), np.nan, W), multipliers
 
     def restore_bound(
         self, bound: Float[np.ndarray, "instances"], toward: float

@@ -104,7 +104,7 @@ class _Search:
         self.W = np.ldexp(W, -self.exponent)
         self.constraints = UnitConstraints.of(
             self.scaled,
-            self.scaled.scale_multipliers(self.given)[0],
+            self.scaled.scale(W[None], self.given)[1][0],
             self.exponent - int(self.scaled.unit[0]),
         )
 
@@ -158,7 +158,8 @@ class _Search:
         other = np.ldexp(other, self.exponent)
         if np.linalg.norm(other - np.ldexp(self.W, self.exponent)) < self.least:
             return None
-        certificate = certify_scaled(self.scaled, other[None], self.given, self.geometry)
+        found = self.scaled.scale(other[None], self.given)
+        certificate = certify_scaled(self.scaled, *found, self.geometry)
         status = status_of(self.scaled, certificate, self.geometry, _SAME)[0]
         met = certificate.margin[0] >= 1 - _SAME
         return other if status is Status.OPTIMAL and met else None

@@ -58,13 +58,12 @@ def _solve_one(task: Task, methods: tuple[Method, ...]) -> Candidates:
         if status[0] is Status.STOPPED_EARLY:
             return nothing
         x = np.zeros_like(nothing[1])
-        x[working] = few.scale_multipliers(multipliers)[0]
+        x[working] = multipliers[0]
         if status[0] is Status.INFEASIBLE:
             return nothing[0], x
-        found = few.scale_matrix(W)
-        missed = _worst(scaled, found, working)
+        missed = _worst(scaled, W, working)
         if not missed.any():
-            return found[0], x
+            return W[0], x
         working |= missed
     return nothing
 

@@ -64,11 +64,7 @@ def solve_ill_conditioned(task: Task) -> Candidates:
         return W, x
     part = task.choose(known)
     start, multipliers, *_ = attempt(part.scaled, Frobenius(), methods_for(Frobenius()), 1e-9)
-    part = replace(
-        part,
-        W=part.scaled.scale_matrix(start),
-        multipliers=part.scaled.scale_multipliers(multipliers),
-    )
+    part = replace(part, W=start, multipliers=multipliers)
     with np.errstate(all="ignore"):  # what breaks down is not finite, and given up
         for place, i in enumerate(known):
             W[i], x[i] = _solve(part.choose([place]))
@@ -183,8 +179,7 @@ def _certified(
     x = np.zeros_like(task.multipliers)
     x[0, slots] = multipliers
     x /= task.geometry.dual_norm(scaled.combine(x))[:, None]
-    restored = scaled.restore_matrix(W[None]), scaled.restore_multipliers(x)
-    return float(certify_scaled(scaled, *restored, task.geometry).gap[0]), x[0]
+    return float(certify_scaled(scaled, W[None], x, task.geometry).gap[0]), x[0]
 
 
 @dataclass(frozen=True)

@@ -86,10 +86,9 @@ def solve_by_constraint_generation(
     for number in range(_MOST_ROUNDS):
         few = keep(scaled, working)
         tried = (_start_from(task, working), *methods) if started else methods
-        solution, multipliers, certificate, status = attempt(few, task.geometry, tried, inner)
+        W, multipliers, certificate, status = attempt(few, task.geometry, tried, inner)
         x[:] = 0.0
-        x[0, working] = few.scale_multipliers(multipliers)[0]
-        W = few.scale_matrix(solution)
+        x[0, working] = multipliers[0]
         if np.isnan(W).any():  # the multipliers are a contradiction, or nothing
             return W, x if status[0] is Status.INFEASIBLE else np.zeros_like(x)
         margins = scaled.margins(W)
