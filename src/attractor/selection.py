@@ -154,7 +154,6 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits.
     """
-    check_kinds(tokens=(tokens, Tokens))
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
     mask = scores >= top - score_rounding(tokens, head)[..., None]
@@ -203,7 +202,7 @@ def _own_head(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | None:
 
 
 def _predictions(head: Callable[[Any], Any], tokens: Tokens) -> Float[np.ndarray, "..."]:
-    """What a head says about each token alone."""
+    """Predictions of a head for each token alone."""
     return np.asarray(head(tokens.values), dtype=np.float64)
 
 
