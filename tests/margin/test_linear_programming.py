@@ -13,7 +13,7 @@ from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.certificate import certify
 from attractor.margin.linear.methods import (
-    solve_by_careful_linear_programming,
+    solve_by_conservative_linear_programming,
     solve_by_linear_programming,
 )
 from attractor.margin.linear.simplex import solve_by_simplex
@@ -22,7 +22,7 @@ from attractor.margin.scaling import ScaledConstraints
 
 SUM, LARGEST = Lp(1), Lp(np.inf)
 BOTH = pytest.mark.parametrize("geometry", [SUM, LARGEST], ids=lambda geometry: geometry.name)
-METHODS = [solve_by_linear_programming, solve_by_careful_linear_programming, solve_by_simplex]
+METHODS = [solve_by_linear_programming, solve_by_conservative_linear_programming, solve_by_simplex]
 
 
 def by_one_method(method, problem, geometry):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, ClassVar, Self, TypeGuard, TypeVar
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
 from jaxtyping import Float
 
@@ -111,12 +111,12 @@ class OneGeometry(Geometry):
     """A class without parameters: its one geometry is named by the spelling."""
 
     @classmethod
-    def from_name(cls, name: str) -> Self | None:
+    def from_name(cls, name: str) -> Any:
         """The geometry, if it is called so."""
         return cls() if name == cls.spelling else None
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def examples(cls) -> tuple[Any, ...]:
         """There is only one."""
         return (cls(),)
 

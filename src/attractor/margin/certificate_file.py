@@ -63,10 +63,7 @@ def contents(solution: Solution) -> dict[str, Any]:
             "Save solution[i] for each i",
         )
     present = solution.problem.present
-    p = solution.problem
-    problem = MarginProblem(
-        p.left[present], p.right[present], p.bounds[present], p.equality[present]
-    )
+    problem = solution.problem.batched()[0]  # without empty slots
     if not present.any():
         raise InvalidInputError(
             "solution", "its problem has no constraints", "There is nothing to certify: W is zero"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, has_norm_of
+from attractor.margin.batches import Batch
 from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.scaling import ScaledConstraints
 
@@ -19,8 +20,8 @@ Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a method is asked to solve.
+class Task(Batch):
+    """The problems that a method is to solve, and the best answers so far.
 
     Attributes:
         scaled: The constraints of a batch.
@@ -42,24 +43,14 @@ class Task:
         """Instances whose start is finite and not zero; where it is zero, zero is the solution."""
         return np.flatnonzero(np.isfinite(self.W).all((-1, -2)) & self.W.any((-1, -2)))
 
-    def choose(self, index: Any) -> Task:
-        """Chooses instances."""
-        return Task(
-            self.scaled.choose(index),
-            self.geometry,
-            self.tolerance,
-            self.W[index],
-            self.multipliers[index],
-        )
-
 
 Method: TypeAlias = Callable[[Task], Candidates]
 """From a task to candidates.
 
 Where a method finds the constraints contradictory it returns a W of NaN and Farkas multipliers,
 of any scale; elsewhere multipliers are scaled to ``||sum_j lambda_j a_j b_j^T||_dual = 1``.
-Where it has nothing to say it returns a W of NaN and zero multipliers. It says nothing of how
-good its answer is: that is for the certificate.
+Where it finds neither it returns a W of NaN and zero multipliers. It does not judge its answer:
+that is for the certificate.
 """
 
 MethodTable: TypeAlias = Callable[[Geometry], tuple[Method, ...]]
@@ -163,8 +154,8 @@ def _try(
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
     """W, multipliers, what they prove of all constraints, and the status, by one method."""
     geometry = task.geometry
-    W, x = _ask(method, task)
-    x = np.where(task.scaled.inequality | task.scaled.equality, x, 0.0)
+    W, x = _call(method, task)
+    x = np.where(task.scaled.present, x, 0.0)
     W, x = _representable(scaled, W, x)
     certificate = certify_scaled(scaled, W, x, geometry)
     useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
@@ -174,7 +165,7 @@ def _try(
     return W, x, certificate, status_of(scaled, certificate, geometry, task.tolerance)
 
 
-def _ask(method: Method, task: Task) -> Candidates:
+def _call(method: Method, task: Task) -> Candidates:
     """A method's answer; an instance it fails on gets none, and harms no other."""
     try:
         W, multipliers = method(task)
@@ -183,7 +174,7 @@ def _ask(method: Method, task: Task) -> Candidates:
         if count == 1:
             return np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
         halves = [
-            _ask(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
+            _call(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
         ]
         W, multipliers = (np.concatenate(parts) for parts in zip(*halves, strict=True))
     shapes, wanted = (np.shape(W), np.shape(multipliers)), (task.W.shape, task.multipliers.shape)
@@ -217,13 +208,13 @@ def status_of(
 
     Args:
         scaled: The constraints of a batch.
-        certificate: What a matrix and multipliers prove of them.
+        certificate: Certificates of matrices and multipliers.
         geometry: The norm.
         tolerance: Relative duality gap to reach.
     """
     count, rows, columns = len(scaled.left), scaled.left.shape[-1], scaled.right.shape[-1]
     rounding = rounding_of_margins(rows, columns)
-    constraints = (scaled.inequality | scaled.equality).sum(-1)
+    constraints = scaled.present.sum(-1)
     # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
     vanished = 4 * constraints * _EPS * geometry.dual_norm_constant(rows, columns)
     none = np.isnan(certificate.norm)

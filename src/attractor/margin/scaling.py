@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.margin.batches import Batch
 from attractor.margin.problem import MarginProblem
 
 _NO_UNIT = np.iinfo(np.int32).min // 2
@@ -17,7 +18,7 @@ _PORTION = 1024
 
 
 @dataclass(frozen=True)
-class ScaledConstraints:
+class ScaledConstraints(Batch):
     """The constraints of a batch with ``||a_j||`` and ``||b_j||`` in [1/2, 1), or exactly zero.
 
     A constraint ``<a_j b_j^T, W> >= c_j`` is multiplied by ``2^-shift_j``, and W is measured in
@@ -75,14 +76,30 @@ class ScaledConstraints:
         )
 
     @property
-    def asked(self) -> Bool[np.ndarray, "instances m"]:
+    def present(self) -> Bool[np.ndarray, "instances m"]:
+        """Slots that hold a constraint."""
+        return self.inequality | self.equality
+
+    @property
+    def nonzero(self) -> Bool[np.ndarray, "instances m"]:
+        """Constraints with ``a b^T != 0``."""
+        return self.present & (self.norms > 0)
+
+    @property
+    def impossible(self) -> Bool[np.ndarray, "instances m"]:
+        """Constraints ``0 >= c > 0`` and ``0 = c != 0``."""
+        wrong = (self.inequality & (self.bounds > 0)) | (self.equality & (self.bounds != 0))
+        return wrong & (self.norms == 0)
+
+    @property
+    def positive(self) -> Bool[np.ndarray, "instances m"]:
         """Inequalities with ``c > 0``, which scaling W up can meet."""
         return self.inequality & (self.bounds > 0)
 
     @property
     def scalable(self) -> Bool[np.ndarray, "instances"]:
         """Whether scaling W up leaves all other constraints as they are: their bounds are zero."""
-        return ~((self.inequality | self.equality) & ~self.asked & (self.bounds != 0)).any(-1)
+        return ~(self.present & ~self.positive & (self.bounds != 0)).any(-1)
 
     def without(self, inactive: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
         """The same with some slots empty."""
@@ -96,10 +113,6 @@ class ScaledConstraints:
             self.shift,
             self.unit,
         )
-
-    def choose(self, index: Any) -> ScaledConstraints:
-        """Chooses instances."""
-        return ScaledConstraints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def margins(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "instances m"]:
         """``a_j^T W b_j``."""

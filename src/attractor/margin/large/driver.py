@@ -91,7 +91,7 @@ def solve_large(
     own: tuple[Method, ...] | None = None,
     start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
-    """What ``attempt`` returns for a batch, of one instance.
+    """Tries the methods for many constraints on one instance; returns what ``attempt`` does.
 
     Args:
         scaled: The constraints of one instance.
@@ -131,7 +131,7 @@ def large_methods_of(
 
     Args:
         geometry: The norm.
-        report: Callback, called with how far a method is.
+        report: Callback, called at the end of every stage.
         own: Methods of the user's own, in place of those known for the geometry.
         overdetermined: Whether there are far more constraints than unknowns.
     """
@@ -146,7 +146,7 @@ def large_methods_of(
         return (*few, *whole)
 
     def report_start(stage: int, gap: float) -> None:
-        report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
+        report(stage, np.inf)  # the gap in the Frobenius norm is none in this geometry
 
     start: Method
     start = functools.partial(
