@@ -53,7 +53,7 @@ INSIDE = frozenset(
         "attractor.geometry.has_norm_of",
         "attractor.geometry.lengths",
         "attractor.geometry.register_geometry",
-        "attractor.margin.Task.choose",
+        "attractor.margin.Batch.choose",
         "attractor.margin.register_methods",
         "attractor.geometry.singular_value_decomposition",
         "attractor.geometry.singular_values",

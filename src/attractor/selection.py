@@ -154,7 +154,6 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits.
     """
-    check_kinds(tokens=(tokens, Tokens))
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
     mask = scores >= top - score_rounding(tokens, head)[..., None]

@@ -17,6 +17,7 @@ from attractor.geometry import Frobenius, get_geometry
 from attractor.margin import MarginProblem, solve
 from attractor.margin.certificate import certify
 from attractor.margin.large import driver
+from attractor.margin.scaling import ScaledConstraints
 from attractor.progress import ProgressBar
 
 SILENT = ProgressBar("", None, None)
@@ -26,8 +27,9 @@ NORMS = "frobenius nuclear spectral l_1 l_inf l_1.5 l_3 schatten_1.5 schatten_4"
 def solve_at_large(problem, norm="frobenius", tolerance=1e-9, progress=SILENT):
     """W, multipliers, certificate and status by the methods for many constraints."""
     geometry = get_geometry(norm)
-    found = driver.solve_large(problem.batched(), geometry, tolerance, progress)
-    return tuple(part[0] for part in found)
+    scaled = ScaledConstraints.of(problem.batched())
+    *found, certificate, status = driver.solve_large(scaled, geometry, tolerance, progress)
+    return tuple(part[0] for part in (*scaled.restore(*found), certificate, status))
 
 
 def planted_problem(n, T, d, seed=0, apart=None, query_rank=None):

@@ -13,7 +13,7 @@ from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.certificate import certify
 from attractor.margin.linear.methods import (
-    solve_by_careful_linear_programming,
+    solve_by_conservative_linear_programming,
     solve_by_linear_programming,
 )
 from attractor.margin.linear.simplex import solve_by_simplex
@@ -22,7 +22,7 @@ from attractor.margin.scaling import ScaledConstraints
 
 SUM, LARGEST = Lp(1), Lp(np.inf)
 BOTH = pytest.mark.parametrize("geometry", [SUM, LARGEST], ids=lambda geometry: geometry.name)
-METHODS = [solve_by_linear_programming, solve_by_careful_linear_programming, solve_by_simplex]
+METHODS = [solve_by_linear_programming, solve_by_conservative_linear_programming, solve_by_simplex]
 
 
 def by_one_method(method, problem, geometry):
@@ -30,16 +30,8 @@ def by_one_method(method, problem, geometry):
     problem = problem.batched()
     start = solve(problem)
     scaled = ScaledConstraints.of(problem)
-    W, multipliers = method(
-        Task(
-            scaled,
-            geometry,
-            1e-9,
-            scaled.scale_matrix(start.W),
-            scaled.scale_multipliers(start.multipliers),
-        )
-    )
-    W, multipliers = scaled.restore_matrix(W), scaled.restore_multipliers(multipliers)
+    task = Task(scaled, geometry, 1e-9, *scaled.scale(start.W, start.multipliers))
+    W, multipliers = scaled.restore(*method(task))
     return W, certify(problem, W, multipliers, geometry).gap
 
 
@@ -212,13 +204,12 @@ def test_what_is_absent_or_unsolved_touches_nothing(geometry):
     assert not few.multipliers[1, ~present[1]].any()
 
     scaled, start = ScaledConstraints.of(problem), solve(problem)
-    W = scaled.scale_matrix(start.W)
+    W, multipliers = scaled.scale(start.W, start.multipliers)
     W[2] = np.nan
-    multipliers = scaled.scale_multipliers(start.multipliers)
     for method in METHODS:
         found, x = method(Task(scaled, geometry, 1e-9, W, multipliers))
         assert np.isnan(found[2]).all() and not x[2].any()
-        norms = geometry.norm(scaled.restore_matrix(found))[[0, 1, 3]]
+        norms = geometry.norm(scaled.restore(found, x)[0])[[0, 1, 3]]
         np.testing.assert_allclose(norms, solve(problem, geometry).norm[[0, 1, 3]], rtol=1e-9)
 
 

@@ -99,3 +99,13 @@ def test_a_solution_below_floating_point_is_none(geometry, side):
         solution = solve(problem, geometry)
     assert solution.status is Status.STOPPED_EARLY
     assert solution.value == np.inf
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+def test_a_solution_beyond_floating_point_leaves_finite_multipliers_and_their_bound(rng, geometry):
+    left = np.ldexp(np.abs(rng.normal(size=(4, 3))), -1040)  # W would have to be about 2^1040
+    solution = solve(MarginProblem(left, np.ones((4, 1))), geometry)
+    assert np.isnan(solution.W).all()
+    assert np.isfinite(solution.multipliers).all()
+    assert solution.multipliers.sum() == pytest.approx(1.0, rel=1e-6)
+    assert solution.norm_lower_bound == np.finfo(np.float64).max

@@ -1,4 +1,4 @@
-"""What a geometry is: a norm on matrices together with its dual."""
+"""The contract of a geometry: a norm on matrices together with its dual."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Geometry(abc.ABC):
     two axes are the matrix; those before are batch. A matrix with NaN gives NaN and harms no other.
 
     Attributes:
-        name: Says which geometry it is: two of the same name are equal, whatever their classes.
+        name: Identity: two geometries of the same name are equal, whatever their classes.
         unique: Whether the norm is strictly convex, so that margin problems have one solution.
         unitarily_invariant: Whether ``||U W V|| = ||W||`` for all orthogonal U and V.
-        spelling: What names of the class look like, for a person who mistyped one.
+        spelling: Form of the names of the class, shown to a person who mistyped one.
     """
 
     name: str
@@ -105,6 +105,22 @@ class Geometry(abc.ABC):
     def __hash__(self) -> int:
         """Agrees with equality."""
         return hash(self.name)
+
+
+class OneGeometry(Geometry):
+    """A class without parameters: its one geometry is named by the spelling."""
+
+    @classmethod
+    def from_name(cls, name: str) -> Any:
+        """The geometry, if it is called so."""
+        return cls() if name == cls.spelling else None
+
+    @classmethod
+    def examples(cls) -> tuple[Any, ...]:
+        """There is only one."""
+        return (cls(),)
+
+    __repr__ = Geometry.__repr__
 
 
 def has_norm_of(geometry: Geometry, kind: type[_Kind]) -> TypeGuard[_Kind]:

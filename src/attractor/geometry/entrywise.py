@@ -15,7 +15,7 @@ from attractor.geometry.exponent import (
     exponent_text,
     positive_power,
 )
-from attractor.geometry.frobenius import Frobenius
+from attractor.geometry.frobenius import Frobenius, largest_entry
 from attractor.geometry.registry import register_geometry
 
 _FROBENIUS = Frobenius()
@@ -84,7 +84,7 @@ class Lp(Geometry):
             return xp.sign(G)
         if self.p == 1:
             return xp.sign(G) * _first_largest(xp, xp.abs(G))
-        relative = xp.abs(G) / _scale(xp, G)
+        relative = xp.abs(G) / largest_entry(xp, G)
         norm = _norm(relative, self.q)[..., None, None]
         relative = relative / xp.where(norm != 0, norm, xp.ones_like(norm))
         return xp.sign(G) * positive_power(relative, 1 / (self.p - 1))
@@ -146,17 +146,11 @@ def _norm(W: Any, p: float) -> Any:
     xp = W.__array_namespace__()
     if p == math.inf:
         return xp.max(xp.abs(W), axis=(-2, -1))
-    scale = _scale(xp, W)
+    scale = largest_entry(xp, W)
     relative = xp.abs(W) / scale
     powers = relative if p == 1 else positive_power(relative, p)
     total = xp.sum(xp.sum(powers, axis=-1), axis=-1)
     return scale[..., 0, 0] * (total if p == 1 else total ** (1 / p))
-
-
-def _scale(xp: Any, W: Any) -> Any:
-    """Largest absolute entry of each matrix, one where that is zero; keeps both axes."""
-    largest = xp.max(xp.abs(W), axis=(-2, -1), keepdims=True)
-    return xp.where(largest != 0, largest, xp.ones_like(largest))
 
 
 def _first_largest(xp: Any, sizes: Any) -> Any:

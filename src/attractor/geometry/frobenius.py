@@ -7,12 +7,12 @@ from typing import Any
 
 from jaxtyping import Float
 
-from attractor.geometry.contract import Geometry
+from attractor.geometry.contract import OneGeometry
 from attractor.geometry.registry import register_geometry
 
 
 @register_geometry
-class Frobenius(Geometry):
+class Frobenius(OneGeometry):
     """The Frobenius norm ``sqrt(sum W_ij^2)``, which is its own dual.
 
     (Normalized) gradient descent on W descends in it, and its margin problem is the Att-SVM of
@@ -24,20 +24,10 @@ class Frobenius(Geometry):
     unitarily_invariant = True
     spelling = "frobenius"
 
-    @classmethod
-    def from_name(cls, name: str) -> Frobenius | None:
-        """The geometry, if it is called so."""
-        return cls() if name == cls.name else None
-
-    @classmethod
-    def examples(cls) -> tuple[Frobenius, ...]:
-        """There is only one."""
-        return (cls(),)
-
     def norm(self, W: Float[Any, "*batch d e"]) -> Float[Any, "*batch"]:
         """The norm ``sqrt(sum W_ij^2)``, without overflow on the way."""
         xp = W.__array_namespace__()
-        scale = _scale(xp, W)
+        scale = largest_entry(xp, W)
         return scale[..., 0, 0] * xp.sqrt(xp.sum((W / scale) ** 2, axis=(-2, -1)))
 
     def dual_norm(self, G: Float[Any, "*batch d e"]) -> Float[Any, "*batch"]:
@@ -47,7 +37,7 @@ class Frobenius(Geometry):
     def steepest_descent_direction(self, G: Float[Any, "*batch d e"]) -> Float[Any, "*batch d e"]:
         """``G / ||G||_F``; zero where G is zero."""
         xp = G.__array_namespace__()
-        shrunk = G / _scale(xp, G)
+        shrunk = G / largest_entry(xp, G)
         norm = xp.sqrt(xp.sum(shrunk**2, axis=(-2, -1), keepdims=True))
         return shrunk / xp.where(norm != 0, norm, xp.ones_like(norm))
 
@@ -76,7 +66,7 @@ class Frobenius(Geometry):
         return G
 
 
-def _scale(xp: Any, W: Any) -> Any:
+def largest_entry(xp: Any, W: Any) -> Any:
     """Largest absolute entry of each matrix, one where that is zero; keeps both axes."""
     largest = xp.max(xp.abs(W), axis=(-2, -1), keepdims=True)
     return xp.where(largest > 0, largest, xp.ones_like(largest))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MirrorLimits:
-    """What the mirror images ``|W|^(p - 1)`` of floating-point weights can be.
+    """Range and spacing of the mirror images ``|W|^(p - 1)`` of floating-point weights.
 
     Attributes:
         p: The exponent.

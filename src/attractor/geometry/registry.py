@@ -25,7 +25,7 @@ def registered_geometries() -> tuple[type[Geometry], ...]:
 
 
 def get_geometry(name: str | Geometry) -> Geometry:
-    """The geometry of that name; a geometry is handed back as it is.
+    """The geometry of that name; a geometry is returned as it is.
 
     Raises:
         InvalidInputError: If no geometry has that name.

@@ -8,11 +8,11 @@ from typing import Any
 
 from jaxtyping import Float
 
-from attractor.geometry.contract import Geometry
+from attractor.geometry.contract import Geometry, OneGeometry
 from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.exponent import exponent_after, exponent_text
-from attractor.geometry.frobenius import Frobenius
+from attractor.geometry.frobenius import Frobenius, largest_entry
 from attractor.geometry.registry import register_geometry
 
 _FROBENIUS = Frobenius()
@@ -138,7 +138,7 @@ class Schatten(Geometry):
 
 
 @register_geometry
-class Nuclear(Schatten):
+class Nuclear(OneGeometry, Schatten):
     """The sum of singular values, whose dual is the largest of them.
 
     Weight decay on a product of matrices descends in it, and its margin problem predicts where
@@ -150,22 +150,9 @@ class Nuclear(Schatten):
     def __init__(self) -> None:
         super().__init__(1)
 
-    @classmethod
-    def from_name(cls, name: str) -> Nuclear | None:
-        """The geometry, if it is called so."""
-        return cls() if name == cls.spelling else None
-
-    @classmethod
-    def examples(cls) -> tuple[Nuclear, ...]:
-        """There is only one."""
-        return (cls(),)
-
-    def __repr__(self) -> str:
-        return "Nuclear()"
-
 
 @register_geometry
-class Spectral(Schatten):
+class Spectral(OneGeometry, Schatten):
     """The largest singular value, whose dual is the sum of them all.
 
     Its steepest descent is orthogonalized gradient descent: Muon without its momentum.
@@ -175,19 +162,6 @@ class Spectral(Schatten):
 
     def __init__(self) -> None:
         super().__init__(math.inf)
-
-    @classmethod
-    def from_name(cls, name: str) -> Spectral | None:
-        """The geometry, if it is called so."""
-        return cls() if name == cls.spelling else None
-
-    @classmethod
-    def examples(cls) -> tuple[Spectral, ...]:
-        """There is only one."""
-        return (cls(),)
-
-    def __repr__(self) -> str:
-        return "Spectral()"
 
 
 def _singular_values(W: Any) -> Any:
@@ -215,6 +189,5 @@ def _prepared(xp: Any, W: Any) -> tuple[Any, Any, Any]:
     """
     finite = xp.all(xp.isfinite(W), axis=(-2, -1), keepdims=True)
     W = xp.where(finite, W, xp.zeros_like(W))
-    scale = xp.max(xp.abs(W), axis=(-2, -1), keepdims=True)
-    scale = xp.where(scale != 0, scale, xp.ones_like(scale))
+    scale = largest_entry(xp, W)
     return W / scale, scale, finite

@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float
 from attractor.checks import check_kinds
 from attractor.geometry import Frobenius
 from attractor.geometry._lengths import in_ordinary_units
-from attractor.margin.label import check_one_token_a_row
 from attractor.margin.local_optimality import LocalOptimality, check_local_optimality
+from attractor.margin.problem import check_tokens_kept
 from attractor.margin.solution import Solution
 from attractor.precision import as_real, check_broadcast
 from attractor.records import Rows, Summary
@@ -145,7 +145,7 @@ def attracting_cone(
         selection=(selection, Selection),
         solution=(solution, Solution | None),
     )
-    check_one_token_a_row(tokens, selection)
+    check_tokens_kept(tokens, selection)
     local = check_local_optimality(tokens, head, selection, solution)
     solution = local.solution
     problem = solution.problem

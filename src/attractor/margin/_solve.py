@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any, overload
 
 import numpy as np
@@ -88,16 +88,21 @@ def solve(
     check_tolerance(tolerance)
     single = isinstance(problem, MarginProblem)
     problems: list[MarginProblem] = _listed(problem)
-    begin = None if start is None else _as_start(start, problem)
+    warm_start = None if start is None else _as_start(start, problem)
     total = sum(len(p) if p.instances is not None else 1 for p in problems)
     for one in problems:
         check_memory(one)
+    found: dict[int, Solution] = {}
     with single_blas_thread(), progress_bar("Solving", total, enabled=progress) as advance:
-        found: dict[int, Solution] = {}
+        run = functools.partial(
+            _solve, geometry=geometry, methods=tried, own=own, tolerance=tolerance, advance=advance
+        )
         for places in _alike(problems):
-            alike = [problems[i] for i in places]
-            answers = _solve_alike(alike, geometry, tried, own, tolerance, advance, begin)
-            found.update(zip(places, answers, strict=True))
+            if len(places) == 1:
+                found[places[0]] = run(problems[places[0]], start=warm_start)
+            else:
+                alike = [problems[i] for i in places]
+                found.update(zip(places, _together(alike, run), strict=True))
     return found[0] if single else [found[i] for i in range(len(problems))]
 
 
@@ -149,27 +154,18 @@ def _alike(problems: list[MarginProblem]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _solve_alike(
-    problems: list[MarginProblem],
-    geometry: Geometry,
-    methods: tuple[Method, ...],
-    own: tuple[Method, ...] | None,
-    tolerance: float,
-    advance: ProgressBar,
-    start: np.ndarray | None,
+def _together(
+    problems: list[MarginProblem], run: Callable[[MarginProblem], Solution]
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
-    if len(problems) == 1:
-        return [_solve(problems[0], geometry, methods, own, tolerance, advance, start)]
     left, right, bounds, equality, present = (
         np.stack([getattr(p, name) for p in problems])
         for name in ("left", "right", "bounds", "equality", "present")
     )
-    batch = MarginProblem(left, right, bounds, equality, present)
-    together = _solve(batch, geometry, methods, own, tolerance, advance)
+    together = run(MarginProblem(left, right, bounds, equality, present))
     return [
-        Solution(W, multipliers, status, problem, geometry, together.certificate[i : i + 1])
-        for i, (W, multipliers, status, problem) in enumerate(
+        Solution(W, x, status, problem, together.geometry, together.certificate[i : i + 1])
+        for i, (W, x, status, problem) in enumerate(
             zip(together.W, together.multipliers, together.status, problems, strict=True)
         )
     ]
@@ -177,6 +173,7 @@ def _solve_alike(
 
 def _solve(
     problem: MarginProblem,
+    *,
     geometry: Geometry,
     methods: tuple[Method, ...],
     own: tuple[Method, ...] | None,
@@ -195,15 +192,17 @@ def _solve(
 
     def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
         part = np.s_[block.start : block.stop]
-        begin = None if start is None else start[part]
+        scaled = ScaledConstraints.of(whole[part])
+        with np.errstate(over="ignore"):
+            warm_start = None if start is None else np.ldexp(start[part], scaled.shift)
         if large:
             answer = solve_large(
-                whole[part], geometry, tolerance, advance, first=first, own=own, start=begin
+                scaled, geometry, tolerance, advance, first=first, own=own, start=warm_start
             )
         else:
-            scaled = ScaledConstraints.of(whole[part])
-            answer = attempt(scaled, geometry, (*first, *methods), tolerance, begin)
-        W[part], multipliers[part], certificate, status = answer
+            answer = attempt(scaled, geometry, (*first, *methods), tolerance, warm_start)
+        *found, certificate, status = answer
+        W[part], multipliers[part] = scaled.restore(*found)
         return certificate, status
 
     found: dict[int, tuple[Certificate, np.ndarray]] = {}
@@ -211,19 +210,12 @@ def _solve(
     answers = ((b, solve_block(b)) for b in blocks) if large else in_threads(solve_block, blocks)
     for block, answer in answers:
         found[block.start] = answer
-        if not large:  # else told along the way
+        if not large:  # else reported along the way
             advance(len(block))
     if not found:
         none = certify(whole, W, multipliers, geometry), np.zeros(0, dtype=object)
         found = {0: none}
     certificates, states = zip(*(found[start] for start in sorted(found)), strict=True)
-    certificate = Certificate(
-        **{
-            f.name: np.concatenate([getattr(c, f.name) for c in certificates])
-            for f in fields(Certificate)
-        }
-    )
-    status = np.concatenate(states)
-    if problem.instances is None:
-        return Solution(W[0], multipliers[0], status[0], problem, geometry, certificate)
-    return Solution(W, multipliers, status, problem, geometry, certificate)
+    certificate, status = Certificate.concatenated(certificates), np.concatenate(states)
+    one: Any = np.s_[0] if problem.instances is None else np.s_[:]
+    return Solution(W[one], multipliers[one], status[one], problem, geometry, certificate)

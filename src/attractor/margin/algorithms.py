@@ -9,7 +9,7 @@ from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
 from attractor.margin.linear.methods import (
-    solve_by_careful_linear_programming,
+    solve_by_conservative_linear_programming,
     solve_by_linear_programming,
 )
 from attractor.margin.linear.simplex import solve_by_simplex
@@ -22,16 +22,16 @@ from attractor.margin.methods import (
     register_methods,
 )
 from attractor.margin.semidefinite.methods import solve_by_semidefinite_programming
-from attractor.margin.smooth.methods import solve_by_bold_newton, solve_by_careful_newton
+from attractor.margin.smooth.methods import solve_by_aggressive_newton, solve_by_conservative_newton
 
 _FROBENIUS = (solve_by_block_pivoting, solve_by_least_distance, solve_by_active_set)
 _LINEAR_PROGRAMS = (
     solve_by_linear_programming,
-    solve_by_careful_linear_programming,
+    solve_by_conservative_linear_programming,
     solve_by_simplex,
     solve_ill_conditioned,
 )
-_POWER_NORMS = (solve_by_bold_newton, solve_by_careful_newton, solve_ill_conditioned)
+_POWER_NORMS = (solve_by_aggressive_newton, solve_by_conservative_newton, solve_ill_conditioned)
 _SEMIDEFINITE_PROGRAMS = (solve_by_semidefinite_programming, solve_ill_conditioned)
 
 register_methods(Frobenius, lambda _: _FROBENIUS)
@@ -65,10 +65,8 @@ def methods_of(geometry: Geometry, own: tuple[Method, ...] | None = None) -> tup
 def solve_in_frobenius(task: Task) -> Candidates:
     """The Frobenius solution, and its multipliers rescaled to the dual norm of the geometry."""
     scaled = task.scaled
-    W, multipliers, _, _ = attempt(scaled, Frobenius(), _FROBENIUS, 1e-9)
-    W, x = scaled.scale_matrix(W), scaled.scale_multipliers(multipliers)
-    combined = scaled.combine(x)
-    size = task.geometry.dual_norm(combined)
+    W, x, _, _ = attempt(scaled, Frobenius(), _FROBENIUS, 1e-9)
+    size = task.geometry.dual_norm(scaled.combine(x))
     solved = ~(W != W).any((-1, -2)) & (size > 0)
     x[solved] /= size[solved, None]
     return W, x

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.errors import DuplicateTokensWarning, InvalidInputError
-from attractor.margin.problem import MarginProblem
+from attractor.errors import DuplicateTokensWarning
+from attractor.margin.problem import MarginProblem, derived, places_of
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -89,39 +89,6 @@ def problem_against_outsiders(
     with warnings.catch_warnings():  # copies of tokens are found infeasible, which is the answer
         warnings.simplefilter("ignore", DuplicateTokensWarning)
         problem = MarginProblem.from_selection(tokens, chosen)
-    assert problem.sequence is not None and problem.query is not None and problem.token is not None
-    place = (problem.sequence, problem.query, problem.token)
-    if problem.instances is not None:
-        place = (np.arange(len(problem))[:, None], *place)
-    return MarginProblem(
-        problem.left,
-        problem.right,
-        problem.bounds,
-        present=problem.present & ~several.mask[place],
-        sequence=problem.sequence,
-        query=problem.query,
-        token=problem.token,
-        selection=chosen,
-    )
-
-
-def check_several(tokens: Tokens, optimal: Selection) -> None:
-    """Checks that a selection keeps admissible tokens in every row.
-
-    Raises:
-        InvalidInputError: If it does not, or has another shape than the tokens.
-    """
-    if optimal.mask.shape != tokens.mask.shape:
-        raise InvalidInputError(
-            "optimal",
-            f"its mask has shape {optimal.mask.shape}",
-            f"Select among {tokens.mask.shape}, the shape of tokens.mask",
-        )
-    wrong = ~optimal.mask.any(-1) | (optimal.mask & ~tokens.mask).any(-1)
-    if wrong.any():
-        row = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise InvalidInputError(
-            "optimal",
-            f"row {row} keeps the tokens {np.flatnonzero(optimal.mask[row]).tolist()}",
-            "Select one token or more in every row, among those it may attend to",
-        )
+    present = problem.present.copy()
+    present[present] = ~several.mask[places_of(problem, present)]
+    return derived(problem, present=present)

@@ -5,14 +5,15 @@ The dual of every margin problem is
     max sum_j c_j lambda_j   subject to   ||sum_j lambda_j a_j b_j^T||_dual <= 1,
 
 with ``lambda_j >= 0`` on inequalities and free on equalities. Any such lambda bounds the norm of
-every feasible W from below; any feasible W bounds the optimum from above. Nothing here asks which
-solver was run or how it said it ended. Rounding made while evaluating the two bounds is bounded
-too and counted against them; where that would blur the answer they are evaluated in extended
-precision.
+every feasible W from below; any feasible W bounds the optimum from above. Nothing here depends on
+which solver was run or on what it reported. Rounding made while evaluating the two bounds is
+bounded too and counted against them; where that would blur the answer they are evaluated in
+extended precision.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -38,7 +39,7 @@ _SUPPORT_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved, one entry an instance; every relative number is free of units.
+    """Bounds and residuals that are proved, one entry an instance; relative ones have no units.
 
     Attributes:
         norm: ``||W||``.
@@ -75,6 +76,12 @@ class Certificate:
     relative_farkas_residual: Float[np.ndarray, "instances"]
     support: Bool[np.ndarray, "instances m"]
 
+    @classmethod
+    def concatenated(cls, parts: Sequence[Certificate]) -> Certificate:
+        """The instances of several, one after another."""
+        arrays = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
+        return cls(**{name: np.concatenate(each) for name, each in arrays.items()})
+
     def __getitem__(self, index: Any) -> Certificate:
         """Chooses instances."""
         return Certificate(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
@@ -107,7 +114,8 @@ def certify(
         multipliers: Negative entries on inequalities count as zero.
         geometry: The norm.
     """
-    return certify_scaled(ScaledConstraints.of(problem), W, multipliers, geometry)
+    scaled = ScaledConstraints.of(problem)
+    return certify_scaled(scaled, *scaled.scale(W, multipliers), geometry)
 
 
 def certify_scaled(
@@ -116,7 +124,7 @@ def certify_scaled(
     multipliers: Float[np.ndarray, "instances m"],
     geometry: Geometry,
 ) -> Certificate:
-    """The same for constraints scaled already; W and multipliers are those of the given problem."""
+    """The same for constraints, W and multipliers in scaled units; bounds are in given ones."""
     with np.errstate(all="ignore"):  # infinities are answers here, and stay what they are
         return _certify(scaled, W, multipliers, geometry)
 
@@ -124,10 +132,8 @@ def certify_scaled(
 def _certify(
     scaled: ScaledConstraints, W: Any, multipliers: Any, geometry: Geometry
 ) -> Certificate:
-    W = scaled.scale_matrix(W)
-    weights = scaled.scale_multipliers(multipliers)
-    weights = np.where(scaled.inequality, np.maximum(weights, 0.0), weights)
-    weights = np.where(scaled.inequality | scaled.equality, weights, 0.0)
+    weights = np.where(scaled.inequality, np.maximum(multipliers, 0.0), multipliers)
+    weights = np.where(scaled.present, weights, 0.0)
 
     norm = geometry.norm(W)
     with np.errstate(over="ignore"):  # one beyond floating point is no number to go by
@@ -137,8 +143,8 @@ def _certify(
     combined, total, dual_norm, dual_doubt, total_doubt = evaluate_dual(scaled, weights, geometry)
 
     c = scaled.bounds
-    asked, scalable = scaled.asked, scaled.scalable
-    ratio = np.where(asked, (margins - doubt) / np.where(asked, c, 1.0), np.inf)
+    positive, scalable = scaled.positive, scaled.scalable
+    ratio = np.where(positive, (margins - doubt) / np.where(positive, c, 1.0), np.inf)
     least = ratio.min(axis=-1, initial=np.inf)
     stretch = np.where(scalable, np.minimum(least, 1.0), 1.0)
     stretch = np.where(np.isnan(least), np.nan, stretch)
@@ -153,7 +159,7 @@ def _certify(
         scaled.equality, np.abs(margins - c) + doubt, np.maximum(c - margins + doubt, 0.0)
     )
     unmet = np.where(scaled.equality | scaled.inequality, unmet, 0.0)
-    unscaled = unmet * ~(asked & scalable[:, None])
+    unscaled = unmet * ~(positive & scalable[:, None])
     reach = scaled.norms * frobenius[:, None]
     shortfall = np.where(least < 1, 1.0 - least, 0.0)
     loose = (unscaled / np.where(unscaled > 0, np.maximum(reach, np.abs(c)), 1.0)).max(
@@ -219,7 +225,7 @@ def _margins(
     reach = scaled.norms * frobenius[:, None]
     doubt = 1.1 * (d + e + 4) * _ROUNDING * reach
     small = _is_small(scaled)
-    blurred = scaled.asked & (
+    blurred = scaled.positive & (
         doubt > (_NEGLIGIBLE if small else _NEGLIGIBLE_AT_LARGE) * scaled.bounds
     )
     for i in np.flatnonzero(blurred.any(-1) & np.isfinite(frobenius)):

@@ -63,10 +63,7 @@ def contents(solution: Solution) -> dict[str, Any]:
             "Save solution[i] for each i",
         )
     present = solution.problem.present
-    p = solution.problem
-    problem = MarginProblem(
-        p.left[present], p.right[present], p.bounds[present], p.equality[present]
-    )
+    problem = solution.problem.batched()[0]  # without empty slots
     if not present.any():
         raise InvalidInputError(
             "solution", "its problem has no constraints", "There is nothing to certify: W is zero"
@@ -141,7 +138,7 @@ def _entries_tell(geometry: Geometry) -> bool:
 def _sum(problem: MarginProblem, x: np.ndarray) -> np.ndarray:
     """``sum_j x_j a_j b_j^T``, rounded once: cancellation would spoil a plain sum."""
     scaled = ScaledConstraints.of(problem.batched())
-    weights = scaled.scale_multipliers(x[None])
+    weights = np.ldexp(x, scaled.shift)
     shift = int(np.frexp(np.abs(weights).max())[1])
     pair = extended.weighted_outer_sum(scaled.left, np.ldexp(weights, -shift), scaled.right)
     return np.ldexp(pair[0] + pair[1], shift)[0]

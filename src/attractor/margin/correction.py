@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.margin.batched_systems import solutions
+from attractor.margin.batches import solutions
 from attractor.margin.scaling import ScaledConstraints
 
 _MOST_ROUNDS = 8
@@ -21,7 +21,7 @@ def meet_constraints(
 ) -> Float[np.ndarray, "k d e"]:
     """W, corrected where scaling cannot: by the least norm that meets what it falls short of.
 
-    Instances that ask for nothing but ``a^T W b >= c`` with c > 0 are handed back as they are.
+    Instances that have only constraints ``a^T W b >= c`` with c > 0 are returned as they are.
     """
     fixed = scaled.equality if active is None else scaled.equality | active
     needy = np.flatnonzero((fixed | (scaled.inequality & (scaled.bounds <= 0))).any(-1))

@@ -13,8 +13,8 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry
 from attractor.geometry._lengths import cosines, ordinary_factor
 from attractor.margin._solve import solve
-from attractor.margin.problem import MarginProblem
-from attractor.margin.solution import Solution
+from attractor.margin.problem import MarginProblem, derived, norms_of, places_of
+from attractor.margin.solution import Solution, texts_of
 from attractor.precision import as_float64
 from attractor.records import Rows, Summary
 from attractor.selection import Selection
@@ -130,9 +130,8 @@ class Decomposition(Summary):
         margins = np.where(problem.present, problem.margins(W), 0.0)
         ratios = np.where(problem.present, problem.bounds, 0.0) * factor[..., None]
         least = _SAME_WEIGHTS * np.maximum(np.abs(ratios).max(-1, initial=0.0), factor)
-        if (
-            np.abs(margins - ratios).max(-1, initial=0.0) > least + _ROUNDING * self._reach(W)
-        ).any():
+        off = np.abs(margins - ratios).max(-1, initial=0.0)
+        if (off > least + _ROUNDING * self._reach(W)).any():
             raise InvalidInputError(
                 "W",
                 "it gives the kept tokens other ratios of weights than those decomposed",
@@ -159,8 +158,7 @@ class Decomposition(Summary):
             "all_kept": (lead, self.all_kept),
         }
         for name, part in (("directional", self.directional), ("finite", self.finite)):
-            status = np.asarray(part.status, dtype=object)
-            data[f"{name}_status"] = (lead, np.vectorize(str, otypes=[str])(status)[()])
+            data[f"{name}_status"] = (lead, texts_of(part.status))
         return xr.Dataset(data, attrs={"geometry": self.directional.geometry.name})
 
     def _matrices(self, W: Any) -> Float[np.ndarray, "*batch d e"]:
@@ -174,8 +172,7 @@ class Decomposition(Summary):
 
     def _reach(self, W: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch"]:
         """Largest product of norms that bounds a difference of scores."""
-        problem = self.finite.problem
-        sizes = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
+        sizes = norms_of(self.finite.problem)
         return np.asarray(sizes.max(-1, initial=0.0) * np.linalg.norm(W, axis=(-1, -2)))
 
     @property
@@ -217,7 +214,7 @@ def decompose(
     negligible: float = 1e-6,
     tolerance: float = 1e-9,
 ) -> Decomposition:
-    """Finite and directional part that the final weights of attention stand for.
+    """Finite and directional part of attention, from its final weights.
 
     Args:
         tokens: The data set, or several with an axis of instances.
@@ -254,16 +251,8 @@ def decompose(
     left_over = np.where(selection.mask, -np.inf, logs)
     ambiguous = np.exp(left_over).max(-1) > negligible
     ratios = _log_ratios(problem, selection, logs)
-    finite = MarginProblem(
-        problem.left,
-        problem.right,
-        ratios,
-        problem.equality,
-        problem.equality & problem.present,
-        sequence=problem.sequence,
-        query=problem.query,
-        token=problem.token,
-    )
+    equalities = problem.equality & problem.present
+    finite = derived(problem, bounds=ratios, present=equalities, selection=None)
     return Decomposition(
         selection,
         ambiguous,
@@ -307,11 +296,8 @@ def _log_ratios(
 ) -> Float[np.ndarray, "*instances m"]:
     """``log(s_r / s_t)`` of the first selected token r and the token t of each equality; else 0."""
     whole = problem.batched()
-    instance, slot = np.nonzero(whole.equality & whole.present)
-    assert whole.sequence is not None and whole.query is not None and whole.token is not None
-    sequence, query, token = (
-        numbers[instance, slot] for numbers in (whole.sequence, whole.query, whole.token)
-    )
+    equalities = whole.equality & whole.present
+    instance, sequence, query, token = places_of(whole, equalities)
     logs = logs.reshape(-1, *logs.shape[-3:])
     first = selection.mask.reshape(logs.shape).argmax(-1)[instance, sequence, query]
     with np.errstate(invalid="ignore"):
@@ -324,5 +310,5 @@ def _log_ratios(
             "Keep tokens with positive weight only",
         )
     ratios = np.zeros(whole.bounds.shape)
-    ratios[instance, slot] = found
+    ratios[equalities] = found
     return ratios.reshape(problem.bounds.shape)

@@ -16,7 +16,7 @@ from attractor.errors import DuplicateTokensWarning, InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin._solve import solve
 from attractor.margin.local_optimality import score_advantage, worst_advantage
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, check_one_data_set
 from attractor.margin.solution import Solution
 from attractor.progress import progress_bar
 from attractor.records import Rows, Summary
@@ -43,7 +43,7 @@ class SelectionCensus(Summary):
         worst_token: (sequence, query, token) of that support token; -1 where there is none.
         norms: Norm of each solution; NaN where there is none.
         gaps: Relative duality gap of each solution; infinite where there is none.
-        statuses: How each margin problem ended.
+        statuses: Status of each margin problem.
         geometry: The norm.
     """
 
@@ -128,7 +128,7 @@ def enumerate_selections(tokens: Tokens, *, most: int = 100_000) -> Selection:
     """
     check_kinds(tokens=(tokens, Tokens))
     most = check_count("most", most)
-    _refuse_instances(tokens)
+    check_one_data_set(tokens)
     rows = tokens.mask.reshape(-1, tokens.length)
     admissible = [np.flatnonzero(row) for row in rows]
     counts = tuple(len(choices) for choices in admissible)
@@ -177,7 +177,7 @@ def locally_optimal_selections(
             selections to test all, or the selections do not fit them.
     """
     check_kinds(tokens=(tokens, Tokens), selections=(selections, Selection | None))
-    _refuse_instances(tokens)
+    check_one_data_set(tokens)
     geometry = get_geometry(geometry)
     scores = token_scores(tokens, head)
     if selections is None:
@@ -185,59 +185,38 @@ def locally_optimal_selections(
     masks = _checked(selections.mask, tokens)
     flat, copies = np.unique(masks.reshape(len(masks), -1), axis=0, return_inverse=True)
     distinct = flat.reshape(-1, *masks.shape[1:])
-    found = _Findings(len(distinct))
+    blocks: list[dict[str, np.ndarray]] = []
     entries = tokens.mask.sum() * (tokens.key_dimension + tokens.query_dimension)
     size = max(1, _BLOCK_ENTRIES // int(entries))
     with progress_bar("Testing selections", len(distinct), enabled=progress) as advance:
         for start in range(0, len(distinct), size):
-            block = np.s_[start : start + size]
-            solution = _solve_block(tokens, distinct[block], geometry, tolerance)
-            found.fill(block, solution, score_advantage(scores, distinct[block]))
+            masks = distinct[start : start + size]
+            solution = _solve_block(tokens, masks, geometry, tolerance)
+            blocks.append(_findings(solution, score_advantage(scores, masks)))
             advance(len(solution))
-    return found.census(selections, copies.ravel(), geometry)
+    copies = copies.ravel()
+    found = {name: np.concatenate([b[name] for b in blocks])[copies] for name in blocks[0]}
+    if selections.mask.ndim == 3:
+        selections = Selection(selections.mask[None], selections.tied[None])
+    return SelectionCensus(selections=selections, geometry=geometry, **found)
 
 
-class _Findings:
-    """What is known of every distinct selection; filled block by block."""
-
-    def __init__(self, count: int) -> None:
-        self.feasible = np.zeros(count, dtype=bool)
-        self.worst = np.full(count, np.nan)
-        self.token = np.full((count, 3), -1)
-        self.norm = np.full(count, np.nan)
-        self.gap = np.full(count, np.inf)
-        self.status = np.full(count, Status.STOPPED_EARLY, dtype=object)
-
-    def fill(self, block: slice, solution: Solution, advantage: np.ndarray) -> None:
-        support = solution.support_tokens
-        solved = np.isfinite(solution.value)
-        worst = worst_advantage(advantage, support)
-        at_support = np.where(support, advantage, np.inf).reshape(len(solution), -1)
-        places = np.unravel_index(at_support.argmin(-1), support.shape[1:])
-        known = solved & np.isfinite(worst)
-        self.feasible[block] = solved
-        self.worst[block] = np.where(solved, worst, np.nan)
-        self.token[block] = np.where(known[:, None], np.stack(places, axis=-1), -1)
-        self.norm[block], self.gap[block] = solution.norm, solution.gap
-        self.status[block] = solution.status
-
-    def census(
-        self, selections: Selection, copies: np.ndarray, geometry: Geometry
-    ) -> SelectionCensus:
-        """The findings, in the order of the selections asked about."""
-        if selections.mask.ndim == 3:
-            selections = Selection(selections.mask[None], selections.tied[None])
-        return SelectionCensus(
-            selections=selections,
-            feasible=self.feasible[copies],
-            locally_optimal=(self.feasible & (self.worst > 0))[copies],
-            worst_advantage=self.worst[copies],
-            worst_token=self.token[copies],
-            norms=self.norm[copies],
-            gaps=self.gap[copies],
-            statuses=self.status[copies],
-            geometry=geometry,
-        )
+def _findings(solution: Solution, advantage: np.ndarray) -> dict[str, np.ndarray]:
+    """What a census says of the selections of one block, by the names it has there."""
+    support = solution.support_tokens
+    solved = np.isfinite(solution.value)
+    worst = np.where(solved, worst_advantage(advantage, support), np.nan)
+    at_support = np.where(support, advantage, np.inf).reshape(len(solution), -1)
+    places = np.unravel_index(at_support.argmin(-1), support.shape[1:])
+    return {
+        "feasible": solved,
+        "locally_optimal": solved & (worst > 0),
+        "worst_advantage": worst,
+        "worst_token": np.where(np.isfinite(worst)[:, None], np.stack(places, axis=-1), -1),
+        "norms": solution.norm,
+        "gaps": solution.gap,
+        "statuses": solution.status,
+    }
 
 
 def _solve_block(
@@ -271,10 +250,3 @@ def _checked(
             f"Give (selections, {', '.join(map(str, tokens.mask.shape))}), one or more",
         )
     return masks.reshape(-1, *tokens.mask.shape)
-
-
-def _refuse_instances(tokens: Tokens) -> None:
-    if tokens.instances is not None:
-        raise InvalidInputError(
-            "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
-        )

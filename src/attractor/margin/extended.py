@@ -60,10 +60,8 @@ def matrix_product(
     bits = _bits(left.shape[-1])
     left_slices, left_exponent = _slices(left, -1, bits)
     right_slices, right_exponent = _slices(right, -2, bits)
-    result = (
-        np.zeros((*left.shape[:-1], right.shape[-1])),
-        np.zeros((*left.shape[:-1], right.shape[-1])),
-    )
+    zero = np.zeros((*left.shape[:-1], right.shape[-1]))
+    result = (zero, zero)
     for order in range(_SLICES - 1, -1, -1):  # smallest terms first
         for first in range(order + 1):
             exact = left_slices[first] @ right_slices[order - first]
@@ -82,7 +80,8 @@ def bilinear(
     image = add(image, left @ W[1], 0.0)
     high, low = two_product(image[0], right)
     low = low + image[1] * right
-    total = (np.zeros(high.shape[:-1]), np.zeros(high.shape[:-1]))
+    zero = np.zeros(high.shape[:-1])
+    total = (zero, zero)
     for column in range(high.shape[-1]):
         total = add(total, high[..., column], low[..., column])
     return total

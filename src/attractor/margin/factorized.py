@@ -121,7 +121,7 @@ def solve_factorized(
     with single_blas_thread():
         for i in np.flatnonzero(status != Status.INFEASIBLE):
             rng = np.random.default_rng([seed, int(i)])
-            start = scaled.scale_matrix(W)[i]
+            start = scaled.scale(W, bound)[0][i]
             found = _best_of(scaled.choose([i]), start, width, starts, rng)
             if found is None:
                 continue
@@ -200,11 +200,11 @@ def _scaled_to_margins(scaled: ScaledConstraints, local: LocalSolution) -> Local
     if not local.feasible:
         return None
     c = scaled.bounds[0]
-    asked = scaled.asked[0]
-    if not scaled.scalable[0] or not asked.any():
+    positive = scaled.positive[0]
+    if not scaled.scalable[0] or not positive.any():
         return local
     margins = scaled.margins((local.K @ local.Q.T)[None])[0]
-    stretch = 1 / np.sqrt((margins[asked] / c[asked]).min())
+    stretch = 1 / np.sqrt((margins[positive] / c[positive]).min())
     return replace(local, K=stretch * local.K, Q=stretch * local.Q)
 
 
@@ -274,7 +274,7 @@ class _Factors:
     """The constraints of one instance as functions of the factors, one long vector."""
 
     def __init__(self, scaled: ScaledConstraints, width: int) -> None:
-        kept = np.flatnonzero((scaled.inequality | scaled.equality)[0])
+        kept = np.flatnonzero(scaled.present[0])
         self.slots, self.most = kept, scaled.bounds.shape[1]
         self.left, self.right = scaled.left[0, kept], scaled.right[0, kept]
         self.bounds, self.equality = scaled.bounds[0, kept], scaled.equality[0, kept]

@@ -1,4 +1,4 @@
-"""What iterative methods share: an estimate of the gap, and the best iterate of each instance."""
+"""Tools of iterative methods: an estimate of the gap, and the best iterate of each instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BestIterates:
     """
 
     def __init__(self, instances: int, shape: tuple[int, int], constraints: int) -> None:
-        """Begins with nothing for every instance."""
+        """Starts with nothing for every instance."""
         self.W = np.full((instances, *shape), np.nan)
         self.multipliers = np.zeros((instances, constraints))
         self.gap = np.full(instances, np.inf)
@@ -62,12 +62,13 @@ def normalized(
     with np.errstate(all="ignore"):
         c = scaled.bounds
         x = np.where(scaled.inequality, np.maximum(multipliers, 0.0), multipliers)
-        x = np.where(scaled.inequality | scaled.equality, x, 0.0)
+        x = np.where(scaled.present, x, 0.0)
         dual_norm = geometry.dual_norm(scaled.combine(x))
         x = x / np.where(dual_norm > 0, dual_norm, 1.0)[:, None]
         margins = scaled.margins(W)
-        asked = scaled.asked
-        least = np.where(asked, margins / np.where(asked, c, 1.0), np.inf).min(-1, initial=np.inf)
+        positive = scaled.positive
+        ratios = np.where(positive, margins / np.where(positive, c, 1.0), np.inf)
+        least = ratios.min(-1, initial=np.inf)
         stretch = np.where(scaled.scalable & (least > 0) & np.isfinite(least), least, 1.0)
         W, margins = W / stretch[:, None, None], margins / stretch[:, None]
         unmet = np.where(scaled.equality, np.abs(margins - c), np.maximum(c - margins, 0.0))

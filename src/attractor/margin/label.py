@@ -1,4 +1,4 @@
-"""The margin problem of a linear head: labels told apart by the selected tokens alone."""
+"""The margin problem of a linear head: labels separated by the selected tokens alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from attractor.checks import check_choice, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, check_tokens_kept
 from attractor.margin.solution import Solution
 from attractor.selection import Selection
 from attractor.tokens import Tokens
@@ -45,7 +45,7 @@ def label_problem(tokens: Tokens, selection: Selection, *, ties: str = "refuse")
         raise InvalidInputError("tokens", found, "Give every query the label -1 or +1")
     check_choice("ties", ties, ("refuse", "equal"))
     if ties == "refuse":
-        check_one_token_a_row(tokens, selection)
+        check_tokens_kept(tokens, selection)
         chosen = selection.mask.argmax(-1)[..., None]
         returned = np.take_along_axis(tokens.values, chosen, axis=-2)
     else:
@@ -105,26 +105,3 @@ def label_support(solution: Solution) -> Bool[np.ndarray, "*instances sequence q
     n, k = (int(numbers.max()) + 1 for numbers in (problem.sequence, problem.query))
     lead = () if solution.problem.instances is None else (len(problem),)
     return support.reshape(*lead, n, k)
-
-
-def check_one_token_a_row(tokens: Tokens, selection: Selection) -> None:
-    """Checks that a selection keeps one admissible token of every row.
-
-    Raises:
-        InvalidInputError: If it does not, or has another shape than the tokens.
-    """
-    if selection.mask.shape != tokens.mask.shape:
-        raise InvalidInputError(
-            "selection",
-            f"its mask has shape {selection.mask.shape}",
-            f"Select among {tokens.mask.shape}, the shape of tokens.mask",
-        )
-    wrong = (selection.mask.sum(-1) != 1) | (selection.mask & ~tokens.mask).any(-1)
-    if wrong.any():
-        row = tuple(int(i) for i in np.argwhere(wrong)[0])
-        kept = np.flatnonzero(selection.mask[row]).tolist()
-        raise InvalidInputError(
-            "selection",
-            f"row {row} keeps the tokens {kept}",
-            "Select one token in every row, among those it may attend to",
-        )

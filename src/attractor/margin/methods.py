@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, has_norm_of
+from attractor.margin.batches import Batch
 from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.scaling import ScaledConstraints
 
@@ -19,8 +20,8 @@ Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a method is asked to solve.
+class Task(Batch):
+    """The problems that a method is to solve, and the best answers so far.
 
     Attributes:
         scaled: The constraints of a batch.
@@ -42,24 +43,14 @@ class Task:
         """Instances whose start is finite and not zero; where it is zero, zero is the solution."""
         return np.flatnonzero(np.isfinite(self.W).all((-1, -2)) & self.W.any((-1, -2)))
 
-    def choose(self, index: Any) -> Task:
-        """Chooses instances."""
-        return Task(
-            self.scaled.choose(index),
-            self.geometry,
-            self.tolerance,
-            self.W[index],
-            self.multipliers[index],
-        )
-
 
 Method: TypeAlias = Callable[[Task], Candidates]
 """From a task to candidates.
 
 Where a method finds the constraints contradictory it returns a W of NaN and Farkas multipliers,
 of any scale; elsewhere multipliers are scaled to ``||sum_j lambda_j a_j b_j^T||_dual = 1``.
-Where it has nothing to say it returns a W of NaN and zero multipliers. It says nothing of how
-good its answer is: that is for the certificate.
+Where it finds neither it returns a W of NaN and zero multipliers. It does not judge its answer:
+that is for the certificate.
 """
 
 MethodTable: TypeAlias = Callable[[Geometry], tuple[Method, ...]]
@@ -113,11 +104,11 @@ def attempt(
         geometry: The norm.
         methods: The methods, in the order to try them.
         tolerance: Relative duality gap to reach.
-        start: Multipliers that the first method is handed, in the units of the given problem.
+        start: Multipliers that the first method is handed, in the units of ``scaled``.
 
     Returns:
-        W and multipliers in the units of the given problem, what they prove, and the status of
-        each instance.
+        W and multipliers in the units of ``scaled``, which those of the given problem hold
+        exactly, their certificate, and the status of each instance.
     """
     count, m, d = scaled.left.shape
     W = np.full((count, d, scaled.right.shape[-1]), np.nan)
@@ -129,9 +120,8 @@ def attempt(
         if best is not None and not open_.size:
             break
         part = scaled if open_.size == count else scaled.choose(open_)
-        in_hand = part.scale_matrix(W[open_]), part.scale_multipliers(multipliers[open_])
-        asked = part if best is None else _without_inactive(part, geometry, best.value[open_])
-        found = _try(method, Task(asked, geometry, tolerance, *in_hand), part)
+        active = part if best is None else _without_inactive(part, geometry, best.value[open_])
+        found = _try(method, Task(active, geometry, tolerance, W[open_], multipliers[open_]), part)
         if best is None:
             W, multipliers, best, status = found
             continue
@@ -164,18 +154,18 @@ def _try(
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
     """W, multipliers, what they prove of all constraints, and the status, by one method."""
     geometry = task.geometry
-    W, x = _ask(method, task)
-    x = np.where(task.scaled.inequality | task.scaled.equality, x, 0.0)
-    W, multipliers = _restore(scaled, W, x)
-    certificate = certify_scaled(scaled, W, multipliers, geometry)
+    W, x = _call(method, task)
+    x = np.where(task.scaled.present, x, 0.0)
+    W, x = _representable(scaled, W, x)
+    certificate = certify_scaled(scaled, W, x, geometry)
     useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
     if useless.any():  # no multiple of W satisfies the constraints
         W[useless] = np.nan
-        certificate = certify_scaled(scaled, W, multipliers, geometry)
-    return W, multipliers, certificate, status_of(scaled, certificate, geometry, task.tolerance)
+        certificate = certify_scaled(scaled, W, x, geometry)
+    return W, x, certificate, status_of(scaled, certificate, geometry, task.tolerance)
 
 
-def _ask(method: Method, task: Task) -> Candidates:
+def _call(method: Method, task: Task) -> Candidates:
     """A method's answer; an instance it fails on gets none, and harms no other."""
     try:
         W, multipliers = method(task)
@@ -184,7 +174,7 @@ def _ask(method: Method, task: Task) -> Candidates:
         if count == 1:
             return np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
         halves = [
-            _ask(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
+            _call(method, task.choose(half)) for half in (np.s_[: count // 2], np.s_[count // 2 :])
         ]
         W, multipliers = (np.concatenate(parts) for parts in zip(*halves, strict=True))
     shapes, wanted = (np.shape(W), np.shape(multipliers)), (task.W.shape, task.multipliers.shape)
@@ -197,16 +187,18 @@ def _ask(method: Method, task: Task) -> Candidates:
     return W, multipliers
 
 
-def _restore(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
-    """A method's answer in the units of the given problem, Farkas multipliers scaled to one."""
-    multipliers = scaled.restore_multipliers(x)
+def _representable(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> Candidates:
+    """Candidates rounded to what the given units hold, in scaled units.
+
+    Without a matrix multipliers are scaled to ``sum_j c_j lambda_j = 1`` in given units.
+    """
+    given, _ = scaled.restore(W, x)
     total = np.einsum("ij,ij->i", scaled.bounds, x)
-    farkas = np.isnan(W).any((-1, -2)) & (total > 0)
-    if farkas.any():
-        exponent = -scaled.unit[farkas, None] - scaled.shift[farkas]
-        with np.errstate(over="ignore"):
-            multipliers[farkas] = np.ldexp(x[farkas] / total[farkas, None], exponent)
-    return scaled.restore_matrix(W), multipliers
+    alone = np.isnan(given).any((-1, -2)) & (total > 0)
+    with np.errstate(over="ignore"):
+        x[alone] = np.ldexp(x[alone] / total[alone, None], -scaled.unit[alone, None])
+    W, x = scaled.scale(*scaled.restore(W, x))
+    return W, np.where(np.isfinite(x), x, 0.0)  # infinite ones would spoil what others prove
 
 
 def status_of(
@@ -216,13 +208,13 @@ def status_of(
 
     Args:
         scaled: The constraints of a batch.
-        certificate: What a matrix and multipliers prove of them.
+        certificate: Certificates of matrices and multipliers.
         geometry: The norm.
         tolerance: Relative duality gap to reach.
     """
     count, rows, columns = len(scaled.left), scaled.left.shape[-1], scaled.right.shape[-1]
     rounding = rounding_of_margins(rows, columns)
-    constraints = (scaled.inequality | scaled.equality).sum(-1)
+    constraints = scaled.present.sum(-1)
     # A sum of constraints that vanishes but for rounding is that small in the Frobenius norm.
     vanished = 4 * constraints * _EPS * geometry.dual_norm_constant(rows, columns)
     none = np.isnan(certificate.norm)

@@ -45,7 +45,7 @@ class Directions(abc.ABC):
         """The matrix of given coordinates."""
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
-        """How far each coordinate may fall and grow, as far as that is known of it alone."""
+        """Bounds on the change of each coordinate, as far as they are known of it alone."""
         return np.broadcast_to([-np.inf, np.inf], (self.size, 2))
 
 
@@ -58,7 +58,7 @@ class Entries(Directions):
         below: Float[np.ndarray, "d e"],
         above: Float[np.ndarray, "d e"],
     ) -> None:
-        """Takes the entries, and what room there is below and above each."""
+        """Takes the entries, and the slack below and above each."""
         self.shape, self.place = chosen.shape, np.nonzero(chosen)
         self.size = len(self.place[0])
         self._limits = np.stack([-below[self.place], above[self.place]], axis=-1)
@@ -80,7 +80,7 @@ class Entries(Directions):
         return result
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
-        """The room."""
+        """The slacks."""
         return self._limits
 
 
@@ -176,8 +176,8 @@ def exposed_face(
     size = float(geometry.norm(W))
     if has_norm_of(geometry, Lp) and geometry.p == 1:
         chosen, along = np.abs(M) >= 1 - tolerance, W * np.sign(M)
-        room = np.where(along > tolerance * size, along, 0.0)
-        entries = Entries(chosen, np.where(M > 0, room, np.inf), np.where(M > 0, np.inf, room))
+        slack = np.where(along > tolerance * size, along, 0.0)
+        entries = Entries(chosen, np.where(M > 0, slack, np.inf), np.where(M > 0, np.inf, slack))
         return Face(entries, entries, np.where(chosen & (along > 0), W, 0.0))
     if has_norm_of(geometry, Lp) and geometry.p == math.inf:
         chosen, below, above = np.abs(M) <= tolerance, size + W, size - W

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.margin import extended
+from attractor.margin.batches import Batch
 from attractor.margin.optimal_face import Directions
 from attractor.margin.scaling import ScaledConstraints
 
@@ -26,7 +27,7 @@ _STEEP = 1e-3
 
 
 @dataclass(frozen=True)
-class UnitConstraints:
+class UnitConstraints(Batch):
     """Constraints with ``||a_j|| = ||b_j|| = 1``, but for those that are absent or zero.
 
     W is measured in units of a power of two that is about its norm.
@@ -61,16 +62,6 @@ class UnitConstraints:
             multipliers[kept] * left_size * right_size,
         )
 
-    def chosen(self, kept: Bool[np.ndarray, "m"]) -> UnitConstraints:
-        """Some of them."""
-        return UnitConstraints(
-            self.left[kept],
-            self.right[kept],
-            self.bounds[kept],
-            self.equality[kept],
-            self.multipliers[kept],
-        )
-
     def margins(self, W: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "m"]:
         """``a_j^T W b_j``."""
         return np.einsum("me,me->m", self.left @ W, self.right)
@@ -95,8 +86,8 @@ class UnitConstraints:
 class Span:
     """An orthonormal basis of what constraints span.
 
-    Rows that nearly agree, or nearly oppose each other, ask for their difference as much as for
-    themselves; in this basis that is seen.
+    Rows that nearly agree, or nearly oppose each other, constrain their difference as much as
+    themselves; this basis shows it.
 
     Attributes:
         constraints: The constraints.
@@ -193,8 +184,8 @@ def free_move(
     # A short way that needs no linear program: as far as a random direction leads.
     for move in (functional, -functional):
         losses = np.concatenate([-(others @ move), move, -move])
-        room = np.concatenate([slack, limits[:, 1], -limits[:, 0]])
-        step = np.min(room[losses > 0] / losses[losses > 0], initial=1.0)
+        limit = np.concatenate([slack, limits[:, 1], -limits[:, 0]])
+        step = np.min(limit[losses > 0] / losses[losses > 0], initial=1.0)
         if step >= _GOOD_STEP:
             return step * move
     from scipy.optimize import linprog

@@ -22,7 +22,7 @@ _ARRAYS = ("left", "right", "bounds", "equality", "present", "sequence", "query"
 _PORTION = 4096
 """Constraints written at a time, so that temporary arrays stay small."""
 _NAMED = 5
-"""How many offending rows a message names before it counts the rest."""
+"""Offending rows that a message names before it counts the rest."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -42,7 +42,7 @@ class MarginProblem:
         present: False in slots that only fill up ragged batches, ``(*instances, m)``.
         sequence: Sequence each constraint is about, -1 in empty slots; None if not from tokens.
         query: Query each constraint is about, likewise.
-        token: Token each constraint holds against the selected one, likewise.
+        token: Token each constraint compares with the selected one, likewise.
         selection: The selection the constraints come from, or None.
         matrix: Name of the model's matrix the problem predicts.
     """
@@ -137,11 +137,8 @@ class MarginProblem:
         Raises:
             InvalidInputError: If the selection does not fit, or holds ties that are refused.
         """
-        problem = object.__new__(cls)  # the arrays are its own already, and need no copy
-        problem._keep(
-            **constraints_of(tokens, selection, ties), selection=selection, matrix="attention"
-        )
-        return problem
+        constraints = constraints_of(tokens, selection, ties)
+        return _unchecked(**constraints, selection=selection, matrix="attention")
 
     @property
     def instances(self) -> int | None:
@@ -200,7 +197,7 @@ class MarginProblem:
 
     def stripped(self) -> MarginProblem:
         """The same constraints without their selection."""
-        return self if self.selection is None else self._choose(np.s_[...], with_selection=False)
+        return self if self.selection is None else derived(self, selection=None)
 
     def __len__(self) -> int:
         """Number of instances."""
@@ -232,16 +229,14 @@ class MarginProblem:
             f"{equalities} equalities)"
         )
 
-    def _choose(self, index: Any, *, with_selection: bool = True) -> MarginProblem:
-        selection = self.selection if with_selection else None
+    def _choose(self, index: Any) -> MarginProblem:
+        selection = self.selection
         if selection is not None:
             instance = index[0] if isinstance(index, tuple) else index
             selection = Selection(selection.mask[instance], selection.tied[instance])
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         views = {name: None if array is None else array[index] for name, array in arrays.items()}
-        chosen = object.__new__(MarginProblem)  # checked already, and views will do
-        chosen._keep(**views, selection=selection, matrix=self.matrix)
-        return chosen
+        return derived(self, **views, selection=selection)
 
     def _keep(self, **fields: Any) -> None:
         """Stores every attribute, arrays read-only."""
@@ -249,6 +244,85 @@ class MarginProblem:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+
+def check_one_data_set(tokens: Tokens) -> None:
+    """Raises InvalidInputError if tokens have an axis of instances."""
+    if tokens.instances is not None:
+        raise InvalidInputError(
+            "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
+        )
+
+
+def check_tokens_kept(
+    tokens: Tokens, selection: Selection, argument: str = "selection", *, several: bool = False
+) -> None:
+    """Checks that a selection keeps one admissible token of every row, or several.
+
+    Raises:
+        InvalidInputError: If it does not, or has another shape than the tokens.
+    """
+    _check_shape(tokens, selection, argument)
+    kept = selection.mask.sum(-1)
+    wrong = (kept == 0 if several else kept != 1) | (selection.mask & ~tokens.mask).any(-1)
+    if wrong.any():
+        row = tuple(int(i) for i in np.argwhere(wrong)[0])
+        number = "one token or more" if several else "one token"
+        raise InvalidInputError(
+            argument,
+            f"row {row} keeps the tokens {np.flatnonzero(selection.mask[row]).tolist()}",
+            f"Select {number} in every row, among those it may attend to",
+        )
+
+
+def _check_shape(tokens: Tokens, selection: Selection, argument: str = "selection") -> None:
+    if selection.mask.shape != tokens.mask.shape:
+        raise InvalidInputError(
+            argument,
+            f"its mask has shape {selection.mask.shape}",
+            f"Select among {tokens.mask.shape}, the shape of tokens.mask",
+        )
+
+
+def derived(problem: MarginProblem, **changes: Any) -> MarginProblem:
+    """A problem with some attributes replaced; arrays are not copied, nor checked again."""
+    return _unchecked(**{**vars(problem), **changes})
+
+
+def _unchecked(**fields: Any) -> MarginProblem:
+    problem = object.__new__(MarginProblem)
+    problem._keep(**fields)
+    return problem
+
+
+def norms_of(problem: MarginProblem) -> Float[np.ndarray, "*instances m"]:
+    """``||a_j|| ||b_j||``."""
+    return np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
+
+
+def places_of(
+    problem: MarginProblem, constraints: Bool[np.ndarray, "*instances m"]
+) -> tuple[Int[np.ndarray, "chosen"], ...]:
+    """Instance, if there is an axis of them, sequence, query and token of the constraints chosen.
+
+    Args:
+        problem: Constraints that come from tokens.
+        constraints: True for those chosen.
+    """
+    assert problem.sequence is not None and problem.query is not None and problem.token is not None
+    chosen = np.nonzero(constraints)
+    numbers = (problem.sequence, problem.query, problem.token)
+    return (*chosen[:-1], *(array[chosen] for array in numbers))
+
+
+def tokens_of(
+    problem: MarginProblem, constraints: Bool[np.ndarray, "*instances m"]
+) -> Bool[np.ndarray, "*instances sequence query token"]:
+    """The tokens that the constraints chosen compare with the selected one, as a mask."""
+    assert problem.selection is not None
+    mask = np.zeros(problem.selection.mask.shape, dtype=bool)
+    mask[places_of(problem, constraints)] = True
+    return mask
 
 
 def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
@@ -291,12 +365,7 @@ def constraints_of(tokens: Tokens, selection: Selection, ties: str) -> dict[str,
     check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries, labels)")
     example = "Give one, such as Selection.from_index(tokens, index)"
     check_kind("selection", selection, Selection, example)
-    if selection.mask.shape != tokens.mask.shape:
-        raise InvalidInputError(
-            "selection",
-            f"its mask has shape {selection.mask.shape}",
-            f"Select among {tokens.mask.shape}, the shape of tokens.mask",
-        )
+    _check_shape(tokens, selection)
     batched = tokens.instances is not None
     lead = np.s_[:] if batched else np.s_[None]
     keys, queries, mask = tokens.keys[lead], tokens.queries[lead], tokens.mask[lead]
@@ -337,8 +406,8 @@ def constraints_of(tokens: Tokens, selection: Selection, ties: str) -> dict[str,
         raise InvalidInputError(
             "tokens", "the difference of two keys is not finite", "Scale the keys down"
         )
-    apart, asked = (np.asarray(rows.any(-1))[place] for rows in (left, right))
-    _warn_of_impossible(apart, asked, ~equal, (instance, sequence, query, token), batched)
+    apart, queried = (np.asarray(rows.any(-1))[place] for rows in (left, right))
+    _warn_of_impossible(apart, queried, ~equal, (instance, sequence, query, token), batched)
 
     result: dict[str, Any] = {
         "left": left,
@@ -379,7 +448,7 @@ def _check(
 
 def _warn_of_impossible(
     apart: Bool[np.ndarray, "constraints"],
-    asked: Bool[np.ndarray, "constraints"],
+    queried: Bool[np.ndarray, "constraints"],
     inequality: Bool[np.ndarray, "constraints"],
     places: tuple[np.ndarray, ...],
     batched: bool,
@@ -388,12 +457,12 @@ def _warn_of_impossible(
 
     Args:
         apart: Whether the token differs from the selected one.
-        asked: Whether the query is not zero.
+        queried: Whether the query is not zero.
         inequality: Whether the constraint is an inequality.
         places: Instance, sequence, query and token of each constraint.
         batched: Whether the data have an axis of instances.
     """
-    no_query = inequality & ~asked
+    no_query = inequality & ~queried
     copies = inequality & ~apart & ~no_query
     instance, sequence, query, token = places
     for impossible, what in (

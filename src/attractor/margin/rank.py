@@ -27,7 +27,7 @@ _UNIT = 1e-4
 On random data they are mostly within 1e-8 of one or at least 1e-3 away.
 """
 _ABOVE_TAIL = 100.0
-"""How many times the tail bound a singular value must be to be told from what fades out."""
+"""Least singular value, in units of the tail bound, that is distinct from what fades out."""
 _ABOVE_ROOT = 10.0
 """The same, in units of ``value sqrt(gap)``.
 
@@ -38,13 +38,13 @@ about ``sqrt(g)``: only beyond that is it the singular value that does not vanis
 
 @dataclass(frozen=True)
 class RankEvidence:
-    """What multipliers and gap prove about the rank of nuclear solutions.
+    """Proof of the rank of nuclear solutions by multipliers and gap.
 
     Arrays with one entry an instance, or numbers for a problem without an axis of instances.
 
     Attributes:
-        rank: How many singular values stand out; -1 if the smallest kept may belong to the tail.
-            A solution may have others, which add up to no more than ``tail_bound``.
+        rank: Number of singular values that stand out; -1 if the smallest kept may belong to the
+            tail. A solution may have others, which add up to no more than ``tail_bound``.
         multiplicity: Number k of singular values of the combination that count as one.
         separation: ``1 - tau_{k+1}``; infinite where there are no more than k singular values.
         tail_bound: Bound on ``sum_{i > k} sigma_i`` of every solution, in the units of W.
@@ -74,20 +74,19 @@ def certified_rank(
         problem: The constraints, with an axis of instances.
         W: Matrices; NaN where there is none.
         multipliers: Zero where there are none.
-        certificate: What the two prove in the nuclear norm.
+        certificate: Their certificate in the nuclear norm.
     """
     scaled = ScaledConstraints.of(problem)
     solved = np.isfinite(certificate.value) & np.isfinite(certificate.gap)
     value = np.ldexp(np.where(solved, certificate.value, 0.0), -scaled.unit)
     gap = np.where(solved, certificate.gap, 0.0)
-    weights = scaled.scale_multipliers(multipliers)
+    sigma, weights = scaled.scale(W, multipliers)
     with np.errstate(all="ignore"):  # of contradictions, whose sums vanish
         combined, _, dual_norm, doubt, _ = evaluate_dual(scaled, weights, Nuclear())
         # The largest of tau is off by the doubt at most, and so is the one it is compared with.
         blurred = np.nan_to_num(2 * doubt / dual_norm, nan=0.0)
     tau = np.linalg.svd(np.where(np.isfinite(combined), combined, 0.0), compute_uv=False)
-    sigma = np.where(solved[:, None, None], scaled.scale_matrix(W), 0.0)
-    sigma = np.linalg.svd(sigma, compute_uv=False)
+    sigma = np.linalg.svd(np.where(solved[:, None, None], sigma, 0.0), compute_uv=False)
     rounding = np.maximum(4 * sum(problem.shape) * np.finfo(np.float64).eps, blurred)[:, None]
     tau = tau / np.where(tau[:, :1] > 0, tau[:, :1], 1.0)
     # From k to what lies beyond k: nothing beyond the last.
@@ -97,9 +96,9 @@ def certified_rank(
     with np.errstate(divide="ignore", invalid="ignore"):
         tail = np.where(bound > 0, bound / separation, 0.0)
     least = np.maximum(_ABOVE_TAIL * tail, (_ABOVE_ROOT * value * np.sqrt(gap))[:, None])
-    told = solved[:, None] & (sigma > least) & (tau > 1 - _UNIT)
+    certain = solved[:, None] & (sigma > least) & (tau > 1 - _UNIT)
     size = tau.shape[-1]
-    largest = np.where(told.any(-1), size - np.argmax(told[:, ::-1], axis=-1), 0)
+    largest = np.where(certain.any(-1), size - np.argmax(certain[:, ::-1], axis=-1), 0)
     multiplicity = np.where(largest > 0, largest, (tau > 1 - _UNIT).sum(-1))
     at = np.maximum(multiplicity, 1)[:, None] - 1
     tail, separation, kept = (

@@ -14,9 +14,9 @@ from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin._solve import check_tolerance, solve
 from attractor.margin.label import label_problem, label_support
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, norms_of, tokens_of
 from attractor.margin.relaxed import at_rows
-from attractor.margin.solution import Solution
+from attractor.margin.solution import Solution, texts_of
 from attractor.precision import as_float64
 from attractor.records import Rows, Summary
 from attractor.selection import Selection
@@ -87,22 +87,14 @@ class RateRatioDirection(Summary):
     def barrier_tokens(self) -> Bool[np.ndarray, "*instances sequence query token"]:
         """Tokens that would overtake the selected one if it were allowed: ``a_j^T D b_j = 0``."""
         problem = self.problem
-        size = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
-        size = size * np.linalg.norm(self.direction, axis=(-2, -1))[..., None]
+        size = norms_of(problem) * np.linalg.norm(self.direction, axis=(-2, -1))[..., None]
         return self._tokens(problem.margins(self.direction) <= _SUPPORT_TOLERANCE * size)
 
     def _tokens(
         self, constraints: Bool[np.ndarray, "*instances m"]
     ) -> Bool[np.ndarray, "*instances sequence query token"]:
-        """The tokens that some constraints hold against the selected one."""
-        assert self.problem.selection is not None
-        mask = np.zeros(self.problem.selection.mask.shape, dtype=bool)
-        problem = self.problem
-        assert problem.sequence is not None
-        chosen = np.nonzero(constraints & problem.present)
-        place = tuple(a[chosen] for a in (problem.sequence, problem.query, problem.token))  # type: ignore[index]
-        mask[(*chosen[:-1], *place)] = True
-        return mask
+        """The tokens that constraints present compare with the selected one."""
+        return tokens_of(self.problem, constraints & self.problem.present)
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
@@ -116,8 +108,7 @@ class RateRatioDirection(Summary):
         tokens = (*lead, "sequence", "query", "token")
         data["support_tokens"] = (tokens, self.support_tokens)
         data["barrier_tokens"] = (tokens, self.barrier_tokens)
-        statuses = np.vectorize(str, otypes=[str])(np.asarray(self.status, dtype=object))
-        data["status"] = (lead, statuses if lead else str(self.status))
+        data["status"] = (lead, texts_of(self.status))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
 
     def _summary(self) -> tuple[str, Rows]:
@@ -230,7 +221,7 @@ def _label_margins(label: Solution) -> Float[np.ndarray, "*instances m"]:
     margins = label.problem.margins(label.W)
     support = label_support(label).reshape(margins.shape)
     margins = np.where(support, 1.0, np.maximum(margins, 1.0))
-    margins = np.where(label.problem.present, margins, np.inf)  # a row of weight zero asks nothing
+    margins = np.where(label.problem.present, margins, np.inf)  # infinite for rows of weight zero
     return margins / np.reshape(label.norm, (*margins.shape[:-1], 1))
 
 
@@ -297,10 +288,10 @@ class _Search:
         for _ in range(_MOST_STEPS):
             before, excess = self.gap[open_], self.excess[open_]
             bounds = np.maximum(tau[:, None] - excess, 0.0)
-            asked = (bounds > _VANISHING * tau[:, None]) & self.problem.present[open_]
-            solution = self._solve(open_, np.where(asked, bounds, 0.0))
+            required = (bounds > _VANISHING * tau[:, None]) & self.problem.present[open_]
+            solution = self._solve(open_, np.where(required, bounds, 0.0))
             self._keep_direction(open_, solution)
-            self._keep_bound(open_, solution, asked)
+            self._keep_bound(open_, solution, required)
             # One step beyond the tolerance: a direction is as far off as the root of its gap.
             left = (before > self.tolerance) & (self.gap[open_] > _EXACT)
             left &= self.upper[open_] < tau
@@ -313,8 +304,8 @@ class _Search:
 
     def _solve(self, instances: np.ndarray, bounds: np.ndarray) -> Solution:
         problem = self.problem[instances]
-        asked = MarginProblem(problem.left, problem.right, bounds, False, problem.present)
-        return solve(asked, self.geometry, tolerance=self.tolerance / 4)
+        bounded = MarginProblem(problem.left, problem.right, bounds, False, problem.present)
+        return solve(bounded, self.geometry, tolerance=self.tolerance / 4)
 
     def _keep_direction(self, instances: np.ndarray, solution: Solution) -> None:
         """Keeps the unit matrices that beat the best so far."""
@@ -322,8 +313,7 @@ class _Search:
         unit = solution.W / np.reshape(solution.norm, (-1, 1, 1))
         margins = problem.margins(unit)
         value = np.where(problem.present, margins + self.excess[instances], np.inf).min(-1)
-        size = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
-        size = size * np.linalg.norm(unit, axis=(-2, -1))[:, None]
+        size = norms_of(problem) * np.linalg.norm(unit, axis=(-2, -1))[:, None]
         short = np.divide(
             -margins, size, out=np.zeros_like(size), where=problem.present & (size > 0)
         )
@@ -332,10 +322,10 @@ class _Search:
         self.direction[chosen], self.lower[chosen] = unit[better], value[better]
         self.violation[chosen] = np.maximum(short.max(-1), 0.0)[better]
 
-    def _keep_bound(self, instances: np.ndarray, solution: Solution, asked: np.ndarray) -> None:
+    def _keep_bound(self, instances: np.ndarray, solution: Solution, required: np.ndarray) -> None:
         """Keeps the multipliers that prove more than the best so far."""
         multipliers, excess = np.maximum(solution.multipliers, 0.0), self.excess[instances]
-        weights = np.where(asked, multipliers, 0.0)
+        weights = np.where(required, multipliers, 0.0)
         total = weights.sum(-1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             bound = (solution.dual_norm + (weights * excess).sum(-1)) / total[:, 0]

@@ -9,8 +9,7 @@ import numpy as np
 
 from attractor.checks import check_kinds
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
-from attractor.margin.label import check_one_token_a_row
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, check_tokens_kept, derived
 from attractor.precision import as_plain
 from attractor.selection import Selection
 from attractor.tokens import Tokens
@@ -48,7 +47,7 @@ def relaxed_problem(tokens: Tokens, selection: Selection, supports: Any) -> Marg
             f"the shape is {given.shape} and the data type {given.dtype}",
             f"Give booleans {rows}: one for each row",
         )
-    check_one_token_a_row(tokens, selection)
+    check_tokens_kept(tokens, selection)
     with warnings.catch_warnings():  # a copy of the selected token harms support rows alone
         warnings.simplefilter("ignore", DuplicateTokensWarning)
         problem = MarginProblem.from_selection(tokens, selection)
@@ -62,17 +61,8 @@ def relaxed(problem: MarginProblem, supports: np.ndarray) -> MarginProblem:
         problem: Constraints that come from tokens.
         supports: ``(*instances, n, K)``.
     """
-    return MarginProblem(
-        problem.left,
-        problem.right,
-        np.where(at_rows(supports, problem), problem.bounds, 0.0),
-        problem.equality,
-        problem.present,
-        sequence=problem.sequence,
-        query=problem.query,
-        token=problem.token,
-        selection=problem.selection,
-    )
+    bounds = np.where(at_rows(supports, problem), problem.bounds, 0.0)
+    return derived(problem, bounds=bounds)
 
 
 def at_rows(numbers: np.ndarray, problem: MarginProblem) -> np.ndarray:

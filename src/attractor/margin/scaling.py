@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.margin.batches import Batch
 from attractor.margin.problem import MarginProblem
 
 _NO_UNIT = np.iinfo(np.int32).min // 2
@@ -17,7 +18,7 @@ _PORTION = 1024
 
 
 @dataclass(frozen=True)
-class ScaledConstraints:
+class ScaledConstraints(Batch):
     """The constraints of a batch with ``||a_j||`` and ``||b_j||`` in [1/2, 1), or exactly zero.
 
     A constraint ``<a_j b_j^T, W> >= c_j`` is multiplied by ``2^-shift_j``, and W is measured in
@@ -75,14 +76,30 @@ class ScaledConstraints:
         )
 
     @property
-    def asked(self) -> Bool[np.ndarray, "instances m"]:
+    def present(self) -> Bool[np.ndarray, "instances m"]:
+        """Slots that hold a constraint."""
+        return self.inequality | self.equality
+
+    @property
+    def nonzero(self) -> Bool[np.ndarray, "instances m"]:
+        """Constraints with ``a b^T != 0``."""
+        return self.present & (self.norms > 0)
+
+    @property
+    def impossible(self) -> Bool[np.ndarray, "instances m"]:
+        """Constraints ``0 >= c > 0`` and ``0 = c != 0``."""
+        wrong = (self.inequality & (self.bounds > 0)) | (self.equality & (self.bounds != 0))
+        return wrong & (self.norms == 0)
+
+    @property
+    def positive(self) -> Bool[np.ndarray, "instances m"]:
         """Inequalities with ``c > 0``, which scaling W up can meet."""
         return self.inequality & (self.bounds > 0)
 
     @property
     def scalable(self) -> Bool[np.ndarray, "instances"]:
         """Whether scaling W up leaves all other constraints as they are: their bounds are zero."""
-        return ~((self.inequality | self.equality) & ~self.asked & (self.bounds != 0)).any(-1)
+        return ~(self.present & ~self.positive & (self.bounds != 0)).any(-1)
 
     def without(self, inactive: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
         """The same with some slots empty."""
@@ -96,10 +113,6 @@ class ScaledConstraints:
             self.shift,
             self.unit,
         )
-
-    def choose(self, index: Any) -> ScaledConstraints:
-        """Chooses instances."""
-        return ScaledConstraints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def margins(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "instances m"]:
         """``a_j^T W b_j``."""
@@ -129,29 +142,26 @@ class ScaledConstraints:
         """Constraints to handle at a time: temporary arrays and rounding stay small."""
         return [slice(i, i + _PORTION) for i in range(0, max(self.bounds.shape[-1], 1), _PORTION)]
 
-    def scale_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
-        """W of the given problem, in the units of the scaled one."""
-        return np.ldexp(W, -self.unit[:, None, None])
+    def scale(
+        self, W: Float[np.ndarray, "instances d e"], multipliers: Float[np.ndarray, "instances m"]
+    ) -> tuple[Float[np.ndarray, "instances d e"], Float[np.ndarray, "instances m"]]:
+        """W and multipliers of the given problem, in scaled units.
 
-    def restore_matrix(self, W: Float[np.ndarray, "instances d e"]) -> Float[np.ndarray, "..."]:
-        """W of the scaled problem, in the units of the given one; NaN where it is too large."""
-        with np.errstate(over="ignore"):
-            W = np.ldexp(W, self.unit[:, None, None])
-        return np.where(np.isinf(W).any((-1, -2), keepdims=True), np.nan, W)
-
-    def scale_multipliers(
-        self, multipliers: Float[np.ndarray, "instances m"]
-    ) -> Float[np.ndarray, "instances m"]:
-        """Multipliers of the scaled constraints with the same ``sum_j lambda_j a_j b_j^T``."""
+        The multipliers have the same ``sum_j lambda_j a_j b_j^T``.
+        """
         with np.errstate(over="ignore"):  # infinite ones prove nothing
-            return np.ldexp(multipliers, self.shift)
+            return np.ldexp(W, -self.unit[:, None, None]), np.ldexp(multipliers, self.shift)
 
-    def restore_multipliers(
-        self, multipliers: Float[np.ndarray, "instances m"]
-    ) -> Float[np.ndarray, "instances m"]:
-        """The inverse of ``scale_multipliers``."""
+    def restore(
+        self, W: Float[np.ndarray, "instances d e"], multipliers: Float[np.ndarray, "instances m"]
+    ) -> tuple[Float[np.ndarray, "instances d e"], Float[np.ndarray, "instances m"]]:
+        """The inverse of ``scale``; W is NaN where it is too large in given units."""
         with np.errstate(over="ignore"):
-            return np.ldexp(multipliers, -self.shift)
+            W, multipliers = (
+                np.ldexp(W, self.unit[:, None, None]),
+                np.ldexp(multipliers, -self.shift),
+            )
+        return np.where(np.isinf(W).any((-1, -2), keepdims=True), np.nan, W), multipliers
 
     def restore_bound(
         self, bound: Float[np.ndarray, "instances"], toward: float

@@ -1,4 +1,4 @@
-"""How the smallest norm moves when the data move: the envelope theorem for margin problems.
+"""Derivatives of the smallest norm in the data: the envelope theorem for margin problems.
 
 Whether it has a derivative: in any direction of the data that of the smallest norm is the least,
 over solutions, of the greatest, over multipliers, of the derivative of the Lagrangian (Gol'shtein
@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
 from attractor.margin.optimal_face import exposed_face
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, norms_of, places_of
 from attractor.precision import as_plain
 from attractor.records import Rows, Summary
 
@@ -176,7 +176,7 @@ class Sensitivity(Summary):
 
 
 _COARSEST = 1e-6
-"""Gap above which it cannot be told which solutions there are."""
+"""Gap above which it is not known which solutions there are."""
 _SAME = 1e-3
 """Change of derivatives, relative to them and to a change of W, that is rounding: of order one,
 beside an accuracy of the face of 3e-5, where it is not."""
@@ -249,13 +249,13 @@ def _same_for_all_solutions(
 ) -> Bool[np.ndarray, "instances"]:
     """Whether the derivatives, which are linear in W, vanish at any difference of solutions."""
     gap, geometry = solution.certificate.gap, solution.geometry
-    told = np.asarray(np.isfinite(W).all((-1, -2)) & (geometry.unique | (gap <= _COARSEST)))
+    known = np.asarray(np.isfinite(W).all((-1, -2)) & (geometry.unique | (gap <= _COARSEST)))
     difference = np.zeros_like(W)
-    for i in np.flatnonzero(told & (not geometry.unique)):
+    for i in np.flatnonzero(known & (not geometry.unique)):
         x = weights[i, problem.present[i]]
         difference[i] = possible_difference(problem[i], W[i], x, float(gap[i]), geometry)
     changes = _derivatives(problem, difference, weights)
-    same = told.copy()
+    same = known.copy()
     for change, whole in zip(changes.of_data, derivatives.of_data, strict=True):
         axes = tuple(range(1, whole.ndim))
         size = np.linalg.norm(W, axis=(-1, -2)) * np.abs(change).max(axes, initial=0.0)
@@ -284,20 +284,17 @@ def _in_tokens(
     Float[np.ndarray, "instances sequence query e"],
 ]:
     """Derivatives in keys and queries from those in the vectors of the constraints."""
-    selection = problem.selection
-    assert selection is not None
-    assert problem.sequence is not None and problem.query is not None and problem.token is not None
-    instances, n, per_sequence, length = selection.mask.shape
-    instance, slot = np.nonzero(problem.present)
-    sequence, query, token = (
-        numbers[instance, slot] for numbers in (problem.sequence, problem.query, problem.token)
-    )
-    chosen = selection.mask.argmax(-1)[instance, sequence, query]
+    assert problem.selection is not None
+    mask = problem.selection.mask
+    instances, n, per_sequence, length = mask.shape
+    instance, sequence, query, token = places_of(problem, problem.present)
+    left, right = left[problem.present], right[problem.present]
+    chosen = mask.argmax(-1)[instance, sequence, query]
     keys = np.zeros((instances, n, length, left.shape[-1]))
-    np.add.at(keys, (instance, sequence, chosen), left[instance, slot])
-    np.add.at(keys, (instance, sequence, token), -left[instance, slot])
+    np.add.at(keys, (instance, sequence, chosen), left)
+    np.add.at(keys, (instance, sequence, token), -left)
     queries = np.zeros((instances, n, per_sequence, right.shape[-1]))
-    np.add.at(queries, (instance, sequence, query), right[instance, slot])
+    np.add.at(queries, (instance, sequence, query), right)
     return keys, queries
 
 
@@ -375,7 +372,7 @@ def possible_difference(
     if geometry.unique or norm == 0:
         return np.zeros_like(W)
     accuracy = math.sqrt(max(gap, _FINEST))
-    sizes = np.linalg.norm(problem.left, axis=-1) * np.linalg.norm(problem.right, axis=-1)
+    sizes = norms_of(problem)
     binding = problem.present & (problem.equality | (multipliers * sizes > accuracy)) & (sizes > 0)
     M = problem.apply_adjoint(multipliers)
     face = exposed_face(geometry, M, W / norm, accuracy).directions

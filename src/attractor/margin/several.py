@@ -18,9 +18,9 @@ from attractor.margin._solve import solve
 from attractor.margin.alternatives import (
     UNDECIDED,
     Alternatives,
-    check_several,
     problem_against_outsiders,
 )
+from attractor.margin.problem import check_one_data_set, check_tokens_kept
 from attractor.margin.solution import Solution
 from attractor.records import Rows, Summary
 from attractor.selection import Selection
@@ -144,12 +144,9 @@ def solve_several(
     """
     check_kinds(tokens=(tokens, Tokens), optimal=(optimal, Selection))
     most = check_count("most", most)
-    if tokens.instances is not None:
-        raise InvalidInputError(
-            "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
-        )
+    check_one_data_set(tokens)
     geometry = get_geometry(geometry)
-    check_several(tokens, optimal)
+    check_tokens_kept(tokens, optimal, "optimal", several=True)
     search = BranchAndBound(Alternatives.of(tokens, optimal), geometry, tolerance, most)
     search.run()
     solutions = search.solve_against_outsiders(tokens, optimal)
@@ -285,13 +282,13 @@ class BranchAndBound:
         return solutions
 
     def _solve_rows_alone(self) -> None:
-        """Bounds every candidate by the norm that its own row asks for; drops infeasible ones."""
+        """Bounds every candidate by the norm that its own row requires; drops infeasible ones."""
         row, token = np.nonzero(self.candidates & (self.candidates.sum(-1) > 1)[:, None])
         if not row.size:
             return
         choices = np.full((row.size, len(self.rows)), UNDECIDED)
         choices[np.arange(row.size), row] = token
-        solution = self._ask(choices)
+        solution = self._solve_batch(choices)
         self.alone[row, token] = np.where(
             solution.status == Status.INFEASIBLE, np.inf, solution.dual_value
         )
@@ -301,7 +298,7 @@ class BranchAndBound:
         """Alternates between the best tokens under a matrix and the smallest matrix for them."""
         choice = self.alone.argmin(-1)
         while choice.tobytes() not in self.found:
-            solution = self._ask(choice[None])
+            solution = self._solve_batch(choice[None])
             if not np.isfinite(solution.value[0]):
                 return
             self._keep(choice, float(solution.value[0]), float(solution.dual_value[0]))
@@ -343,16 +340,16 @@ class BranchAndBound:
         children[:, hardest] = np.flatnonzero(self.candidates[hardest])
         return [*children]
 
-    def _solve(self, asked: list[Int[np.ndarray, "rows"]]) -> None:
+    def _solve(self, nodes: list[Int[np.ndarray, "rows"]]) -> None:
         """Solves nodes, keeps those that are full choices and queues the others."""
-        for choice in asked:
+        for choice in nodes:
             if choice.tobytes() in self.found:
                 self.lower_bound = min(self.lower_bound, self.found[choice.tobytes()][1])
-        new = {choice.tobytes(): choice for choice in asked if choice.tobytes() not in self.found}
+        new = {choice.tobytes(): choice for choice in nodes if choice.tobytes() not in self.found}
         if not new:
             return
         choices = np.stack([*new.values()])
-        solution = self._ask(choices)
+        solution = self._solve_batch(choices)
         open_ = choices == UNDECIDED
         alone = np.where(open_, self.alone.min(-1), 0.0).max(-1, initial=0.0)
         lower = np.maximum(solution.dual_value, alone)
@@ -374,7 +371,7 @@ class BranchAndBound:
         self.found[choice.tobytes()] = value, lower, choice
         self.value = min(self.value, value)
 
-    def _ask(self, choices: Int[np.ndarray, "choice rows"]) -> Solution:
+    def _solve_batch(self, choices: Int[np.ndarray, "choice rows"]) -> Solution:
         """Solutions of a batch of choices."""
         if self.solved + len(choices) > self.most:
             raise InvalidInputError(

@@ -15,7 +15,7 @@ from attractor.checks import check_path
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, Schatten, has_norm_of
 from attractor.margin.certificate import Certificate, rank_of
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, tokens_of
 from attractor.margin.rank import RankEvidence, certified_rank
 from attractor.margin.uniqueness import Uniqueness, uniqueness_of
 from attractor.records import Rows, Summary
@@ -168,21 +168,14 @@ class Solution(Summary):
         Raises:
             InvalidInputError: If the problem does not come from a selection.
         """
-        problem = self.problem.batched()
-        selection = problem.selection
-        if selection is None or problem.sequence is None:
+        problem = self.problem
+        if problem.selection is None or problem.sequence is None:
             raise InvalidInputError(
                 "solution",
                 "its problem does not come from a selection of tokens",
                 "Build the problem by MarginProblem.from_selection",
             )
-        assert problem.query is not None and problem.token is not None
-        support = self.certificate.support & problem.present & ~problem.equality
-        instance, slot = np.nonzero(support)
-        place = tuple(a[instance, slot] for a in (problem.sequence, problem.query, problem.token))
-        mask = np.zeros(selection.mask.shape, dtype=bool)
-        mask[(instance, *place)] = True
-        return mask if self._batched else mask[0]
+        return tokens_of(problem, self.support & problem.present & ~problem.equality)
 
     @property
     def conflict(self) -> Any:
@@ -205,21 +198,14 @@ class Solution(Summary):
     def __getitem__(self, index: Any) -> Solution:
         """Chooses instances; a single one comes without the empty slots of its problem."""
         problem = self.problem[index]
-        if not isinstance(index, (int, np.integer)):
-            return Solution(
-                self.W[index],
-                self.multipliers[index],
-                self.status[index],
-                problem,
-                self.geometry,
-                self.certificate[index],
-            )
-        present = self.problem.present[index]
-        lone = self.certificate.alone(int(index), present)
-        multipliers = self.multipliers[index][present]
-        return Solution(
-            self.W[index], multipliers, self.status[index], problem, self.geometry, lone
-        )
+        W, multipliers, status = self.W[index], self.multipliers[index], self.status[index]
+        if isinstance(index, (int, np.integer)):
+            present = self.problem.present[index]
+            multipliers = multipliers[present]
+            certificate = self.certificate.alone(int(index), present)
+        else:
+            certificate = self.certificate[index]
+        return Solution(W, multipliers, status, problem, self.geometry, certificate)
 
     def sensitivity(self) -> Sensitivity:
         """How the smallest norm moves with every key, query and bound."""
@@ -261,14 +247,64 @@ class Solution(Summary):
         for name in ("bounds", "equality", "present", "sequence", "query", "token"):
             if getattr(self.problem, name) is not None:
                 data[name] = (along, getattr(self.problem, name))
-        status = np.vectorize(str, otypes=[str])(np.asarray(self.status, dtype=object))
-        data["status"] = (lead, status if self._batched else str(self.status))
+        data["status"] = (lead, texts_of(self.status))
         if not self._batched:  # of thousands of instances it would take seconds
             data["uniqueness"] = ((), str(self.uniqueness))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
 
     def _summary(self) -> tuple[str, Rows]:
-        return _solution_rows(self)
+        problem = self.problem
+        d, e = problem.shape
+        if problem.instances is not None:
+            return self._batch_summary()
+        title = f"Solution: {self.status.message}"
+        rows = [
+            ("problem", f"{int(problem.constraints)} constraints on a {d} x {e} matrix"),
+            ("geometry", self.geometry.name),
+        ]
+        if np.isnan(self.W).any():
+            conflict = self.conflict
+            rows += [("norm at least", f"{self.norm_lower_bound:.4g}")]
+            if conflict.size:
+                rows += [
+                    ("Farkas residual", f"{self.farkas_residual:.1e}"),
+                    ("in conflict", f"{conflict.size} constraints: {_some(conflict)}"),
+                ]
+            return title, rows
+        support = int(self.support.sum())
+        rows += [
+            ("norm", f"{self.norm:.10g}"),
+            ("lower bound", f"{self.dual_value:.10g}"),
+            ("smallest margin", f"{self.margin:.10g}"),
+            ("relative gap", f"{self.gap:.1e}"),
+            ("KKT residual", f"{self.kkt_residual:.1e}"),
+            ("support", f"{support} of {int(problem.constraints)} constraints"),
+            ("rank", _rank_in_words(self)),
+        ]
+        if not self.geometry.unique:
+            words = {"not unique": "one of many with this norm"}
+            uniqueness = str(self.uniqueness)
+            rows.append(("solution", words.get(uniqueness, uniqueness)))
+        return title, rows
+
+    def _batch_summary(self) -> tuple[str, Rows]:
+        problem = self.problem
+        d, e = problem.shape
+        counts = Counter(str(status) for status in self.status)
+        most = int(problem.constraints.max(initial=0))
+        rows = [
+            ("problems", f"{len(problem)} of up to {most} constraints on a {d} x {e} matrix"),
+            ("geometry", self.geometry.name),
+            ("status", ", ".join(f"{name}: {count}" for name, count in counts.most_common())),
+        ]
+        solved = np.isfinite(self.value)
+        if solved.any():
+            norms, gaps = self.norm[solved], self.gap[solved]
+            rows += [
+                ("norm", f"{norms.min():.4g} to {norms.max():.4g}, median {np.median(norms):.4g}"),
+                ("relative gap", f"worst {gaps.max():.1e}"),
+            ]
+        return f"Solutions of {len(problem)} margin problems", rows
 
     @cached_property
     def _uniqueness(self) -> list[tuple[Uniqueness, np.ndarray | None]]:
@@ -294,61 +330,9 @@ class Solution(Summary):
         return array[0] if array.ndim > 1 else float(array[0])
 
 
-def _solution_rows(solution: Solution) -> tuple[str, Rows]:
-    """Title and rows that describe a solution."""
-    problem = solution.problem
-    d, e = problem.shape
-    if problem.instances is not None:
-        return _batch_rows(solution)
-    title = f"Solution: {solution.status.message}"
-    rows = [
-        ("problem", f"{int(problem.constraints)} constraints on a {d} x {e} matrix"),
-        ("geometry", solution.geometry.name),
-    ]
-    if np.isnan(solution.W).any():
-        conflict = solution.conflict
-        rows += [("norm at least", f"{solution.norm_lower_bound:.4g}")]
-        if conflict.size:
-            rows += [
-                ("Farkas residual", f"{solution.farkas_residual:.1e}"),
-                ("in conflict", f"{conflict.size} constraints: {_some(conflict)}"),
-            ]
-        return title, rows
-    support = int(solution.support.sum())
-    rows += [
-        ("norm", f"{solution.norm:.10g}"),
-        ("lower bound", f"{solution.dual_value:.10g}"),
-        ("smallest margin", f"{solution.margin:.10g}"),
-        ("relative gap", f"{solution.gap:.1e}"),
-        ("KKT residual", f"{solution.kkt_residual:.1e}"),
-        ("support", f"{support} of {int(problem.constraints)} constraints"),
-        ("rank", _rank_in_words(solution)),
-    ]
-    if not solution.geometry.unique:
-        words = {"not unique": "one of many with this norm"}
-        uniqueness = str(solution.uniqueness)
-        rows.append(("solution", words.get(uniqueness, uniqueness)))
-    return title, rows
-
-
-def _batch_rows(solution: Solution) -> tuple[str, Rows]:
-    problem = solution.problem
-    d, e = problem.shape
-    counts = Counter(str(status) for status in solution.status)
-    most = int(problem.constraints.max(initial=0))
-    rows = [
-        ("problems", f"{len(problem)} of up to {most} constraints on a {d} x {e} matrix"),
-        ("geometry", solution.geometry.name),
-        ("status", ", ".join(f"{name}: {count}" for name, count in counts.most_common())),
-    ]
-    solved = np.isfinite(solution.value)
-    if solved.any():
-        norms, gaps = solution.norm[solved], solution.gap[solved]
-        rows += [
-            ("norm", f"{norms.min():.4g} to {norms.max():.4g}, median {np.median(norms):.4g}"),
-            ("relative gap", f"worst {gaps.max():.1e}"),
-        ]
-    return f"Solutions of {len(problem)} margin problems", rows
+def texts_of(status: Any) -> Any:
+    """Statuses as texts: an array of them, or one."""
+    return np.vectorize(str, otypes=[str])(np.asarray(status, dtype=object))[()]
 
 
 def _rank_in_words(solution: Solution) -> str:

@@ -18,7 +18,7 @@ from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
 _FINEST, _COARSEST = 1e-14, 1e-6
-"""Gap below which rounding blurs the face all the same, and gap above which it cannot be told."""
+"""Gap below which rounding blurs the face all the same, and gap above which it is not known."""
 _FINE = 1e4
 """The finer accuracy, in units of the gap: solutions are within 1e-4 of the face."""
 _DEPENDENT = 100.0
@@ -87,7 +87,7 @@ def uniqueness_of(
 
 
 class _Search:
-    """What is known of one solution, and the search for another."""
+    """Search for another solution, from what is known of one."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _Search:
         self.W = np.ldexp(W, -self.exponent)
         self.constraints = UnitConstraints.of(
             self.scaled,
-            self.scaled.scale_multipliers(self.given)[0],
+            self.scaled.scale(W[None], self.given)[1][0],
             self.exponent - int(self.scaled.unit[0]),
         )
 
@@ -122,7 +122,7 @@ class _Search:
         M = M / float(geometry.dual_norm(M))
         face = exposed_face(geometry, M, W, accuracy)
         binds = constraints.equality | (constraints.multipliers > accuracy)
-        bound = constraints.chosen(binds)
+        bound = constraints.choose(binds)
         along = face.directions.coordinates(M)
         # Where it does not vanish on the face it is the norm there, and solutions share it.
         shared = along[None] if np.linalg.norm(along) > 0.5 else np.zeros((0, along.size))
@@ -135,7 +135,7 @@ class _Search:
         held = np.vstack([span.features(face.directions), shared])
         if len(row_space(held, cut)) == face.directions.size:
             return Uniqueness.UNIQUE, None
-        movable, rest = face.movable, constraints.chosen(~binds)
+        movable, rest = face.movable, constraints.choose(~binds)
         held = span.features(movable)
         size = float(geometry.norm(W))
         slack = rest.margins(W) - rest.bounds
@@ -158,7 +158,8 @@ class _Search:
         other = np.ldexp(other, self.exponent)
         if np.linalg.norm(other - np.ldexp(self.W, self.exponent)) < self.least:
             return None
-        certificate = certify_scaled(self.scaled, other[None], self.given, self.geometry)
+        found = self.scaled.scale(other[None], self.given)
+        certificate = certify_scaled(self.scaled, *found, self.geometry)
         status = status_of(self.scaled, certificate, self.geometry, _SAME)[0]
         met = certificate.margin[0] >= 1 - _SAME
         return other if status is Status.OPTIMAL and met else None

@@ -29,7 +29,7 @@ def from_working_set(methods: tuple[Method, ...]) -> Method:
     contradiction among a few is one among all.
 
     Args:
-        methods: What solves on the few, in the order to try them.
+        methods: Methods for the working set, in the order to try them.
     """
 
     def solve_on_few(task: Task) -> Candidates:
@@ -45,7 +45,7 @@ def _solve_one(task: Task, methods: tuple[Method, ...]) -> Candidates:
     """W and multipliers of one instance; NaN and zeros where rounds run out or are not settled."""
     scaled = task.scaled
     nothing = np.full(task.W.shape[1:], np.nan), np.zeros(task.multipliers.shape[1:])
-    among = ((scaled.inequality | scaled.equality) & (scaled.norms > 0))[0]
+    among = scaled.nonzero[0]
     weights = task.multipliers[0] * scaled.norms[0]
     working = among & (scaled.equality[0] | (weights > _TRIFLE * weights.max(initial=0.0)))
     if not working.any():
@@ -58,13 +58,12 @@ def _solve_one(task: Task, methods: tuple[Method, ...]) -> Candidates:
         if status[0] is Status.STOPPED_EARLY:
             return nothing
         x = np.zeros_like(nothing[1])
-        x[working] = few.scale_multipliers(multipliers)[0]
+        x[working] = multipliers[0]
         if status[0] is Status.INFEASIBLE:
             return nothing[0], x
-        found = few.scale_matrix(W)
-        missed = _worst(scaled, found, working)
+        missed = _worst(scaled, W, working)
         if not missed.any():
-            return found[0], x
+            return W[0], x
         working |= missed
     return nothing
 

@@ -1,4 +1,4 @@
-"""The tokens room: data sets of attention rows."""
+"""Tokens: data sets of attention rows."""
 
 from attractor.tokens.tokens import Tokens
 

@@ -122,7 +122,7 @@ class Tokens:
         Args:
             keys: ``(*instances, n, T, d)``.
             labels: ``(*instances, n)``.
-            query_position: Which token asks; negative counts from the end.
+            query_position: Position of the token that is the query; negative counts from the end.
             mask: ``(*instances, n, T)``.
 
         Raises:
@@ -236,7 +236,7 @@ class Tokens:
 
     @property
     def single_token_rows(self) -> int:
-        """How many queries have one token to attend to: no constraint and no gradient."""
+        """Number of queries with one token to attend to: no constraint and no gradient."""
         return int((self.mask.sum(-1) == 1).sum())
 
     def __getitem__(self, index: Any) -> Tokens:

@@ -1,4 +1,4 @@
-"""What must be true of the arrays of a data set, and what is said where it is not."""
+"""Checks of the arrays of a data set, and the errors they raise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_queries(
     """Gives queries their axis of queries per sequence."""
     fits = queries.shape[: len(lead) + 1] == (*lead, n) and 0 not in queries.shape
     if fits and queries.ndim == len(lead) + 2:
-        return frozen(queries[..., None, :])
+        return read_only(queries[..., None, :])
     if fits and queries.ndim == len(lead) + 3:
         return queries
     axes = ", ".join(str(size) for size in (*lead, n))
@@ -83,31 +83,36 @@ def check_mask(
             "there is a data set in which no row has two tokens: attention has no choice",
             "Give at least one row with two tokens or more",
         )
-    return frozen(array)
+    return read_only(array)
 
 
 def check_labels(
     labels: Float[np.ndarray, "..."], shape: tuple[int, ...]
 ) -> Float[np.ndarray, "*instances sequence query"]:
     """Gives the labels their axis of queries."""
-    if labels.shape == shape:
-        return labels
-    if shape[-1] == 1 and labels.shape == shape[:-1]:
-        return frozen(labels[..., None])
-    expected = shape[:-1] if shape[-1] == 1 else shape
-    raise InvalidInputError(
-        "labels", f"the shape is {labels.shape}", f"Give {expected}: one label for every query"
-    )
+    labels, expected = _with_query_axis(labels, shape)
+    if labels.shape != shape:
+        raise InvalidInputError(
+            "labels", f"the shape is {labels.shape}", f"Give {expected}: one label for every query"
+        )
+    return read_only(labels)
+
+
+def _with_query_axis(
+    array: np.ndarray, shape: tuple[int, ...]
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Numbers of one query a sequence with their axis of queries, and the shape to ask for."""
+    if shape[-1] > 1:
+        return array, shape
+    return array[..., None] if array.shape == shape[:-1] else array, shape[:-1]
 
 
 def check_weights(
     weights: Float[np.ndarray, "..."], shape: tuple[int, ...]
 ) -> Float[np.ndarray, "*instances sequence query"]:
     """Gives the weights of rows their axis of queries, and a mean of one in every instance."""
-    if shape[-1] == 1 and weights.shape == shape[:-1]:
-        weights = weights[..., None]
+    weights, expected = _with_query_axis(weights, shape)
     if weights.shape != shape or (weights < 0).any():
-        expected = shape[:-1] if shape[-1] == 1 else shape
         raise InvalidInputError(
             "weights",
             f"the shape is {weights.shape}, or one is negative",
@@ -116,13 +121,13 @@ def check_weights(
     mean = weights.mean((-1, -2), keepdims=True)
     if not mean.all():
         raise InvalidInputError("weights", "all are zero", "Let at least one row count")
-    return frozen(weights / mean)
+    return read_only(weights / mean)
 
 
 def check_instance_numbers(numbers: Any, count: int) -> Int[np.ndarray, "instances"]:
     """Numbers the instances, where the user has not."""
     if numbers is None:
-        return frozen(np.arange(count))
+        return read_only(np.arange(count))
     array = as_plain(numbers)
     if array.shape != (count,) or array.dtype.kind not in "iu" or len(np.unique(array)) != count:
         raise InvalidInputError(
@@ -132,10 +137,10 @@ def check_instance_numbers(numbers: Any, count: int) -> Int[np.ndarray, "instanc
         )
     if array.min() < 0:
         raise InvalidInputError("instance_numbers", "one is negative", "Give integers >= 0")
-    return frozen(array.astype(np.int64))
+    return read_only(array.astype(np.int64))
 
 
-def frozen(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
     """Makes an array read-only, so that what was checked once stays true."""
     array.setflags(write=False)
     return array

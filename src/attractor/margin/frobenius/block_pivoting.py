@@ -14,14 +14,14 @@ from jaxtyping import Bool, Float
 from attractor.margin.methods import Candidates, Task
 
 _SLACK = 1e-11
-"""How far a constraint may be short, in units of the largest bound, and count as met."""
+"""Shortfall, in units of the largest bound, of a constraint that counts as met."""
 _RIDGE = 1e-14
 """Added to the diagonal, so that repeated constraints do not make G singular."""
 _LARGEST = 1e10
 """Multipliers beyond this are made by the ridge, or too inaccurate to be of use."""
 _PATIENCE = 3
 _CROWDED = 0.75
-"""Share of instances still going below which the others are left out of further work."""
+"""Share of active instances below which the others are left out of further work."""
 _MOST_PIVOTS = 60
 
 
@@ -33,7 +33,7 @@ def solve_by_block_pivoting(task: Task) -> Candidates:
     scaled = task.scaled
     count, m, d = scaled.left.shape
     e = scaled.right.shape[-1]
-    present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)
+    present = scaled.nonzero
     W, x = np.full((count, d, e), np.nan), np.zeros((count, m))
     suited = np.flatnonzero(present.sum(-1) <= d * e)
     if not suited.size:
@@ -96,6 +96,7 @@ def pivot(
         better = number < fewest
         fewest = np.where(better, number, fewest)
         patience = np.where(better, _PATIENCE, patience - 1)
+        # Where exchanging all has stopped helping, the last one alone (Murty's rule).
         last = np.arange(m) == (m - 1 - np.argmax(wrong[:, ::-1], axis=-1))[:, None]
         free = free ^ (wrong & (last | (patience >= 0)[:, None]))
     return result, ended

@@ -62,14 +62,9 @@ def _solve(
 ) -> tuple[np.ndarray, np.ndarray]:
     d, m, e = scaled.left.shape[-1], scaled.left.shape[-2], scaled.right.shape[-1]
     nothing, x = np.full((d, e), np.nan), np.zeros(m)
-    bounds = scaled.bounds[i]
-    zero = scaled.norms[i] == 0
-    impossible = zero & (
-        (scaled.inequality[i] & (bounds > 0)) | (scaled.equality[i] & (bounds != 0))
-    )
-    if impossible.any():
-        lone = np.argmax(impossible)
-        x[lone] = np.sign(bounds[lone])
+    impossible = np.flatnonzero(scaled.impossible[i])[:1]
+    if impossible.size:
+        x[impossible] = np.sign(scaled.bounds[i, impossible])
         return nothing, x
     instance = Instance.of(scaled, i)
     equalities = Equalities.of(instance)
@@ -310,7 +305,7 @@ class Instance:
         bounds: Scaled ``c``.
         inequality: False for equalities.
         rows: Vectors whose inner products are those of the constraints, to rounding.
-        slots: Where each constraint stands in the batch.
+        slots: Slot of each constraint in the batch.
     """
 
     left: Float[np.ndarray, "m d"]
@@ -323,7 +318,7 @@ class Instance:
     @classmethod
     def of(cls, scaled: ScaledConstraints, i: int) -> Instance:
         """Takes instance i out of a batch."""
-        slots = np.flatnonzero((scaled.norms[i] > 0) & (scaled.inequality[i] | scaled.equality[i]))
+        slots = np.flatnonzero(scaled.nonzero[i])
         left, right = scaled.left[i, slots], scaled.right[i, slots]
         rows = _coordinates(left, right)
         return cls(left, right, scaled.bounds[i, slots], scaled.inequality[i, slots], rows, slots)

@@ -33,7 +33,7 @@ def centered(
         constraints: The constraints.
         W: The Frobenius solution.
         multipliers: With ``W = sum_j multipliers_j a_j b_j^T``.
-        share: What the products add up to.
+        share: Sum of the products, in units of ``||W||^2``.
     """
     c, inequality = constraints.bounds, constraints.inequality
     square = float(np.sum(W**2))
@@ -41,8 +41,8 @@ def centered(
     size = np.sqrt(square * np.einsum("mn,mn->m", constraints.rows, constraints.rows))
     forcing = np.where(inequality, np.maximum(c, 0.0), np.abs(c)).max()
     slack = np.maximum(-constraints.shortfall(c, W), _LEAST_SLACK * forcing)
-    idle = multipliers <= 0
-    high = np.where(idle, mu / slack, np.maximum(multipliers, mu / size))
+    inactive = multipliers <= 0
+    high = np.where(inactive, mu / slack, np.maximum(multipliers, mu / size))
     x = np.where(inequality, high, multipliers), np.zeros_like(c)
     s = np.where(inequality, mu / np.where(inequality, x[0], 1.0), 0.0)
     for _ in range(_MOST_STEPS):

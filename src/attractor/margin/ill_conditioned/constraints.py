@@ -11,6 +11,7 @@ import scipy.linalg
 from jaxtyping import Bool, Float, Int
 
 from attractor.margin import extended
+from attractor.margin.batches import Batch
 from attractor.margin.scaling import ScaledConstraints
 
 _REDUNDANT = 1e-12
@@ -18,7 +19,7 @@ _REDUNDANT = 1e-12
 
 
 @dataclass(frozen=True)
-class Constraints:
+class Constraints(Batch):
     """The constraints present in an instance, those that are zero left out.
 
     Attributes:
@@ -26,7 +27,7 @@ class Constraints:
         right: The ``b``.
         bounds: The ``c``.
         inequality: False for equalities.
-        slots: Where each constraint stands in the batch.
+        slots: Slot of each constraint in the batch.
     """
 
     left: Float[np.ndarray, "m d"]
@@ -38,15 +39,10 @@ class Constraints:
     @classmethod
     def of(cls, scaled: ScaledConstraints, i: int, unit: float) -> Constraints:
         """Takes instance i out of a batch, W measured in a unit."""
-        slots = np.flatnonzero((scaled.norms[i] > 0) & (scaled.inequality[i] | scaled.equality[i]))
+        slots = np.flatnonzero(scaled.nonzero[i])
         left, right = scaled.left[i, slots], scaled.right[i, slots]
         bounds, inequality = scaled.bounds[i, slots] / unit, scaled.inequality[i, slots]
         return cls(left, right, bounds, inequality, slots)
-
-    def choose(self, index: Any) -> Constraints:
-        """Chooses constraints."""
-        arrays = (self.left, self.right, self.bounds, self.inequality, self.slots)
-        return Constraints(*(array[index] for array in arrays))
 
     def without_repetition(self) -> Bool[np.ndarray, "m"]:
         """Which constraints to keep so that equalities are linearly independent."""

@@ -1,7 +1,7 @@
 """The pairs of a matrix W and a subgradient M of its norm, as a smooth manifold with tangents.
 
 W is the smallest matrix of its margins when ``M = sum_j lambda_j a_j b_j^T`` is a subgradient of
-the norm at W. One matrix Z stands for each pair: W, or M, or a weighted sum of the two. The norms
+the norm at W. One matrix Z determines each pair: W, or M, or a weighted sum of the two. The norms
 of entries and of singular values differ in the coordinates alone, in which tangents are diagonal
 but for one direction.
 """
@@ -87,23 +87,23 @@ class Graph(abc.ABC):
     def coordinate(
         self, W: Float[np.ndarray, "d e"], M: Float[np.ndarray, "d e"]
     ) -> Float[np.ndarray, "d e"]:
-        """The Z that stands for a pair, or that of changes of a pair."""
+        """The Z of a pair, or that of changes of a pair."""
 
     @abc.abstractmethod
     def at(self, Z: Float[np.ndarray, "d e"], area: float, residual: float) -> Point:
-        """The pair that Z stands for.
+        """The pair of Z.
 
         Args:
             Z: The matrix.
-            area: How far to smooth the norm: below one, and zero in the end.
-            residual: How far the conditions for optimality are from being met.
+            area: Smoothing of the norm: below one, and zero in the end.
+            residual: Residual of the conditions for optimality.
         """
 
 
 class PowerGraph(Graph):
     """Either matrix is the gradient of half the squared norm, or dual norm, of the other.
 
-    The one of the two stands for the pair whose norm has the larger exponent, and with it a
+    Z is the one of the two whose norm has the larger exponent, and with it a
     bounded second derivative: W for p > 2, M for p < 2. An exponent far from two is approached
     while the area falls.
     """
@@ -124,7 +124,7 @@ class PowerGraph(Graph):
         return W if self._by_W else M
 
     def at(self, Z: Float[np.ndarray, "d e"], area: float, residual: float) -> Point:
-        """The pair that Z stands for."""
+        """The pair of Z."""
         exponent = min(self._exponent, _FIRST_EXPONENT / np.sqrt(area))
         exponents, residuals = (np.full((1, 1, 1), number) for number in (exponent, residual))
         expansion = self._expansions.at(Z[None], exponents)
@@ -162,7 +162,7 @@ class ThresholdGraph(Graph):
         return W + self._scale * M
 
     def at(self, Z: Float[np.ndarray, "d e"], area: float, residual: float) -> Point:
-        """The pair that Z stands for."""
+        """The pair of Z."""
         return self._of_entries(Z, area) if self._entrywise else self._of_values(Z, area)
 
     def _of_entries(self, Z: Float[np.ndarray, "d e"], area: float) -> Point:
@@ -209,7 +209,7 @@ class ThresholdGraph(Graph):
         return self._scale * np.maximum(numerator, 0.0) / np.maximum(denominator, _FLATTEST)
 
     def _level(self, threshold: Threshold) -> tuple[Float[np.ndarray, "n"], float]:
-        """How W moves with the level of the threshold, and how fast M moves the level."""
+        """Change of W with the level of the threshold, and of the level with M."""
         if self._summed:
             return np.zeros(threshold.x.shape[-1]), 0.0
         level, slope = threshold.level_slopes(np.full((1, 1), _FLATTEST))

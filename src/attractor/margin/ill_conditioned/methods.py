@@ -30,7 +30,7 @@ from attractor.margin.reduction import reduce_to_spans
 _MOST_WORK = 2**28
 """Multiplications of an orthogonal factor: a fraction of a second, a hundred of them a path."""
 _SHARE = 0.5
-"""What slacks times multipliers add up to at area one, in units of the value."""
+"""Sum of slacks times multipliers at area one, in units of the value."""
 _ROUNDING = np.finfo(np.float64).eps
 _TINY = 1e-4
 """Bounds that are tiny, beside the sizes of the numbers that make up a margin."""
@@ -64,11 +64,7 @@ def solve_ill_conditioned(task: Task) -> Candidates:
         return W, x
     part = task.choose(known)
     start, multipliers, *_ = attempt(part.scaled, Frobenius(), methods_for(Frobenius()), 1e-9)
-    part = replace(
-        part,
-        W=part.scaled.scale_matrix(start),
-        multipliers=part.scaled.scale_multipliers(multipliers),
-    )
+    part = replace(part, W=start, multipliers=multipliers)
     with np.errstate(all="ignore"):  # what breaks down is not finite, and given up
         for place, i in enumerate(known):
             W[i], x[i] = _solve(part.choose([place]))
@@ -126,7 +122,7 @@ def _path(
     W: Float[np.ndarray, "p q"],
     multipliers: Float[np.ndarray, "m"],
 ) -> InteriorPath:
-    """The path, begun at a centered point of the Frobenius problem."""
+    """The path, started at a centered point of the Frobenius problem."""
     M = constraints.combine(multipliers)
     multipliers = multipliers * np.sqrt(np.sum(W**2) / np.sum(M**2))
     x, s = centered(constraints, W, multipliers, _SHARE * FIRST_AREA)
@@ -151,7 +147,7 @@ def _corrected(
 ) -> Float[np.ndarray, "d e"]:
     """W, moved by the least norm that makes it meet the held constraints.
 
-    Where bounds are tiny, what rounding takes from a margin is asked for beforehand: to scale W
+    Where bounds are tiny, what rounding takes from a margin is added to them: to scale W
     up until the bound is met would cost far more.
 
     Args:
@@ -183,16 +179,15 @@ def _certified(
     x = np.zeros_like(task.multipliers)
     x[0, slots] = multipliers
     x /= task.geometry.dual_norm(scaled.combine(x))[:, None]
-    restored = scaled.restore_matrix(W[None]), scaled.restore_multipliers(x)
-    return float(certify_scaled(scaled, *restored, task.geometry).gap[0]), x[0]
+    return float(certify_scaled(scaled, W[None], x, task.geometry).gap[0]), x[0]
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """Where a path stands.
+    """A point of the path.
 
     Attributes:
-        Z: Stands for W and M.
+        Z: Coordinates of W and M on the graph.
         x: The multipliers, as an unevaluated sum.
         s: The slacks; zero for equalities.
     """
@@ -203,8 +198,8 @@ class Iterate:
 
 
 @dataclass(frozen=True)
-class _View:
-    """What an iterate leaves of the conditions.
+class _Evaluation:
+    """W, M and the residuals of the conditions at an iterate.
 
     Attributes:
         point: W and M.
@@ -224,7 +219,7 @@ class InteriorPath:
         area: Of the products of slacks and multipliers, and of the smoothing.
     """
 
-    _gauge: OrthogonalFactor
+    _metric: OrthogonalFactor
     _residual: float
     _size: float
 
@@ -241,7 +236,7 @@ class InteriorPath:
         inequality = self._constraints.inequality
         waiting = 0
         for _ in range(_MOST_STEPS):
-            view = self._set_gauge()
+            view = self._update_metric()
             close = self._residual < max(min(_CLOSE, np.sqrt(self.area)), _SOLVED)
             if close:
                 yield view.point, self._iterate
@@ -251,7 +246,7 @@ class InteriorPath:
             if close and sound and not last:
                 waiting = 0
                 self.area = max(self.area * self._factor, _LAST_AREA)
-                view = self._look(self._iterate)
+                view = self._evaluate(self._iterate)
                 self._residual = self._measure(view)
             waiting += 1
             if waiting > (_LINGERING if last else _PATIENCE):
@@ -261,44 +256,48 @@ class InteriorPath:
             well = length >= _WELL
             self._factor = max(faster, _FASTEST) if well else min(slower, _SLOWEST)
 
-    def _look(self, iterate: Iterate) -> _View:
+    def _evaluate(self, iterate: Iterate) -> _Evaluation:
         point = self._graph.at(iterate.Z, self.area, self._residual)
         high, low = self._constraints.combine_exactly(iterate.x)
         goal = self._constraints.bounds + iterate.s
-        return _View(point, (high - point.M) + low, self._constraints.shortfall(goal, point.W))
+        return _Evaluation(
+            point, (high - point.M) + low, self._constraints.shortfall(goal, point.W)
+        )
 
     def ratio(self) -> Float[np.ndarray, "m"]:
         """Slacks over multipliers, which falls where a constraint is tight; zero for equalities."""
         x = np.where(self._constraints.inequality, self._iterate.x[0], 1.0)
         return self._iterate.s / x
 
-    def _set_gauge(self) -> _View:
-        """What is left of the conditions, in units that suit the iterate."""
-        view = self._look(self._iterate)
+    def _update_metric(self) -> _Evaluation:
+        """Takes the metric of residuals from the iterate, and evaluates there."""
+        view = self._evaluate(self._iterate)
         W, M = (np.sqrt(np.sum(Z**2)) for Z in (view.point.W, view.point.M))
         rows = np.sqrt(W / M) * self._constraints.rows
-        self._gauge, self._size = OrthogonalFactor.of(rows, self.ratio()), float(W * M)
+        self._metric, self._size = OrthogonalFactor.of(rows, self.ratio()), float(W * M)
         self._residual = self._measure(view)
         return view
 
-    def _measure(self, view: _View) -> float:
-        """How far W would have to move, slacks at their own cost, and M; relatively."""
-        short = np.sum(self._gauge.half(view.short) ** 2) / self._size
+    def _measure(self, view: _Evaluation) -> float:
+        """Relative distance that W, slacks at their own cost, and M would have to move."""
+        short = np.sum(self._metric.half(view.short) ** 2) / self._size
         off = np.sum(view.off**2) / np.sum(view.point.M**2)
         return float(np.sqrt(short + off))
 
-    def _step(self, view: _View) -> float:
+    def _step(self, view: _Evaluation) -> float:
         """Takes a step; returns its length."""
         constraints, iterate, point = self._constraints, self._iterate, view.point
         inequality, ratio = constraints.inequality, self.ratio()
         x = np.where(inequality, iterate.x[0], 1.0)
         center = np.where(inequality, self._unit * self.area / x - iterate.s, 0.0)
+        # ds and dM eliminated: a system in the multipliers, solved by its orthogonal factor.
         moved = constraints.rows @ point.move(view.off).ravel()
         dx = OrthogonalFactor.of(point.root(), ratio).solve(view.short + center - moved)
         ds = np.where(inequality, center - ratio * dx, 0.0)
         dM = constraints.combine(dx) + view.off
         dZ = self._graph.coordinate(point.move(dM), dM)
         length = longest_step(inequality, (x, dx), (iterate.s, ds), _REACH)
+        # Shortened until the residual, in the metric of the old iterate, falls enough.
         before, trials = self._residual, 0
         while True:
             trial = Iterate(
@@ -306,7 +305,7 @@ class InteriorPath:
                 extended.add(iterate.x, length * dx, 0.0),
                 iterate.s + length * ds,
             )
-            after, trials = self._measure(self._look(trial)), trials + 1
+            after, trials = self._measure(self._evaluate(trial)), trials + 1
             due = max(_ALWAYS, (1 - _DECREASE * length) * before)
             if after <= due or trials == _MOST_TRIALS:
                 break

@@ -43,12 +43,12 @@ _ROUNDS = 12
 
 @dataclass(frozen=True)
 class StageSettings:
-    """How fast delta falls from stage to stage, and how exactly a stage is solved.
+    """Schedule of delta, and accuracy of a stage.
 
     Attributes:
         fall: Factor of delta a stage.
-        last_delta: Where it ends.
-        reduction: What a linear solve leaves of its first residual.
+        last_delta: The last delta.
+        reduction: Residual of a linear solve, relative to its first.
     """
 
     fall: float
@@ -62,13 +62,13 @@ CONSERVATIVE = StageSettings(fall=0.5, last_delta=1e-12, reduction=1e-6)
 
 @dataclass
 class _Stage:
-    """Where an augmented Lagrangian stands.
+    """Iterate of an augmented Lagrangian.
 
     Attributes:
         u: Coefficients of W.
         y: Margins of W.
         free: Constraints taken to be short.
-        wrong: How many are on the wrong side.
+        wrong: Number of constraints on the wrong side.
     """
 
     u: Float[np.ndarray, "m"]
@@ -84,14 +84,14 @@ def solve_by_augmented_lagrangian(
 
     Args:
         task: A batch of one instance.
-        settings: How fast delta falls, and how exactly a stage is solved.
+        settings: Schedule of delta, and accuracy of a stage.
         report: Callback, called at the end of every stage.
     """
     scaled = task.scaled
     _, m, d = scaled.left.shape
     W, multipliers = np.full((1, d, scaled.right.shape[-1]), np.nan), np.zeros((1, m))
-    impossible = LargeInstance.impossible(scaled)
-    if impossible is not None:
+    impossible = np.flatnonzero(scaled.impossible[0])[:1]
+    if impossible.size:
         multipliers[0, impossible] = np.sign(scaled.bounds[0, impossible])
         return W, multipliers
     instance = LargeInstance.of(scaled)
@@ -162,6 +162,7 @@ def _solve_stage(
         noise += np.finfo(np.float64).eps * np.abs(s).max(initial=0.0)
         wrong = instance.inequality & ((free & (s < 0)) | (~free & (target - image > noise)))
         wrong_count = int(wrong.sum())
+        # All on the wrong side are exchanged while their number falls; then Newton steps take over.
         patience = _PATIENCE if wrong_count < fewest else patience - 1
         fewest = min(fewest, wrong_count)
         if patience >= 0:

@@ -31,7 +31,7 @@ def conjugate_gradients(
         times: Multiplies by its matrix.
         precondition: Multiplies by something close to the inverse.
         right: Right-hand side.
-        start: Where to begin.
+        start: Initial iterate.
         reduction: Residual to reach, relative to the first.
         most: Most products with the matrix.
     """

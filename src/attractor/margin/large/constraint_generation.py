@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
 from attractor.margin.certificate import Certificate, rounding_of_margins
-from attractor.margin.large.instance import LargeInstance, Report
+from attractor.margin.large.instance import Report
 from attractor.margin.methods import Candidates, Method, Task, attempt
 from attractor.margin.scaling import ScaledConstraints
 
@@ -63,8 +63,8 @@ def solve_by_constraint_generation(
 
     Args:
         task: A batch of one instance.
-        methods: What solves on the working set, in the order to try them.
-        report: Is called with the number of a round and the gap after it.
+        methods: Methods for the working set, in the order to try them.
+        report: Callback, called with the number of a round and the gap after it.
         started: Whether the methods start from the W of the task, which meets all constraints.
         largest: Constraints in the working set, per unknown, beyond which slack ones leave; it
             grows round by round, so that none comes and goes without end.
@@ -74,8 +74,8 @@ def solve_by_constraint_generation(
     unknowns = W.size
     if (started and not task.warm_started.size) or scaled.equality.sum() > largest * unknowns:
         return W, x
-    impossible = LargeInstance.impossible(scaled)
-    if impossible is not None:
+    impossible = np.flatnonzero(scaled.impossible[0])[:1]
+    if impossible.size:
         x[0, impossible] = np.sign(scaled.bounds[0, impossible])
         return W, x
     working = _near_start(task) if started else _spread(scaled)
@@ -86,10 +86,9 @@ def solve_by_constraint_generation(
     for number in range(_MOST_ROUNDS):
         few = keep(scaled, working)
         tried = (_start_from(task, working), *methods) if started else methods
-        solution, multipliers, certificate, status = attempt(few, task.geometry, tried, inner)
+        W, multipliers, certificate, status = attempt(few, task.geometry, tried, inner)
         x[:] = 0.0
-        x[0, working] = few.scale_multipliers(multipliers)[0]
-        W = few.scale_matrix(solution)
+        x[0, working] = multipliers[0]
         if np.isnan(W).any():  # the multipliers are a contradiction, or nothing
             return W, x if status[0] is Status.INFEASIBLE else np.zeros_like(x)
         margins = scaled.margins(W)
@@ -131,16 +130,16 @@ def _near_start(task: Task) -> Bool[np.ndarray, "m"]:
     scaled = task.scaled
     slack = (scaled.margins(task.W) - scaled.bounds)[0]
     weights = task.multipliers[0] * scaled.norms[0]
-    held = _usable(scaled) & (weights > 1e-6 * weights.max(initial=0.0))
+    held = scaled.nonzero[0] & (weights > 1e-6 * weights.max(initial=0.0))
     return held | _least(scaled, slack, task.W.size)
 
 
 def _spread(scaled: ScaledConstraints) -> Bool[np.ndarray, "m"]:
     """The constraints of least margin under their sum, and half as many evenly among all."""
     unknowns = scaled.left.shape[-1] * scaled.right.shape[-1]
-    total = scaled.combine(np.where(scaled.asked, 1.0, 0.0))
+    total = scaled.combine(np.where(scaled.positive, 1.0, 0.0))
     working = _least(scaled, scaled.margins(total)[0], unknowns)
-    places = np.flatnonzero(_usable(scaled))
+    places = np.flatnonzero(scaled.nonzero[0])
     evenly = np.linspace(0, places.size - 1, min(unknowns // 2, places.size), dtype=int)
     working[places[evenly]] = True
     return working
@@ -150,15 +149,10 @@ def _least(
     scaled: ScaledConstraints, slack: Float[np.ndarray, "m"], count: int
 ) -> Bool[np.ndarray, "m"]:
     """The equalities, and the distinct inequalities of least slack: so many at most."""
-    working = scaled.equality[0] & _usable(scaled)
-    places = np.flatnonzero(scaled.inequality[0] & _usable(scaled))
+    working = scaled.equality[0] & scaled.nonzero[0]
+    places = np.flatnonzero(scaled.inequality[0] & scaled.nonzero[0])
     working[_distinct(scaled, places, slack[places], count)] = True
     return working
-
-
-def _usable(scaled: ScaledConstraints) -> Bool[np.ndarray, "m"]:
-    """Constraints that are present and not zero."""
-    return ((scaled.inequality | scaled.equality) & (scaled.norms > 0))[0]
 
 
 def _violated(
@@ -168,17 +162,17 @@ def _violated(
     short = np.where(scaled.equality, np.abs(margins - scaled.bounds), scaled.bounds - margins)
     reach = np.maximum(scaled.norms * np.sqrt((W**2).sum()), np.abs(scaled.bounds))
     allowed = rounding_of_margins(*W.shape[-2:]) / 2 * reach
-    curable = scaled.asked & scaled.scalable[:, None]
+    curable = scaled.positive & scaled.scalable[:, None]
     allowed = np.where(curable, np.maximum(allowed, goal * scaled.bounds), allowed)
-    return (short > allowed)[0] & _usable(scaled)
+    return (short > allowed)[0] & scaled.nonzero[0]
 
 
 def _gap(scaled: ScaledConstraints, margins: np.ndarray, certificate: Certificate) -> float:
     """The relative gap of both bounds on the optimum of the whole problem; one if W is no bound."""
-    asked = scaled.asked
+    positive = scaled.positive
     least = 1.0
-    if asked.any():
-        least = min(float((margins[asked] / scaled.bounds[asked]).min()), 1.0)
+    if positive.any():
+        least = min(float((margins[positive] / scaled.bounds[positive]).min()), 1.0)
     if not (least > 0 and certificate.norm[0] > 0):
         return 1.0
     return max(1 - least * float(certificate.dual_value[0] / certificate.norm[0]), 0.0)
@@ -230,8 +224,8 @@ def _leaving(
 
 def _scaled_to_meet(scaled: ScaledConstraints, W: np.ndarray) -> np.ndarray:
     """W scaled up until the smallest margin is what it must be, where scaling does that."""
-    asked = scaled.asked
-    if not (asked.any() and scaled.scalable[0]):
+    positive = scaled.positive
+    if not (positive.any() and scaled.scalable[0]):
         return W
-    least = float((scaled.margins(W)[asked] / scaled.bounds[asked]).min())
+    least = float((scaled.margins(W)[positive] / scaled.bounds[positive]).min())
     return W / least if 0 < least < 1 else W

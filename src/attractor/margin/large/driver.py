@@ -82,7 +82,7 @@ def _bytes(m: int, d: int, e: int, instances: int) -> float:
 
 
 def solve_large(
-    problem: MarginProblem,
+    scaled: ScaledConstraints,
     geometry: Geometry,
     tolerance: float,
     progress: ProgressBar,
@@ -91,16 +91,16 @@ def solve_large(
     own: tuple[Method, ...] | None = None,
     start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
-    """What ``attempt`` returns for a batch, of one instance.
+    """Tries the methods for many constraints on one instance; returns what ``attempt`` does.
 
     Args:
-        problem: A batched problem of one instance.
+        scaled: The constraints of one instance.
         geometry: The norm.
         tolerance: Relative duality gap to reach.
         progress: Is moved on by one in all, as the gap falls.
         first: Methods to try before those for many constraints.
         own: Methods of the user's own in place of those for many constraints.
-        start: Multipliers that the first method is handed.
+        start: Multipliers that the first method is handed, in the units of ``scaled``.
     """
     done = 0.0
 
@@ -112,10 +112,10 @@ def solve_large(
             progress(min(share, 1.0) - done)
             done = min(share, 1.0)
 
-    overdetermined = is_overdetermined(problem.bounds.shape[-1], problem.shape)
+    shape = scaled.left.shape[-1], scaled.right.shape[-1]
+    overdetermined = is_overdetermined(scaled.bounds.shape[-1], shape)
     known = large_methods_of(geometry, report, own, overdetermined=overdetermined)
-    methods = (*first, *known)
-    found = attempt(ScaledConstraints.of(problem), geometry, methods, tolerance, start)
+    found = attempt(scaled, geometry, (*first, *known), tolerance, start)
     progress(1.0 - done)
     return found
 
@@ -131,7 +131,7 @@ def large_methods_of(
 
     Args:
         geometry: The norm.
-        report: Callback, called with how far a method is.
+        report: Callback, called at the end of every stage.
         own: Methods of the user's own, in place of those known for the geometry.
         overdetermined: Whether there are far more constraints than unknowns.
     """
@@ -146,7 +146,7 @@ def large_methods_of(
         return (*few, *whole)
 
     def report_start(stage: int, gap: float) -> None:
-        report(stage, np.inf)  # how far the Frobenius solution is says nothing of this geometry
+        report(stage, np.inf)  # the gap in the Frobenius norm is none in this geometry
 
     start: Method
     start = functools.partial(

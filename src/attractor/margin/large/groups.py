@@ -1,6 +1,6 @@
 """Constraints of one instance as a linear operator that never holds a Gram matrix.
 
-Every token of a sequence is held against the selected one under the same query, so constraints
+Every token of a sequence is compared with the selected one under the same query, so constraints
 come in groups that share ``b``. With ``C_i = sum_j x_j a_j`` over group i and Z the matrix of the
 distinct ``b``, the product of the Gram matrix and x is ``(G x)_j = a_j . (Z Z^T C)_i``: two passes
 over the vectors ``a`` and one small product, whatever the number of unknowns of W.
@@ -27,7 +27,7 @@ class GroupedConstraints:
     Attributes:
         left: The ``a_j``, group after group.
         right: The ``b`` of each group.
-        starts: Where each group starts, and where the last one ends.
+        starts: Index of the first constraint of each group, and the number of constraints.
         inner: Inner products of the ``b``; None where there are more groups than is worth it.
     """
 
@@ -81,37 +81,33 @@ class GroupedConstraints:
 
     def blocks(self) -> Iterator[tuple[slice, Float[np.ndarray, "groups size size"]]]:
         """Gram matrices of the groups, a run of groups of one size at a time, and their rows."""
-        for groups, rows, size in self._runs():
-            a = self.left[rows].reshape(-1, size, self.left.shape[1])
+        for groups, rows, a in self._runs():
             b = self.right[groups]
             yield rows, (a @ np.swapaxes(a, -1, -2)) * np.einsum("ge,ge->g", b, b)[:, None, None]
 
     def _sums(self, x: np.ndarray) -> Float[np.ndarray, "groups d"]:
         """``sum_j x_j a_j`` over each group."""
         sums = np.empty((len(self.right), self.left.shape[1]))
-        for groups, rows, size in self._runs():
-            a = self.left[rows].reshape(-1, size, self.left.shape[1])
-            np.matmul(x[rows].reshape(-1, 1, size), a, out=sums[groups][:, None, :])
+        for groups, rows, a in self._runs():
+            np.matmul(x[rows].reshape(-1, 1, a.shape[1]), a, out=sums[groups][:, None, :])
         return sums
 
     def _products(self, vectors: np.ndarray) -> Float[np.ndarray, "m"]:
         """``a_j`` times the vector of its group."""
         products = np.empty(len(self.left))
-        for groups, rows, size in self._runs():
-            a = self.left[rows].reshape(-1, size, self.left.shape[1])
-            np.matmul(a, vectors[groups][:, :, None], out=products[rows].reshape(-1, size, 1))
+        for groups, rows, a in self._runs():
+            out = products[rows].reshape(-1, a.shape[1], 1)
+            np.matmul(a, vectors[groups][:, :, None], out=out)
         return products
 
-    def _runs(self) -> Iterator[tuple[slice, slice, int]]:
-        """Consecutive groups of one size: their numbers, their rows, the size."""
+    def _runs(self) -> Iterator[tuple[slice, slice, Float[np.ndarray, "groups size d"]]]:
+        """Consecutive groups of one size: their numbers, their rows, their ``a``."""
         sizes = np.diff(self.starts)
         edges = np.flatnonzero(np.diff(sizes)) + 1
         first = 0
         for last in (*edges.tolist(), len(sizes)):
             if last > first:
-                yield (
-                    slice(first, last),
-                    slice(int(self.starts[first]), int(self.starts[last])),
-                    int(sizes[first]),
-                )
+                rows = slice(int(self.starts[first]), int(self.starts[last]))
+                a = self.left[rows].reshape(-1, int(sizes[first]), self.left.shape[1])
+                yield slice(first, last), rows, a
             first = last

@@ -30,7 +30,7 @@ class LargeInstance:
         constraints: The ``a_j b_j^T``.
         bounds: The c.
         inequality: False for equalities.
-        slots: Where each constraint stands in the batch.
+        slots: Slot of each constraint in the batch.
         curable: Constraints that hold once W is scaled up enough: inequalities with c > 0, where
             every other bound is zero, so that scaling leaves the rest as it is.
     """
@@ -44,21 +44,13 @@ class LargeInstance:
     @classmethod
     def of(cls, scaled: ScaledConstraints) -> LargeInstance:
         """Takes the first instance of a batch; its vectors are copied only if some are left out."""
-        used = _present(scaled) & (scaled.norms[0] > 0)
+        used = scaled.nonzero[0]
         slots: Any = np.s_[:] if used.all() else np.flatnonzero(used)
         c, inequality = scaled.bounds[0, slots], scaled.inequality[0, slots]
         constraints = GroupedConstraints.of(scaled.left[0, slots], scaled.right[0, slots])
-        asked = inequality & (c > 0)
-        curable = asked & bool((c[~asked] == 0).all())
+        positive = inequality & (c > 0)
+        curable = positive & bool((c[~positive] == 0).all())
         return cls(constraints, c, inequality, slots, curable)
-
-    @staticmethod
-    def impossible(scaled: ScaledConstraints) -> int | None:
-        """A constraint ``0 >= c > 0`` or ``0 = c != 0``, if there is one."""
-        c = scaled.bounds[0]
-        wrong = np.where(scaled.equality[0], c != 0, c > 0)
-        found = np.flatnonzero(_present(scaled) & (scaled.norms[0] == 0) & wrong)
-        return int(found[0]) if found.size else None
 
     def bounds_from(
         self, norm: float, x: Float[np.ndarray, "m"], margins: Float[np.ndarray, "m"]
@@ -119,11 +111,7 @@ class LargeInstance:
         return W / least if least > 0 else W
 
     def _unmet(self, margins: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-        """What each constraint is short of, where scaling W up does not cure it."""
+        """Shortfall of each constraint that scaling W up does not cure."""
         off = self.bounds - margins
         unmet = np.where(self.inequality, np.maximum(off, 0.0), np.abs(off))
         return np.where(self.curable, 0.0, unmet)
-
-
-def _present(scaled: ScaledConstraints) -> Bool[np.ndarray, "m"]:
-    return scaled.inequality[0] | scaled.equality[0]

@@ -34,7 +34,7 @@ _FIRST_TAU, _GROWTH = 0.3, 2.0
 _FIRST_DELTA, _FALL, _LAST_DELTA = 1e-2, 0.3, 1e-9
 """Of delta, in units of tau, its factor a stage, and its end."""
 _RETREAT = 10.0
-"""What tau is divided by after a stage whose end was not reached."""
+"""Divisor of tau after a stage that did not converge."""
 _STAGES, _STALLED = 80, 14
 _STEPS, _HALVINGS = 40, 12
 _CLOSENESS = 0.1
@@ -49,7 +49,7 @@ _TIED = 1e-12
 
 @dataclass(frozen=True)
 class _Center:
-    """What a stage does not move far from."""
+    """Proximal center and weights of a stage."""
 
     W: Float[np.ndarray, "d e"]
     x: Float[np.ndarray, "m"]
@@ -119,7 +119,7 @@ def _climb(
         if done:
             W, x = iterate.point.W, iterate.u
             tau, share = growth * tau, max(_FALL * share, _LAST_DELTA)
-        else:  # too much was asked at once
+        else:  # the stage was too long
             tau, share, growth = tau / _RETREAT, _RETREAT * share, np.sqrt(growth)
     return instance.scaled_to_meet(best_W), best_x
 
@@ -236,7 +236,7 @@ class ProximalPoint:
         return cls(W, float(geometry.norm(W)), basis, signs, before, after, diagonal, bump)
 
     def derivative(self, H: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "d e"]:
-        """How W moves when Z moves along H."""
+        """Derivative of W along H."""
         if self._basis is None:
             h = (self._signs * H).ravel()
             return self._signs * self._along(h).reshape(H.shape)

@@ -18,7 +18,7 @@ from attractor.margin.linear.normal_equations import Factor, Solve
 _NO_SLACK = 1e-200
 """Slack of equalities and of absent constraints: small enough to enter no sum."""
 _STRETCH = 1.3
-"""What to multiply a matrix by that meets positive bounds, so that it leaves some slack."""
+"""Factor of a matrix that meets positive bounds, so that it leaves some slack."""
 _TINY, _PADDING = 1e-4, 8 * np.finfo(np.float64).eps
 """Bounds that are tiny, and how much to raise them, both in units of the size of the matrix."""
 _FRACTION = 0.99
@@ -56,7 +56,7 @@ class EntrywiseProgram(abc.ABC):
         multipliers: Float[np.ndarray, "k m"],
         factor: Factor,
     ) -> None:
-        """Begins near a matrix and multipliers, such as those of another norm."""
+        """Starts near a matrix and multipliers, such as those of another norm."""
         self.rows, self.bounds, self._factor = rows, bounds, factor
         self.inequality, self.present = inequality, present
         share = _mean(np.abs(multipliers), present)
@@ -101,7 +101,7 @@ class EntrywiseProgram(abc.ABC):
 
     @abc.abstractmethod
     def costs(self, signs: Float[np.ndarray, "k D"]) -> Float[np.ndarray, "k D"]:
-        """What an entry between its bounds adds to the norm, a unit."""
+        """Cost of an entry between its bounds in the norm, a unit."""
 
     @abc.abstractmethod
     def border(
@@ -151,6 +151,7 @@ class EntrywiseProgram(abc.ABC):
         diagonal = np.where(self.present, self._slacks(self._ratios), 1.0)
         self._solve = self._factor(blocks, diagonal)
 
+        # Predictor: a step toward products of zero, which tells how far their mean may fall.
         product = self.primal * self.dual
         counted = self.primal.shape[-1] - (~self.inequality).sum(-1, keepdims=True)
         mean = product.sum(-1, keepdims=True) / counted
@@ -159,6 +160,7 @@ class EntrywiseProgram(abc.ABC):
             self.dual + _longest(self.dual, dz) * dz
         )
         center = mean * (ahead.sum(-1, keepdims=True) / (counted * mean)) ** 3
+        # Corrector: toward that mean, less the second-order term of the predictor.
         change = center - product - dx * dz
         self._slacks(change)[~self.inequality] = 0.0
         dx, dz, dlambda = self._direction(change)

@@ -51,7 +51,7 @@ def solve_by_largest_margin(task: Task) -> Candidates:
     assert isinstance(task.geometry, Lp)
     scaled = task.scaled
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
-    if not (scaled.asked[0] & (scaled.norms[0] > 0)).all():
+    if not (scaled.positive[0] & (scaled.norms[0] > 0)).all():
         return W, x
     rows, c = rows_of(scaled)[0], scaled.bounds[0]
     kind = _Box if np.isinf(task.geometry.p) else _CrossPolytope
@@ -84,7 +84,7 @@ class _Ball(abc.ABC):
     @property
     @abc.abstractmethod
     def y(self) -> Float[np.ndarray, "n"]:
-        """What ``F^T lambda`` is to be."""
+        """The target of ``F^T lambda``."""
 
     @abc.abstractmethod
     def value(self, u: Float[np.ndarray, "n"]) -> float:
@@ -104,7 +104,7 @@ class _Ball(abc.ABC):
 
     @abc.abstractmethod
     def right(self) -> Float[np.ndarray, "n"]:
-        """What is left of ``-dy`` where du is zero."""
+        """``-dy`` where du is zero."""
 
     @abc.abstractmethod
     def steps(self, du: Float[np.ndarray, "n"]) -> tuple[np.ndarray, np.ndarray]:
@@ -224,6 +224,7 @@ def _iterate(
     best, found, patience = np.inf, None, _PATIENCE
     for _ in range(_MOST_STEPS):
         mu = (s @ x + (ball.d * ball.z).sum()) / (s.size + ball.d.size)
+        # Steps of s and lambda eliminated: a system in those of u and gamma.
         theta = x / s
         matrix = np.empty((ball.d.shape[1] + 1,) * 2)
         half = rows * np.sqrt(theta)[:, None]
@@ -233,7 +234,7 @@ def _iterate(
         center, ball_center, factor = -s * x, -ball.d * ball.z, None
         for corrector in (False, True):
             ball.linearize(ball_center)
-            if factor is None:
+            if factor is None:  # one factor serves predictor and corrector
                 matrix[:-1, :-1] += ball.matrix()
                 diagonal = np.einsum("ii->i", matrix)
                 diagonal *= 1 + _GUARD

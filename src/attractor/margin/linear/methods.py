@@ -51,7 +51,7 @@ def solve_by_linear_programming(task: Task) -> Candidates:
     return _solve(task, factor_gram)
 
 
-def solve_by_careful_linear_programming(task: Task) -> Candidates:
+def solve_by_conservative_linear_programming(task: Task) -> Candidates:
     """The same with more accurate steps, for problems that are close to infeasible."""
     return _solve(task, factor_orthogonally)
 
@@ -73,11 +73,11 @@ def _solve(task: Task, factor: Factor) -> Candidates:
             since[places] = np.where(gap < least[places], 0, since[places] + 1)
             least[places] = np.fmin(gap, least[places])
             open_ = best.gap[places] > task.tolerance / 2
-            going = open_ & (since[places] < _PATIENCE) & (gap > _EXHAUSTED)
-            going &= step < _MOST_STEPS
-            _offer(task, program, places, best, open_ & ~going, _points)
-            if not going.all():
-                places, program = places[going], program.choose(going)
+            active = open_ & (since[places] < _PATIENCE) & (gap > _EXHAUSTED)
+            active &= step < _MOST_STEPS
+            _offer(task, program, places, best, open_ & ~active, _points)
+            if not active.all():
+                places, program = places[active], program.choose(active)
             if not places.size:
                 break
     return best.W, best.multipliers
@@ -86,7 +86,7 @@ def _solve(task: Task, factor: Factor) -> Candidates:
 def program_of(task: Task, factor: Factor = factor_gram) -> EntrywiseProgram:
     """The linear programs of a task, started near its matrices."""
     scaled, count = task.scaled, len(task.W)
-    present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)
+    present = scaled.nonzero
     kinds: dict[float, type[EntrywiseProgram]] = {1.0: SumOfEntries, math.inf: LargestEntry}
     assert isinstance(task.geometry, Lp)
     return kinds[task.geometry.p](
@@ -175,10 +175,10 @@ class SumOfEntries(EntrywiseProgram):
         return np.zeros((len(bounded), 0, bounded.shape[-1]))
 
     def _begin(self, w: Any, combined: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        room = 0.3 * np.abs(w).mean(-1, keepdims=True)
+        shift = 0.3 * np.abs(w).mean(-1, keepdims=True)
         scale = 0.9 / or_one(np.abs(combined).max(-1, keepdims=True))
         y = scale * combined
-        entries = np.hstack([np.maximum(w, 0.0) + room, np.maximum(-w, 0.0) + room])
+        entries = np.hstack([np.maximum(w, 0.0) + shift, np.maximum(-w, 0.0) + shift])
         return entries, np.hstack([1 - y, 1 + y]), scale
 
     def _weigh(self) -> tuple[list[np.ndarray], tuple[np.ndarray, ...]]:
@@ -226,8 +226,8 @@ class LargestEntry(EntrywiseProgram):
 
     def _begin(self, w: Any, combined: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         t = 1.2 * np.abs(w).max(-1, keepdims=True)
-        room = 0.2 * or_one(np.abs(combined).mean(-1, keepdims=True))
-        pq = np.hstack([np.maximum(combined, 0.0) + room, np.maximum(-combined, 0.0) + room])
+        shift = 0.2 * or_one(np.abs(combined).mean(-1, keepdims=True))
+        pq = np.hstack([np.maximum(combined, 0.0) + shift, np.maximum(-combined, 0.0) + shift])
         scale = 1 / pq.sum(-1, keepdims=True)
         return np.hstack([t - w, t + w]), scale * pq, scale
 

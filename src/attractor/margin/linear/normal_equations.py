@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.batched_systems import inverses, solutions
+from attractor.margin.batches import inverses, solutions
 
 Solve: TypeAlias = Callable[[np.ndarray], np.ndarray]
 """From right-hand sides ``(k, m)`` to solutions."""
@@ -18,7 +18,7 @@ Factor: TypeAlias = Callable[[list[np.ndarray], np.ndarray], Solve]
 """From blocks ``(k, m, n_i)`` and a diagonal ``(k, m)`` to a solver; NaN where it is singular."""
 
 _GUARD = 1e-13
-"""Added to the diagonal, relative to it: equalities that say the same make a system singular."""
+"""Added to the diagonal, relative to it: repeated equalities make a system singular."""
 
 
 def factor_gram(

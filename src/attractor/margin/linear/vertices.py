@@ -1,8 +1,8 @@
 """From an interior point of a linear program to an exact solution.
 
 Near the solution every product of an interior point has one factor that vanishes. Which one
-says which entries lie between their bounds and which constraints are slack; then linear
-equations say the rest. Where the solution is one vertex they are square and solved for a whole
+tells which entries lie between their bounds and which constraints are slack; linear equations
+determine the rest. Where the solution is one vertex they are square and solved for a whole
 batch; otherwise the interior point is projected on the solutions of the equations, which moves
 it little (Mehrotra and Ye 1993).
 """
@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Bool, Float
 
-from attractor.margin.batched_systems import solutions
+from attractor.margin.batches import solutions
 from attractor.margin.linear.interior_points import EntrywiseProgram
 
 _NEGLIGIBLE = 1e-12
@@ -23,7 +23,7 @@ _NEGLIGIBLE = 1e-12
 
 
 def separation(program: EntrywiseProgram) -> Float[np.ndarray, "k"]:
-    """How far the unknowns of the nearest basis stand apart from the others: a ratio."""
+    """Ratio that separates the unknowns of the nearest basis from the others."""
     scores, count = _scores(program)
     if count == 0:
         return np.full(len(scores), np.inf)

@@ -33,16 +33,8 @@ _AGGRESSIVE_NUCLEAR = PathSettings(
     bound=5.0,
     growth=2.0,
 )
-_AGGRESSIVE_SPECTRAL = PathSettings(
-    most_steps=30,
-    first_area=0.1,
-    first=0.3,
-    fastest=0.15,
-    slowest=0.5,
-    near=0.5,
-    closeness=5.0,
-    bound=3.0,
-    growth=2.0,
+_AGGRESSIVE_SPECTRAL = dataclasses.replace(
+    _AGGRESSIVE_NUCLEAR, first=0.3, fastest=0.15, near=0.5, closeness=5.0, bound=3.0
 )
 _CONSERVATIVE = PathSettings(
     most_steps=200,
@@ -104,7 +96,7 @@ def solve_by_semidefinite_programming(task: Task) -> Candidates:
 
 
 def _follow(path: SmoothingPath, task: Task, places: np.ndarray, best: BestIterates) -> None:
-    """Follows the path of each instance to its end, or one step beyond the gap asked for.
+    """Follows the path of each instance to its end, or one step beyond the gap required.
 
     That step costs little and makes W, whose error is much larger than the gap, far better.
     """

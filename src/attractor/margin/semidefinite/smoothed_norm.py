@@ -13,7 +13,7 @@ entries ``(i, j)`` and ``(j, i)`` apart from all others.
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -36,9 +36,9 @@ class Tangent:
     Attributes:
         left: Left singular vectors U.
         right: Right singular vectors V.
-        own: What D makes of entry (i, j), from that entry.
-        crossed: What D makes of entry (i, j), from entry (j, i).
-        rest: What D makes of column j beyond the span of U.
+        own: Weight of entry (i, j) in entry (i, j) of D.
+        crossed: Weight of entry (j, i) in entry (i, j) of D.
+        rest: Weight of column j beyond the span of U.
         level: The direction g of W with the level t of the threshold; None if t is fixed.
         level_slope: ``g . diag(U^T dM V) = level_slope dt`` along the graph.
     """
@@ -61,7 +61,7 @@ class Tangent:
         return moved @ np.swapaxes(self.right, -1, -2)
 
     def raise_level(self, dt: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k p q"]:
-        """How W moves with the level of the threshold."""
+        """Change of W with the level of the threshold."""
         assert self.level is not None
         scaled = self.left * (self.level * dt[:, None])[:, None]
         return scaled @ np.swapaxes(self.right, -1, -2)
@@ -241,12 +241,4 @@ class SpectralPoint(GraphPoint):
         ratios = t.ratios()
         fixed = self._through(1 - ratios, ratios, flattest)
         level, level_slope = t.level_slopes(flattest[:, None])
-        return Tangent(
-            left=fixed.left,
-            right=fixed.right,
-            own=fixed.own,
-            crossed=fixed.crossed,
-            rest=fixed.rest,
-            level=level,
-            level_slope=level_slope / self.scale,
-        )
+        return replace(fixed, level=level, level_slope=level_slope / self.scale)

@@ -1,7 +1,7 @@
 """The path of Newton's method while conditions for optimality are rounded off less and less.
 
-Instances of a batch take their steps together and keep a settings each. A step is taken unless it
-makes the residual explode: asking the residual to fall at every step would trap the iterates.
+Instances of a batch take their steps together, each at an area of its own. A step is taken unless
+it makes the residual explode: requiring it to fall at every step would trap the iterates.
 
 Unknown are a sum ``Y = W + scale M`` and numbers ``z_j = lambda_j - weight_j s_j``. Rounded off by
 an area, the conditions on the pair (W, M), and on each pair of a multiplier and a slack, make
@@ -11,12 +11,13 @@ constraints with the multipliers lambda, and the margins of W are ``c + s``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.margin.batches import Batch
 from attractor.margin.methods import Task
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.semidefinite.smoothed_norm import (
@@ -51,11 +52,11 @@ _RATIOS = 1e-14, 1e6
 
 @dataclass(frozen=True)
 class PathSettings:
-    """How fast the smoothing area goes to zero.
+    """Schedule of the smoothing area.
 
     Attributes:
         most_steps: Steps taken at most.
-        first_area: The area to begin with.
+        first_area: The initial area.
         first: Factor of the area in the first steps; it falls while steps go well.
         fastest: Smallest factor; its square where the conditions are nearly met.
         slowest: Largest factor.
@@ -77,11 +78,11 @@ class PathSettings:
 
 
 @dataclass
-class SmoothingPath:
-    """Where each instance of a batch is.
+class SmoothingPath(Batch):
+    """Iterates, directions and smoothing areas of a batch.
 
     Attributes:
-        settings: How fast the area goes to zero.
+        settings: Schedule of the area.
         conditions: The smoothed optimality conditions.
         Y: The unknown ``W + scale M`` where the direction starts.
         z: The unknowns ``lambda_j - weight_j s_j`` where the direction starts.
@@ -90,7 +91,7 @@ class SmoothingPath:
         share: Step length along the direction, in (0, 1].
         residual: Residual of the conditions where the direction starts.
         area: Smoothing parameter: area under the hyperbola that rounds off the conditions.
-        factor: What the area is multiplied by at the next step.
+        factor: Factor of the area at the next step.
         flattest: Least slope allowed in the derivative of the smoothed conditions.
         waiting: Steps since the area was last reduced.
         lingering: Steps taken at the last area.
@@ -134,11 +135,6 @@ class SmoothingPath:
             ended=np.zeros(count, dtype=bool),
         )
 
-    def choose(self, index: Any) -> SmoothingPath:
-        """Chooses instances."""
-        arrays = {f.name: getattr(self, f.name)[index] for f in fields(self)[2:]}
-        return SmoothingPath(self.settings, self.conditions.choose(index), **arrays)
-
     def evaluate(self) -> tuple[Factors, Float[np.ndarray, "k m"], Pairs]:
         """Factors of Y, z and the pairs at the end of the step under trial."""
         Y = self.Y + self.share[:, None, None] * self.dY
@@ -151,20 +147,20 @@ class SmoothingPath:
         factors: Factors,
         z: Float[np.ndarray, "k m"],
         pairs: Pairs,
-        going: Bool[np.ndarray, "k"],
+        active: Bool[np.ndarray, "k"],
     ) -> None:
         """Takes the step under trial, or shortens it; finds the next direction.
 
         Args:
-            factors: What ``look`` returned.
-            z: Likewise.
-            pairs: Likewise.
-            going: Instances to go on with.
+            factors: The first of what ``evaluate`` returned.
+            z: The second.
+            pairs: The third.
+            active: Instances that take further steps.
         """
         taken = pairs.residual <= np.maximum(
             self.settings.bound, self.settings.growth * self.residual
         )
-        taken = going & (taken | (self.share < _SHORTEST))
+        taken = active & (taken | (self.share < _SHORTEST))
         self.share = np.where(taken, 1.0, 0.3 * self.share)
         places = np.flatnonzero(taken)
         if not places.size:
@@ -221,7 +217,7 @@ class SmoothingPath:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs that Y and z stand for, and what they leave of the conditions.
+    """The pairs that Y and z determine, and their residuals in the conditions.
 
     Attributes:
         point: W and M as a point of the graph.
@@ -247,7 +243,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class SmoothedConditions:
+class SmoothedConditions(Batch):
     """The conditions of a batch.
 
     Attributes:
@@ -280,7 +276,7 @@ class SmoothedConditions:
         x = x / np.where(size > 0, size, 1.0)[:, None]
         scale = q * values[:, 0] if spectral else values.mean(-1)
         width = np.full(len(W), q**-2.0) if spectral else scale
-        present = (scaled.inequality | scaled.equality).sum(-1)
+        present = scaled.present.sum(-1)
         typical = np.maximum(np.abs(scaled.bounds * x).sum(-1), 1e-3 * values[:, 0]) / present
         weight = np.where(scaled.inequality, 2 * typical[:, None], 0.0)
         slacks = np.maximum(scaled.margins(W) - scaled.bounds, 0.0)
@@ -296,24 +292,18 @@ class SmoothedConditions:
         )
         return conditions, W + scale[:, None, None] * scaled.combine(x), x - weight * slacks
 
-    def choose(self, index: Any) -> SmoothedConditions:
-        """Chooses instances."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
-        chosen = {name: array[index] for name, array in arrays.items()}
-        return replace(self, scaled=self.scaled.choose(index), **chosen)
-
     def at(
         self,
         factors: Factors,
         z: Float[np.ndarray, "k m"],
         area: Float[np.ndarray, "k"],
     ) -> Pairs:
-        """What Y and z leave of the conditions.
+        """Pairs and residuals at Y and z.
 
         Args:
             factors: Singular value decomposition of Y.
             z: Multipliers less weighted slacks.
-            area: How far to round off.
+            area: Smoothing parameter.
         """
         scaled, c = self.scaled, self.scaled.bounds
         point = self.graph.at(factors, self.scale, area * self.width)
@@ -321,7 +311,7 @@ class SmoothedConditions:
         W, M = point.W, point.M
         off = scaled.combine(multipliers) - M
         margins = scaled.margins(W)
-        short = np.where(scaled.inequality | scaled.equality, c + slacks - margins, 0.0)
+        short = np.where(scaled.present, c + slacks - margins, 0.0)
         off_size = np.sqrt(np.einsum("kpq,kpq->k", off, off))
         short_size = np.sqrt(np.einsum("kj,kj->k", short, short))
         M_size = np.sqrt(np.einsum("kj,kj->k", point.m, point.m))
@@ -339,13 +329,14 @@ class SmoothedConditions:
         """Newton's direction for Y and z: one system of the size of the multipliers.
 
         Args:
-            pairs: Where the step begins.
+            pairs: The iterate that the step starts from.
             flattest: Least slope to be used in tangents.
         """
         tangent, scaled = pairs.point.tangent(flattest), self.scaled
         system, column = tangent.gram(scaled.left, scaled.right, self.left_gram)
         diagonal = np.einsum("kjj->kj", system)
         largest = diagonal.max(-1, initial=0.0)[:, None]
+        # Slacks eliminated: their moves are those of the multipliers times s / lambda.
         with np.errstate(all="ignore"):
             ratio = pairs.slacks / pairs.multipliers
         lowest, highest = _RATIOS
@@ -356,7 +347,7 @@ class SmoothedConditions:
         if column is None:
             dx = np.linalg.solve(system, right[..., None])[..., 0]
             raised = 0.0
-        else:
+        else:  # the level of the threshold moves: one more unknown, by a second right-hand side
             both = np.linalg.solve(system, np.stack([right, column], axis=-1))
             first, second = both[..., 0], both[..., 1]
             product = (tangent.level * pairs.point.m).sum(-1)
@@ -383,9 +374,9 @@ class SmoothedConditions:
     def _gap(self, norm: Any, margins: Any, multipliers: Any, dual_norm: Any) -> np.ndarray:
         """The gap once W is scaled to meet its margins; what scaling cannot meet is left out."""
         scaled, c = self.scaled, self.scaled.bounds
-        asked, fixed = scaled.asked, ~scaled.scalable
+        positive, fixed = scaled.positive, ~scaled.scalable
         with np.errstate(all="ignore"):
-            least = np.where(asked, margins / c, np.inf).min(-1, initial=np.inf)
+            least = np.where(positive, margins / c, np.inf).min(-1, initial=np.inf)
             value = np.where(fixed | np.isinf(least), norm, norm / least)
             gap = np.abs(value - (c * multipliers).sum(-1) / dual_norm) / value
         return np.where((fixed | (least > 0)) & np.isfinite(gap), gap, np.inf)

@@ -13,7 +13,7 @@ class Threshold:
     """The soft threshold of x at a level, its corners rounded off to hyperbolas.
 
     Attributes:
-        x: Where it is taken; singular values, none negative.
+        x: Arguments; singular values, none negative.
         level: The level, one an instance.
         near: ``sqrt((x - level)^2 + 4 area)``.
         far: ``sqrt((x + level)^2 + 4 area)``.
@@ -45,7 +45,7 @@ class Threshold:
     def level_slopes(
         self, flattest: Float[np.ndarray, "k 1"]
     ) -> tuple[Float[np.ndarray, "k q"], Float[np.ndarray, "k"]]:
-        """How what is left of x moves with the level, and how fast the threshold's sum does.
+        """Derivatives in the level of what the threshold leaves of x, and of its own sum.
 
         Args:
             flattest: Least slope to divide by.

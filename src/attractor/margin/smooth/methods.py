@@ -9,23 +9,22 @@ proportion to mu. Exponents far from two are approached step by step.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Geometry, Lp, Schatten
-from attractor.margin.batched_systems import solutions
+from attractor.margin.batches import Batch, solutions
 from attractor.margin.correction import meet_constraints
 from attractor.margin.iterates import BestIterates
 from attractor.margin.methods import Candidates, Task
 from attractor.margin.reduction import reduce_to_spans
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.smooth.newton_variables import (
+    Evaluation,
     MatrixAndMultipliers,
     MultipliersAlone,
     Variables,
-    View,
 )
 from attractor.margin.smooth.norm_expansions import EntrywiseExpansions, SingularValueExpansions
 
@@ -36,7 +35,7 @@ _LEAST_MULTIPLIER = 0.02
 _LEAST_SCALE = 0.1
 _MOST_REDUCTIONS = 20
 _MOST_GROWTH = 1.3
-"""How much larger the norm may become by it."""
+"""Largest factor by which that may raise the dual norm."""
 _FIRST_EXPONENTS = (4.0, 3.0)
 """Largest exponent to start from when the multipliers are varied alone, and W with them."""
 _MOST_STEPS = 100
@@ -59,12 +58,12 @@ _NEAR = 1e-8
 """Gap from which on iterates are compared."""
 
 
-def solve_by_bold_newton(task: Task) -> Candidates:
+def solve_by_aggressive_newton(task: Task) -> Candidates:
     """Candidates for an ``Lp`` or ``Schatten`` geometry, started from the Frobenius solution."""
     return _solve_in_blocks(task, AGGRESSIVE)
 
 
-def solve_by_careful_newton(task: Task) -> Candidates:
+def solve_by_conservative_newton(task: Task) -> Candidates:
     """The same in shorter steps."""
     return _solve_in_blocks(task, CONSERVATIVE)
 
@@ -98,7 +97,7 @@ def _solve_in_full(task: Task, geometry: Lp | Schatten, settings: StepSettings) 
     scaled = task.scaled
     unit = geometry.norm(task.W)
     unit = np.where(unit > 0, unit, 1.0)
-    present = (scaled.inequality | scaled.equality) & (scaled.norms > 0)
+    present = scaled.nonzero
     scaled = replace(
         scaled,
         bounds=scaled.bounds / unit[:, None],
@@ -126,7 +125,7 @@ def _first_multipliers(
 
     Multipliers may nearly cancel one another: raising them must not raise what is left of them.
     """
-    x = np.where(scaled.inequality | scaled.equality, multipliers, 0.0)
+    x = np.where(scaled.present, multipliers, 0.0)
     norm = geometry.dual_norm(scaled.combine(x))
     x = np.where((norm > 0)[:, None], x, scaled.inequality)
     norm = np.where(norm > 0, norm, 1.0)
@@ -150,8 +149,8 @@ class StepSettings:
     Attributes:
         slack: Least slack to start from, beside the largest bound.
         reach: Share of the way to where a slack or multiplier vanishes.
-        proportion: How large residuals may become beside mu.
-        lead: How small mu may become beside residuals.
+        proportion: Largest residual, relative to mu.
+        lead: Least mu, relative to the residual.
         growth: Factor by which an exponent is raised after a step that went well.
         caution: Power of the predictor's length by which the correction is multiplied. Taken
             whole, it can make steps go in circles.
@@ -174,25 +173,15 @@ CONSERVATIVE = StepSettings(
 
 
 @dataclass(frozen=True)
-class _State:
-    """Where the instances still going stand."""
+class _State(Batch):
+    """Iterates of the active instances, and their numbers in the batch."""
 
     places: Int[np.ndarray, "k"]
     scaled: ScaledConstraints
     variables: Variables
     multipliers: Float[np.ndarray, "k m"]
     slacks: Float[np.ndarray, "k m"]
-    view: View
-
-    def choose(self, index: Any) -> _State:
-        return _State(
-            self.places[index],
-            self.scaled.choose(index),
-            self.variables.choose(index),
-            self.multipliers[index],
-            self.slacks[index],
-            self.view.choose(index),
-        )
+    view: Evaluation
 
 
 def iterate(
@@ -209,7 +198,7 @@ def iterate(
 
     Args:
         scaled: Constraints, in units in which W and the multipliers are about one.
-        variables: What to vary.
+        variables: The variables of Newton's method.
         multipliers: To start from; positive on inequalities.
         W: To start from where it is varied; its margins may be any.
         exponents: Of the smooth norm, first and last.
@@ -220,7 +209,7 @@ def iterate(
     count, m = multipliers.shape
     best = BestIterates(count, W.shape[1:], m)
     first, last = exponents
-    view = variables.look(multipliers, W, np.full((count, 1, 1), first))
+    view = variables.evaluate(multipliers, W, np.full((count, 1, 1), first))
     size = np.abs(scaled.bounds).max(-1, keepdims=True, initial=0.0)
     slacks = np.maximum(view.margins - scaled.bounds, settings.slack * size)
     least_mu = _NEGLIGIBLE * tolerance / max(m, 1)
@@ -285,11 +274,12 @@ def _stepped(state: _State, last: float, settings: StepSettings, least_mu: float
 
     length = np.minimum(_longest(inequality, x, dx), _longest(inequality, s, ds))
     length = np.minimum(settings.reach * length, 1.0)
+    # Halved until the residual is in proportion to the new mu, or falls as promised to first order.
     rounding = _ROUNDING * (1 + view.exponent[:, 0, 0] * np.abs(x).sum(-1))
     halvings = 0
     while True:
         next_x, next_s = x + length * dx, s + length * ds
-        next_view = variables.look(next_x, view.W + length[..., None] * dW, view.exponent)
+        next_view = variables.evaluate(next_x, view.W + length[..., None] * dW, view.exponent)
         next_residual = _residual(scaled, next_view, next_s)
         allowed = settings.proportion * _complementarity(inequality, next_x, next_s)[:, 0]
         lower = (1 - _DECREASE * length[:, 0]) * residual
@@ -303,7 +293,7 @@ def _stepped(state: _State, last: float, settings: StepSettings, least_mu: float
         well = (length[:, 0] >= 0.5) & (next_residual <= _CALM)
         raised = np.minimum(settings.growth * view.exponent, last)
         exponent = np.where(well[:, None, None], raised, view.exponent)
-        next_view = variables.look(next_x, next_view.W, exponent)
+        next_view = variables.evaluate(next_x, next_view.W, exponent)
     return _State(state.places, scaled, variables, next_x, next_s, next_view)
 
 
@@ -321,10 +311,11 @@ def _direction(
     scaled, inequality = state.scaled, state.scaled.inequality
     x, s = state.multipliers, state.slacks
     positive = np.where(inequality, x, 1.0)
+    # With ds = (center - s) - (s / x) dx eliminated, what is left is a system in dx alone.
     ratio = np.where(inequality, s / positive, 0.0)
     matrix, shift = state.variables.system(state.view, residual)
     diagonal = np.einsum("ijj->ij", matrix)
-    diagonal += ratio + _ROUNDING * diagonal
+    diagonal += ratio + _ROUNDING * diagonal  # repeated constraints would make it singular
     diagonal += np.where(diagonal > 0, 0.0, 1.0)
     base = -_unmet(scaled, state.view.margins, s) - np.where(inequality, s, 0.0) - shift
 
@@ -332,6 +323,7 @@ def _direction(
     ds = np.where(inequality, -s - ratio * dx, 0.0)
     mu = _complementarity(inequality, x, s)
     reach_x, reach_s = _longest(inequality, x, dx), _longest(inequality, s, ds)
+    # Mehrotra's rule: mu falls by the cube of the share that the predictor leaves of it.
     whole = np.where(mu > 0, mu, 1.0)
     left = _complementarity(inequality, x + reach_x * dx, s + reach_s * ds)
     share = (left / whole) ** 3
@@ -352,7 +344,7 @@ def _unmet(
 
 
 def _residual(
-    scaled: ScaledConstraints, view: View, slacks: Float[np.ndarray, "k m"]
+    scaled: ScaledConstraints, view: Evaluation, slacks: Float[np.ndarray, "k m"]
 ) -> Float[np.ndarray, "k"]:
     """The largest residual, of the constraints or of stationarity."""
     unmet = np.abs(_unmet(scaled, view.margins, slacks)).max(-1, initial=0.0)
@@ -382,6 +374,5 @@ def _gap_and_shortfall(state: _State) -> tuple[Float[np.ndarray, "k"], Float[np.
     square = np.square(view.expansion.norm[:, 0, 0])
     weighed = np.where(scaled.inequality, state.multipliers * state.slacks, 0.0)
     unmet = np.abs(_unmet(scaled, view.margins, state.slacks))
-    asked = scaled.asked
-    shortfall = np.where(asked, unmet / np.where(asked, c, 1.0), unmet)
-    return weighed.sum(-1) / square, shortfall.max(-1, initial=0.0)
+    relative = unmet / np.where(scaled.positive, c, 1.0)
+    return weighed.sum(-1) / square, relative.max(-1, initial=0.0)

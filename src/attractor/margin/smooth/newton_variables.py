@@ -1,4 +1,4 @@
-"""What Newton's method varies in a smooth norm: the multipliers alone, or the matrix as well.
+"""Variables of Newton's method in a smooth norm: the multipliers alone, or the matrix as well.
 
 With ``M = sum_j lambda_j a_j b_j^T``, solutions have ``M`` equal to the gradient of
 ``||W||_p^2 / 2`` or, which is the same, W equal to that of ``||M||_q^2 / 2``. The one of the two
@@ -11,12 +11,13 @@ system in the multipliers.
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
+from attractor.margin.batches import Batch
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.smooth.norm_expansions import Expansion, kept_curvature
 
@@ -37,8 +38,8 @@ class Expansions(Protocol):
 
 
 @dataclass(frozen=True)
-class View:
-    """What is known where an iteration stands.
+class Evaluation(Batch):
+    """The margins, the residual of stationarity and the expansion of the norm at an iterate.
 
     Attributes:
         W: The matrices.
@@ -54,15 +55,9 @@ class View:
     exponent: Float[np.ndarray, "k 1 1"]
     expansion: Expansion
 
-    def choose(self, index: Any) -> View:
-        """Chooses instances."""
-        arrays = (self.W, self.margins, self.strain, self.exponent)
-        W, margins, strain, exponent = (array[index] for array in arrays)
-        return View(W, margins, strain, exponent, self.expansion.choose(index))
-
 
 @dataclass(frozen=True)
-class Variables(abc.ABC):
+class Variables(Batch, abc.ABC):
     """The linear algebra of one choice of variables.
 
     Attributes:
@@ -73,29 +68,24 @@ class Variables(abc.ABC):
     scaled: ScaledConstraints
     expansions: Expansions
 
-    def choose(self, index: Any) -> Variables:
-        """Chooses instances."""
-        chosen = self.expansions.choose(index)
-        return replace(self, scaled=self.scaled.choose(index), expansions=chosen)
-
     @abc.abstractmethod
-    def look(
+    def evaluate(
         self,
         multipliers: Float[np.ndarray, "k m"],
         W: Float[np.ndarray, "k d e"],
         exponent: Float[np.ndarray, "k 1 1"],
-    ) -> View:
-        """What is known at an iterate."""
+    ) -> Evaluation:
+        """Evaluates the margins and the expansion at an iterate."""
 
     @abc.abstractmethod
     def system(
-        self, view: View, residual: Float[np.ndarray, "k"]
+        self, view: Evaluation, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """Change of the margins by a Newton step: a matrix times that of multipliers, plus more."""
 
     @abc.abstractmethod
     def step(
-        self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+        self, view: Evaluation, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
     ) -> Float[np.ndarray, "k d e"]:
         """The step of W that goes with a change of the multipliers."""
 
@@ -104,19 +94,19 @@ class Variables(abc.ABC):
 class MultipliersAlone(Variables):
     """For p < 2: W is the gradient of half the squared dual norm."""
 
-    def look(
+    def evaluate(
         self,
         multipliers: Float[np.ndarray, "k m"],
         W: Float[np.ndarray, "k d e"],
         exponent: Float[np.ndarray, "k 1 1"],
-    ) -> View:
+    ) -> Evaluation:
         """The W that the multipliers make, whatever W was."""
         expansion = self.expansions.at(self.scaled.combine(multipliers), exponent)
         W = expansion.gradient
-        return View(W, self.scaled.margins(W), np.zeros_like(W), exponent, expansion)
+        return Evaluation(W, self.scaled.margins(W), np.zeros_like(W), exponent, expansion)
 
     def system(
-        self, view: View, residual: Float[np.ndarray, "k"]
+        self, view: Evaluation, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """The Hessian of ``||M||_q^2 / 2`` in the multipliers."""
         expansion = view.expansion
@@ -126,9 +116,9 @@ class MultipliersAlone(Variables):
         return matrix, np.zeros_like(normal)
 
     def step(
-        self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+        self, view: Evaluation, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
     ) -> Float[np.ndarray, "k d e"]:
-        """None: W follows the multipliers."""
+        """Zero: W follows from the multipliers."""
         return np.zeros_like(view.W)
 
 
@@ -136,19 +126,19 @@ class MultipliersAlone(Variables):
 class MatrixAndMultipliers(Variables):
     """For p > 2: W is varied too, by the inverse of the Hessian of half its squared norm."""
 
-    def look(
+    def evaluate(
         self,
         multipliers: Float[np.ndarray, "k m"],
         W: Float[np.ndarray, "k d e"],
         exponent: Float[np.ndarray, "k 1 1"],
-    ) -> View:
-        """What is known at W and the multipliers."""
+    ) -> Evaluation:
+        """Evaluates at W and the multipliers."""
         expansion = self.expansions.at(W, exponent)
         strain = self.scaled.combine(multipliers) - expansion.gradient
-        return View(W, self.scaled.margins(W), strain, exponent, expansion)
+        return Evaluation(W, self.scaled.margins(W), strain, exponent, expansion)
 
     def system(
-        self, view: View, residual: Float[np.ndarray, "k"]
+        self, view: Evaluation, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """The inverse Hessian of ``||W||_p^2 / 2`` between the constraints."""
         inverse, along, factor = _inverse(view, residual)
@@ -159,14 +149,14 @@ class MatrixAndMultipliers(Variables):
         return matrix, self.scaled.margins(_solve(view, residual, view.strain))
 
     def step(
-        self, view: View, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+        self, view: Evaluation, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
     ) -> Float[np.ndarray, "k d e"]:
         """The step that takes the strain away, to first order."""
         return _solve(view, residual, self.scaled.combine(change) + view.strain)
 
 
 def _inverse(
-    view: View, residual: Float[np.ndarray, "k"]
+    view: Evaluation, residual: Float[np.ndarray, "k"]
 ) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "k 1 1"]]:
     """D, u and f of the inverse Hessian ``diag(D) + f u u^T`` in the frame."""
     expansion, excess = view.expansion, view.exponent - 2
@@ -176,13 +166,13 @@ def _inverse(
     return inverse, along, excess / (1 - excess * share)
 
 
-def _curvature(view: View, residual: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k d e"]:
+def _curvature(view: Evaluation, residual: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k d e"]:
     residual = residual[:, None, None]
     return kept_curvature(view.expansion, view.exponent, residual, _LEAST_CURVATURE)
 
 
 def _solve(
-    view: View, residual: Float[np.ndarray, "k"], G: Float[np.ndarray, "k d e"]
+    view: Evaluation, residual: Float[np.ndarray, "k"], G: Float[np.ndarray, "k d e"]
 ) -> Float[np.ndarray, "k d e"]:
     """The inverse Hessian at a matrix."""
     inverse, along, factor = _inverse(view, residual)

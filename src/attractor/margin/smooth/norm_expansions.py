@@ -19,6 +19,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from attractor.margin.batches import Batch
+
 _SECANT = 0.3
 """Share of the slope of a secant that counts as least curvature."""
 _MOST_ENTRIES = 2**22
@@ -51,7 +53,7 @@ class Frame(Protocol):
 
 
 @dataclass(frozen=True)
-class Expansion:
+class Expansion(Batch):
     """``||Z||^2 / 2`` to second order.
 
     The Hessian is ``diag(curvature) - (exponent - 2) normal normal^T`` in the frame.
@@ -69,12 +71,6 @@ class Expansion:
     normal: Float[np.ndarray, "k d e"]
     curvature: Float[np.ndarray, "k d e"]
     frame: Frame
-
-    def choose(self, index: Any) -> Expansion:
-        """Chooses instances."""
-        arrays = (self.norm, self.gradient, self.normal, self.curvature)
-        norm, gradient, normal, curvature = (array[index] for array in arrays)
-        return Expansion(norm, gradient, normal, curvature, self.frame.choose(index))
 
 
 def kept_curvature(
@@ -181,7 +177,7 @@ class SingularValueExpansions:
 
 
 @dataclass(frozen=True)
-class SingularFrame:
+class SingularFrame(Batch):
     """``U^T Z V``, each pair of entries off the diagonal by its symmetric and antisymmetric half.
 
     The symmetric half stands above the diagonal, the antisymmetric one below it.
@@ -191,11 +187,6 @@ class SingularFrame:
     V: Float[np.ndarray, "k e e"]
     left: Float[np.ndarray, "k m d"]
     right: Float[np.ndarray, "k m e"]
-
-    def choose(self, index: Any) -> SingularFrame:
-        """Chooses instances."""
-        arrays = (self.U, self.V, self.left, self.right)
-        return SingularFrame(*(array[index] for array in arrays))
 
     def enter(self, Z: Float[np.ndarray, "k d e"]) -> Float[np.ndarray, "k d e"]:
         """Coordinates of matrices."""

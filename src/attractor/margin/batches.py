@@ -1,11 +1,30 @@
-"""Linear systems in batches, in which one singular matrix does not fail the others."""
+"""Batches: choosing among them, and linear systems of which a singular one fails no other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
+
+_Kind = TypeVar("_Kind", bound="Batch")
+
+
+class Batch:
+    """A dataclass whose arrays share their leading axis, of instances or of constraints."""
+
+    def choose(self: _Kind, index: Any) -> _Kind:
+        """Indexes the leading axis of every array, parts that are batches included."""
+
+        def chosen(part: Any) -> Any:
+            if isinstance(part, np.ndarray):
+                return part[index]
+            return part.choose(index) if hasattr(part, "choose") else part
+
+        parts = {field.name: chosen(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **parts)  # type: ignore[type-var]
 
 
 def inverses(matrices: Float[np.ndarray, "k m m"]) -> Float[np.ndarray, "k m m"]:
