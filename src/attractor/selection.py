@@ -202,7 +202,7 @@ def _own_head(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | None:
 
 
 def _predictions(head: Callable[[Any], Any], tokens: Tokens) -> Float[np.ndarray, "..."]:
-    """Predictions of a head for each token alone."""
+    """What a head says about each token alone."""
     return np.asarray(head(tokens.values), dtype=np.float64)
 
 
