@@ -16,12 +16,12 @@ from attractor.next_token import (
     collocation,
     corpus_structure,
     distinct_samples,
+    linear as decoders,
     mechanics,
     partial_orders,
     token_priority_graphs,
     train_two_stages,
 )
-from attractor.next_token import linear as decoders
 from attractor.prompt import measures, regression
 from fuzzing.arguments.table import Fresh, Lazy
 

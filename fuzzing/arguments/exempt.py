@@ -18,7 +18,8 @@ CONTRACTS = frozenset(
 CONTRACT_METHODS = frozenset(
     {
         # of losses, heads and parameterizations: traced, once for every step or row
-        *("check_classes", "check_outputs", "check_initial", "cotangent", "cotangent_at"),
+        *("check_classes", "check_dimension", "check_initial", "check_outputs"),
+        *("cotangent", "cotangent_at"),
         *("effective_geometry", "effective_matrix", "for_instances", "from_arrays", "from_matrix"),
         *("initial", "mean_gradient", "predict", "prepare", "reach", "scores", "shapes"),
         *("to_arrays", "validate", "value", "value_at"),
@@ -38,6 +39,7 @@ INSIDE = frozenset(
         "attractor.attention.attention_rows",
         "attractor.attention.heads.as_head",
         "attractor.attention.heads.head_from_arrays",
+        "attractor.attention.heads.is_linear",
         "attractor.attention.mean_loss",
         "attractor.next_token.linear.Contexts.from_arrays",
         "attractor.next_token.linear.LinearTrajectory.of",

@@ -22,7 +22,6 @@ from attractor.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from attractor.public import *  # noqa: F403
-    from attractor.public import __all__ as __all__
 
 _SUBMODULES = (
     "analysis",

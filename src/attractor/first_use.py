@@ -23,9 +23,10 @@ def import_on_first_use(
 ) -> None:
     """Makes a package import the names in its ``__init__.py`` when they are first used.
 
-    There they are imported under ``TYPE_CHECKING``. These imports are read and not run: they are
-    the one list of names, for type checkers as for this. So one module of a package can be imported
-    without all the others. Modules are names of the package, too, as if all were imported already.
+    There they are imported under ``TYPE_CHECKING``, each as itself, which tells type checkers that
+    it is public. These imports are read and not run: they are the one list of names, and the
+    package's ``__all__``. So one module of a package can be imported without all the others.
+    Modules are names of the package, too, as if all were imported already.
 
     Args:
         package: ``__name__`` of the package.
@@ -49,7 +50,9 @@ class _Package(ModuleType):
             return getattr(self, now)
         module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
-        if module is not None:
+        if name == "__all__":
+            value = sorted(module_of(self.__name__))
+        elif module and module != self.__name__:
             value = self._prepare(getattr(importlib.import_module(module), name))
         elif not name.startswith("_") and importlib.util.find_spec(submodule):
             value = importlib.import_module(submodule)
@@ -64,9 +67,9 @@ class _Package(ModuleType):
 
 @functools.cache
 def module_of(package: str, file: str = "__init__.py") -> dict[str, str]:
-    """The module that each name of a package comes from, by the imports in one of its files.
+    """The module of each public name of a package: what one of its files imports as itself.
 
-    They are read and not run.
+    The file is read and not run.
     """
     source = pkgutil.get_data(package, file)
     assert source is not None
@@ -74,9 +77,8 @@ def module_of(package: str, file: str = "__init__.py") -> dict[str, str]:
         alias.name: node.module
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.ImportFrom)
-        if node.module and node.module.startswith(f"{package.partition('.')[0]}.")
-        if node.module != package
         for alias in node.names
+        if node.module and alias.asname == alias.name
     }
 
 

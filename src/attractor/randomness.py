@@ -51,7 +51,8 @@ def keys(
     """Returns the keys of many trials at once, each the one ``key`` gives."""
     import jax
 
-    return jax.random.wrap_key_data(key_data(seeds, instances, purpose, step), impl="threefry2x32")
+    data = jax.numpy.asarray(key_data(seeds, instances, purpose, step))
+    return jax.random.wrap_key_data(data, impl="threefry2x32")
 
 
 def key_data(
@@ -81,7 +82,7 @@ def fold_in(words: Words, number: Int[np.ndarray, "..."] | int) -> Words:
 
 def unit_interval(words: Words, shape: tuple[int, ...]) -> Float[np.ndarray, "*trials *shape"]:
     """Uniform numbers on [0, 1) of every key, those of ``jax.random.uniform`` in float64."""
-    first, second = (word[..., None] for word in words)
+    first, second = (np.expand_dims(word, -1) for word in words)
     bits = _threefry((first, second), _halves(np.arange(math.prod(shape))))
     mantissa = (bits[0].astype(np.uint64) << 32 | bits[1]) >> 12
     numbers = (mantissa | np.float64(1).view(np.uint64)).view(np.float64) - 1

@@ -4,8 +4,14 @@ import pytest
 
 import attractor as at
 from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
-from attractor.attention import Exponential, Linear, Logistic, attention_rows, get_parameterization
-from attractor.attention import excess as traced
+from attractor.attention import (
+    Exponential,
+    Linear,
+    Logistic,
+    attention_rows,
+    excess as traced,
+    get_parameterization,
+)
 from attractor.attention.heads import ConcaveHead, ValueMatrix
 from attractor.precision import double_precision
 

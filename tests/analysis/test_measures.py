@@ -1,8 +1,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.analysis import directional_bregman_divergence
 from attractor.analysis.measures import measure_direction, project_on_equalities

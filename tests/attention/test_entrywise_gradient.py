@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.attention import AttentionMatrix, LinearHead, attention_rows, get_loss
 from attractor.attention._scaled_gradient import scaled_gradient

@@ -3,8 +3,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from attractor.datasets.reviews import Reviews, load_reviews, split_reviews, text_groups
 from attractor.errors import InvalidInputError

@@ -2,8 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral, get_geometry

@@ -3,8 +3,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from margin_examples import random_problem, thin_problem
 
 from attractor.errors import Status

@@ -11,8 +11,7 @@ from certificate_examples import (
     mixed,
     through_json,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from margin_examples import random_problem, thin_problem
 
 from attractor.errors import InvalidInputError, Status

@@ -11,8 +11,7 @@ from conic_oracle import (
     spectral,
     squared_schatten_4,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral

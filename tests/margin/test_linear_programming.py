@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 from conic_oracle import random_small_problem
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from margin_examples import random_problem, stored_tokens, thin_problem
 
 from attractor.errors import Status

@@ -4,8 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from conic_oracle import conic_value, entrywise, random_small_problem, squared_schatten_4
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem, stored_tokens, thin_problem
 
 from attractor.errors import Status

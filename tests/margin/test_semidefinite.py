@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 from conic_oracle import conic_value, nuclear, spectral
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem, stored_tokens, thin_problem, unit
 
 from attractor.errors import Status

@@ -8,8 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from margin_examples import random_problem, stored_tokens
 
 from attractor.errors import Status

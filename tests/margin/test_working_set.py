@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, get_geometry
-from attractor.margin import MarginProblem, solve
-from attractor.margin import working_set as working_set_module
+from attractor.margin import MarginProblem, solve, working_set as working_set_module
 
 
 def assert_same(found, cold):

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.next_token import Corpus
-from attractor.next_token import linear_view as module
+from attractor.next_token import Corpus, linear_view as module
 from attractor.next_token.linear_view import linear_view
 
 

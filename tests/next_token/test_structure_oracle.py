@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import Corpus, TokenClass, corpus_structure

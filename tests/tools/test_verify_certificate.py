@@ -20,8 +20,7 @@ from certificate_examples import (
     mixed,
     through_json,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.errors import Status
 

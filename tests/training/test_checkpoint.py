@@ -11,8 +11,7 @@ import pytest
 
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.storage import owned_folder
-from attractor.training import checkpoint as checkpoint_file
-from attractor.training import loop, saved_run
+from attractor.training import checkpoint as checkpoint_file, loop, saved_run
 from attractor.training.checkpoint import MARKER
 
 TRIALS, RECORDED = 60, [0, 3, 50, 200, 1000]

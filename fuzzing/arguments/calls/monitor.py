@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attractor import monitor
-from fuzzing.arguments import example_files as given
-from fuzzing.arguments import examples as ex
+from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from attractor import next_token as nt
 from attractor.next_token import generators
-from fuzzing.arguments import example_files as given
-from fuzzing.arguments import examples as ex
+from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 
 TABLE = "array none"

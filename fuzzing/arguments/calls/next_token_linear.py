@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attractor.next_token import linear
-from fuzzing.arguments import example_files as given
-from fuzzing.arguments import examples as ex
+from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 
 DECODER = np.ones((1, 3, 4))

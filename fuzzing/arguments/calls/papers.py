@@ -22,6 +22,9 @@ def calls() -> Iterator[Call]:
     yield Call(papers.get_claim, name=given.CLAIM_NAME)
     yield Call(papers.Assumption.broken_by, self=given.ASSUMPTION, breaker=dict)
     yield Call(
+        papers.Assumption.negated, self=given.ASSUMPTION, name="no", statement="no", breaker=dict
+    )
+    yield Call(
         papers.Claims.claim, self=given.CLAIMS, name="made-up", summary="nothing",
         statement="nothing", assuming=(), contrast=given.CONTRAST, data=lambda seed: [],
         takes={"assuming": "sequence array"},

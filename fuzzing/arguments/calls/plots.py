@@ -12,8 +12,7 @@ import attractor as at
 from attractor import analysis, next_token, plots
 from attractor.analysis import rates
 from attractor.prompt.length import error_quantiles, phase_diagram
-from fuzzing.arguments import example_files as given
-from fuzzing.arguments import examples as ex
+from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call, Fresh, Lazy
 
 FIGURE = Fresh(lambda: Figure(figsize=(2, 2)))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attractor.prompt import regression
-from fuzzing.arguments import example_files as given
-from fuzzing.arguments import examples as ex
+from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 
 TIMES = np.array([0.0, 1.0])

@@ -10,8 +10,7 @@ import attractor as at
 from attractor import analysis
 from attractor.analysis import basins, bias, rates
 from attractor.training import local_path
-from fuzzing.arguments import example_files as given
-from fuzzing.arguments import examples as ex
+from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 
 NANS = {

@@ -5,57 +5,46 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.analysis._verify import verify
+    from attractor.analysis._verify import verify as verify
     from attractor.analysis.basins import (
-        BasinBoundary,
-        BasinMap,
-        BasinShares,
-        basin_boundary,
-        basin_map,
-        basin_shares,
+        BasinBoundary as BasinBoundary,
+        BasinMap as BasinMap,
+        BasinShares as BasinShares,
+        basin_boundary as basin_boundary,
+        basin_map as basin_map,
+        basin_shares as basin_shares,
     )
-    from attractor.analysis.bias import BiasMatrix, bias_matrix, which_norm
-    from attractor.analysis.first_gradient import FirstGradientMargin, first_gradient_margin
-    from attractor.analysis.geometries import compare_geometries
-    from attractor.analysis.label_margin import LabelMarginConstant, label_margin_constant
+    from attractor.analysis.bias import (
+        BiasMatrix as BiasMatrix,
+        bias_matrix as bias_matrix,
+        which_norm as which_norm,
+    )
+    from attractor.analysis.first_gradient import (
+        FirstGradientMargin as FirstGradientMargin,
+        first_gradient_margin as first_gradient_margin,
+    )
+    from attractor.analysis.geometries import compare_geometries as compare_geometries
+    from attractor.analysis.label_margin import (
+        LabelMarginConstant as LabelMarginConstant,
+        label_margin_constant as label_margin_constant,
+    )
     from attractor.analysis.measures import (
-        DirectionMeasures,
-        directional_bregman_divergence,
-        measure_direction,
+        DirectionMeasures as DirectionMeasures,
+        directional_bregman_divergence as directional_bregman_divergence,
+        measure_direction as measure_direction,
     )
-    from attractor.analysis.offset import Offsets, measured_offsets, predicted_offsets
-    from attractor.analysis.rates import Rate, Rates, fit_rate, fit_rates
-    from attractor.analysis.smoothness import smoothness_constant
-    from attractor.analysis.verdict import Verdict
-
-__all__ = [
-    "BasinBoundary",
-    "BasinMap",
-    "BasinShares",
-    "BiasMatrix",
-    "DirectionMeasures",
-    "FirstGradientMargin",
-    "LabelMarginConstant",
-    "Offsets",
-    "Rate",
-    "Rates",
-    "Verdict",
-    "basin_boundary",
-    "basin_map",
-    "basin_shares",
-    "bias_matrix",
-    "compare_geometries",
-    "directional_bregman_divergence",
-    "first_gradient_margin",
-    "fit_rate",
-    "fit_rates",
-    "label_margin_constant",
-    "measure_direction",
-    "measured_offsets",
-    "predicted_offsets",
-    "smoothness_constant",
-    "verify",
-    "which_norm",
-]
+    from attractor.analysis.offset import (
+        Offsets as Offsets,
+        measured_offsets as measured_offsets,
+        predicted_offsets as predicted_offsets,
+    )
+    from attractor.analysis.rates import (
+        Rate as Rate,
+        Rates as Rates,
+        fit_rate as fit_rate,
+        fit_rates as fit_rates,
+    )
+    from attractor.analysis.smoothness import smoothness_constant as smoothness_constant
+    from attractor.analysis.verdict import Verdict as Verdict
 
 import_on_first_use(__name__)

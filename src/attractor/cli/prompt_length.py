@@ -62,8 +62,7 @@ def prompt_length(
         existing_file(file, HeadCase.missing)
 
         from attractor.files import load_head
-        from attractor.prompt.length.how_long import ERRORS, LENGTHS
-        from attractor.prompt.length.how_long import prompt_length as find
+        from attractor.prompt.length.how_long import ERRORS, LENGTHS, prompt_length as find
         from attractor.prompt.length.summary import summary
         from attractor.prompt.length.words import sentences
 

@@ -5,82 +5,65 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.next_token import linear, mechanics
-    from attractor.next_token._collocation import Collocation, collocation
-    from attractor.next_token._realizable_part import RealizablePart, realizable_part
-    from attractor.next_token.assumptions import AssumptionCheck
-    from attractor.next_token.corpus import Corpus
-    from attractor.next_token.embeddings import (
-        are_orthonormal,
-        gaussian,
-        one_hot,
-        orthonormality_error,
+    from attractor.next_token import linear as linear, mechanics as mechanics
+    from attractor.next_token._collocation import (
+        Collocation as Collocation,
+        collocation as collocation,
     )
-    from attractor.next_token.generators import Drawn, order_first_corpus, rolled_out_corpus
-    from attractor.next_token.graphs import QueryGraphs
+    from attractor.next_token._realizable_part import (
+        RealizablePart as RealizablePart,
+        realizable_part as realizable_part,
+    )
+    from attractor.next_token.assumptions import AssumptionCheck as AssumptionCheck
+    from attractor.next_token.corpus import Corpus as Corpus
+    from attractor.next_token.embeddings import (
+        are_orthonormal as are_orthonormal,
+        gaussian as gaussian,
+        one_hot as one_hot,
+        orthonormality_error as orthonormality_error,
+    )
+    from attractor.next_token.generators import (
+        Drawn as Drawn,
+        order_first_corpus as order_first_corpus,
+        rolled_out_corpus as rolled_out_corpus,
+    )
+    from attractor.next_token.graphs import QueryGraphs as QueryGraphs
     from attractor.next_token.orders import (
-        PartialOrders,
-        TokenClass,
-        partial_orders,
-        token_priority_graphs,
+        PartialOrders as PartialOrders,
+        TokenClass as TokenClass,
+        partial_orders as partial_orders,
+        token_priority_graphs as token_priority_graphs,
     )
     from attractor.next_token.problems import (
-        attention_problem,
-        complete_orders_solution,
-        feed_forward_problem,
+        attention_problem as attention_problem,
+        complete_orders_solution as complete_orders_solution,
+        feed_forward_problem as feed_forward_problem,
     )
-    from attractor.next_token.samples import Samples, attention_tokens, distinct_samples
-    from attractor.next_token.structure import CorpusStructure, corpus_structure
-    from attractor.next_token.two_stage import train_jointly, train_two_stages
+    from attractor.next_token.samples import (
+        Samples as Samples,
+        attention_tokens as attention_tokens,
+        distinct_samples as distinct_samples,
+    )
+    from attractor.next_token.structure import (
+        CorpusStructure as CorpusStructure,
+        corpus_structure as corpus_structure,
+    )
+    from attractor.next_token.two_stage import (
+        train_jointly as train_jointly,
+        train_two_stages as train_two_stages,
+    )
     from attractor.next_token.two_stage_measures import (
-        attention_solutions,
-        direction_distance,
-        feed_forward_solutions,
-        measure_two_stages,
+        attention_solutions as attention_solutions,
+        direction_distance as direction_distance,
+        feed_forward_solutions as feed_forward_solutions,
+        measure_two_stages as measure_two_stages,
     )
-    from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
-    from attractor.next_token.unseen import Unseen, UnseenKind, draw_unseen, log_predictions
-
-__all__ = [
-    "AssumptionCheck",
-    "Collocation",
-    "Corpus",
-    "CorpusStructure",
-    "Drawn",
-    "PartialOrders",
-    "QueryGraphs",
-    "RealizablePart",
-    "Samples",
-    "TokenClass",
-    "TwoStageTrajectory",
-    "Unseen",
-    "UnseenKind",
-    "are_orthonormal",
-    "attention_problem",
-    "attention_solutions",
-    "attention_tokens",
-    "collocation",
-    "complete_orders_solution",
-    "corpus_structure",
-    "direction_distance",
-    "distinct_samples",
-    "draw_unseen",
-    "feed_forward_problem",
-    "feed_forward_solutions",
-    "gaussian",
-    "linear",
-    "log_predictions",
-    "measure_two_stages",
-    "mechanics",
-    "one_hot",
-    "order_first_corpus",
-    "orthonormality_error",
-    "partial_orders",
-    "realizable_part",
-    "rolled_out_corpus",
-    "token_priority_graphs",
-    "train_jointly",
-    "train_two_stages",
-]
+    from attractor.next_token.two_stage_trajectory import TwoStageTrajectory as TwoStageTrajectory
+    from attractor.next_token.unseen import (
+        Unseen as Unseen,
+        UnseenKind as UnseenKind,
+        draw_unseen as draw_unseen,
+        log_predictions as log_predictions,
+    )
 
 import_on_first_use(__name__)

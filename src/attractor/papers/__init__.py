@@ -5,62 +5,39 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.files.case import Case
-    from attractor.files.classifiers import ClassifierCase
-    from attractor.files.contents import DataSet
-    from attractor.files.corpus import CorpusCase
-    from attractor.files.head import HeadCase
-    from attractor.files.regression import RegressionCase
-    from attractor.papers._data_kind import DATA_SETS
-    from attractor.papers._examine import Finding, examine, examine_control
-    from attractor.papers.assumption import Assumption, Check
+    from attractor.files.case import Case as Case
+    from attractor.files.classifiers import ClassifierCase as ClassifierCase
+    from attractor.files.contents import DataSet as DataSet
+    from attractor.files.corpus import CorpusCase as CorpusCase
+    from attractor.files.head import HeadCase as HeadCase
+    from attractor.files.regression import RegressionCase as RegressionCase
+    from attractor.papers._data_kind import DATA_SETS as DATA_SETS
+    from attractor.papers._examine import (
+        Finding as Finding,
+        examine as examine,
+        examine_control as examine_control,
+    )
+    from attractor.papers.assumption import Assumption as Assumption, Check as Check
     from attractor.papers.claim import (
-        Claim,
-        Claims,
-        Conclusion,
-        Contrast,
-        Measurement,
-        Outcome,
+        Claim as Claim,
+        Claims as Claims,
+        Conclusion as Conclusion,
+        Contrast as Contrast,
+        Measurement as Measurement,
+        Outcome as Outcome,
     )
-    from attractor.papers.figure import PaperFigure, Reading, Request
-    from attractor.papers.paper import PAPERS, Paper
+    from attractor.papers.figure import (
+        PaperFigure as PaperFigure,
+        Reading as Reading,
+        Request as Request,
+    )
+    from attractor.papers.paper import PAPERS as PAPERS, Paper as Paper
     from attractor.papers.registry import (
-        all_claims,
-        all_figures,
-        get_claim,
-        get_figure,
-        register_claim,
+        all_claims as all_claims,
+        all_figures as all_figures,
+        get_claim as get_claim,
+        get_figure as get_figure,
+        register_claim as register_claim,
     )
-
-__all__ = [
-    "DATA_SETS",
-    "PAPERS",
-    "Assumption",
-    "Case",
-    "Check",
-    "Claim",
-    "Claims",
-    "ClassifierCase",
-    "Conclusion",
-    "Contrast",
-    "CorpusCase",
-    "DataSet",
-    "Finding",
-    "HeadCase",
-    "Measurement",
-    "Outcome",
-    "Paper",
-    "PaperFigure",
-    "Reading",
-    "RegressionCase",
-    "Request",
-    "all_claims",
-    "all_figures",
-    "examine",
-    "examine_control",
-    "get_claim",
-    "get_figure",
-    "register_claim",
-]
 
 import_on_first_use(__name__, renamed={"DataKind": "DATA_SETS"})

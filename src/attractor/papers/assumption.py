@@ -48,6 +48,7 @@ class Assumption(Generic[Data]):
 
     def negated(self, name: str, statement: str, breaker: Callable[[], Data]) -> Assumption[Data]:
         """The opposite assumption, whose check finds the same."""
+        check_kinds(name=(name, str), statement=(statement, str), breaker=(breaker, Callable))
 
         def check(case: Data) -> Check:
             found = self.check(case)

@@ -75,7 +75,7 @@ def save_figure(
     layout, dpi, canvas = figure.get_layout_engine(), figure.dpi, figure.canvas
     _thin_minor_ticks(figure)
     figure.dpi = matplotlib.rcParams["savefig.dpi"]
-    figure.draw_without_rendering()  # lays it out, once for both: `savefig` would draw it four times
+    figure.draw_without_rendering()  # lays it out for both; `savefig` would draw it four times
     figure.set_layout_engine("none")
     for suffix, write, metadata in (
         (".png", FigureCanvasAgg(figure).print_png, {"Software": None}),

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.report.constraints import Conflict, conflicts
-    from attractor.report.digits import SizeResult, write_digits_report
-    from attractor.report.write import write_report
-
-__all__ = ["Conflict", "SizeResult", "conflicts", "write_digits_report", "write_report"]
+    from attractor.report.constraints import Conflict as Conflict, conflicts as conflicts
+    from attractor.report.digits import (
+        SizeResult as SizeResult,
+        write_digits_report as write_digits_report,
+    )
+    from attractor.report.write import write_report as write_report
 
 import_on_first_use(__name__)

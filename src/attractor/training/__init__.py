@@ -5,66 +5,37 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.training._train import train
-    from attractor.training.compilation import release_compiled
-    from attractor.training.flow._gradient_flow import gradient_flow
+    from attractor.training._train import train as train
+    from attractor.training.compilation import release_compiled as release_compiled
+    from attractor.training.flow._gradient_flow import gradient_flow as gradient_flow
     from attractor.training.optimizers import (
-        Optimizer,
-        RegisteredOptimizer,
-        adam,
-        declare,
-        get_optimizer,
-        gradient_descent,
-        greedy_coordinate_descent,
-        in_moving_gauge,
-        lion,
-        mirror_descent,
-        momentum,
-        muon,
-        normalized_gradient_descent,
-        normalized_momentum,
-        polyak_step,
-        register_optimizer,
-        registered_optimizers,
-        schatten_mirror_descent,
-        sign_descent,
-        sign_momentum,
-        spectral_descent,
-        steepest_descent,
+        Optimizer as Optimizer,
+        RegisteredOptimizer as RegisteredOptimizer,
+        adam as adam,
+        declare as declare,
+        get_optimizer as get_optimizer,
+        gradient_descent as gradient_descent,
+        greedy_coordinate_descent as greedy_coordinate_descent,
+        in_moving_gauge as in_moving_gauge,
+        lion as lion,
+        mirror_descent as mirror_descent,
+        momentum as momentum,
+        muon as muon,
+        normalized_gradient_descent as normalized_gradient_descent,
+        normalized_momentum as normalized_momentum,
+        polyak_step as polyak_step,
+        register_optimizer as register_optimizer,
+        registered_optimizers as registered_optimizers,
+        schatten_mirror_descent as schatten_mirror_descent,
+        sign_descent as sign_descent,
+        sign_momentum as sign_momentum,
+        spectral_descent as spectral_descent,
+        steepest_descent as steepest_descent,
     )
-    from attractor.training.paths._local_path import local_path
-    from attractor.training.paths._regularization_path import regularization_path
-    from attractor.training.trajectory import Trajectory
-
-__all__ = [
-    "Optimizer",
-    "RegisteredOptimizer",
-    "Trajectory",
-    "adam",
-    "declare",
-    "get_optimizer",
-    "gradient_descent",
-    "gradient_flow",
-    "greedy_coordinate_descent",
-    "in_moving_gauge",
-    "lion",
-    "local_path",
-    "mirror_descent",
-    "momentum",
-    "muon",
-    "normalized_gradient_descent",
-    "normalized_momentum",
-    "polyak_step",
-    "register_optimizer",
-    "registered_optimizers",
-    "regularization_path",
-    "release_compiled",
-    "schatten_mirror_descent",
-    "sign_descent",
-    "sign_momentum",
-    "spectral_descent",
-    "steepest_descent",
-    "train",
-]
+    from attractor.training.paths._local_path import local_path as local_path
+    from attractor.training.paths._regularization_path import (
+        regularization_path as regularization_path,
+    )
+    from attractor.training.trajectory import Trajectory as Trajectory
 
 import_on_first_use(__name__)

@@ -10,9 +10,13 @@ import jax
 import numpy as np
 from jaxtyping import Real
 
-from attractor.attention import Head, Loss, Parameterization
-from attractor.attention import get_loss as loss_named
-from attractor.attention import get_parameterization as parameterization_named
+from attractor.attention import (
+    Head,
+    Loss,
+    Parameterization,
+    get_loss as loss_named,
+    get_parameterization as parameterization_named,
+)
 from attractor.checks import check_count
 from attractor.geometry import Geometry
 from attractor.memory import require_memory

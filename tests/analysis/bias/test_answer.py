@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import xarray as xr
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from attractor.analysis.bias import median_interval
 from attractor.analysis.bias.answer import answer, smallest_sample

@@ -4,8 +4,7 @@ import jax
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.next_token.linear import Contexts
 from attractor.next_token.linear.cross_entropy import (

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from attractor.papers.transformers_as_svms.claims.concave_head import kept_by_projection
 from attractor.papers.transformers_as_svms.descent import descent

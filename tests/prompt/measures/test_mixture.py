@@ -1,8 +1,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures import Empirical, Gaussian, Mixture, Rademacher, Sphere

@@ -4,8 +4,7 @@ import mpmath
 import numpy as np
 import optax
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from attractor.attention import LinearHead, attention_rows, get_loss
 from attractor.attention._scaled_gradient import scaled_gradient

@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError

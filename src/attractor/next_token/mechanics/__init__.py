@@ -10,48 +10,38 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.next_token.mechanics._ball_path import BallPath, ball_path
+    from attractor.next_token.mechanics._ball_path import (
+        BallPath as BallPath,
+        ball_path as ball_path,
+    )
     from attractor.next_token.mechanics._conflicting_corpora import (
-        ConflictingCorpora,
-        conflicting_corpora,
+        ConflictingCorpora as ConflictingCorpora,
+        conflicting_corpora as conflicting_corpora,
     )
-    from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
-    from attractor.next_token.mechanics._graph_problem import graph_problem
+    from attractor.next_token.mechanics._cyclic_subspace import (
+        CyclicSubspace as CyclicSubspace,
+        cyclic_subspace as cyclic_subspace,
+    )
+    from attractor.next_token.mechanics._graph_problem import graph_problem as graph_problem
     from attractor.next_token.mechanics._local_limits import (
-        LocalLimits,
-        local_limits,
-        local_priority_graphs,
+        LocalLimits as LocalLimits,
+        local_limits as local_limits,
+        local_priority_graphs as local_priority_graphs,
     )
-    from attractor.next_token.mechanics.convexity import ChordTest, chord_test
-    from attractor.next_token.mechanics.finite_part import FinitePart
-    from attractor.next_token.mechanics.limits import AttentionLimits, attention_limits
-    from attractor.next_token.mechanics.measures import measure_limits
+    from attractor.next_token.mechanics.convexity import (
+        ChordTest as ChordTest,
+        chord_test as chord_test,
+    )
+    from attractor.next_token.mechanics.finite_part import FinitePart as FinitePart
+    from attractor.next_token.mechanics.limits import (
+        AttentionLimits as AttentionLimits,
+        attention_limits as attention_limits,
+    )
+    from attractor.next_token.mechanics.measures import measure_limits as measure_limits
     from attractor.next_token.mechanics.tokens_of_corpora import (
-        label_mass_tokens,
-        squared_miss,
-        vocabulary_tokens,
+        label_mass_tokens as label_mass_tokens,
+        squared_miss as squared_miss,
+        vocabulary_tokens as vocabulary_tokens,
     )
-
-__all__ = [
-    "AttentionLimits",
-    "BallPath",
-    "ChordTest",
-    "ConflictingCorpora",
-    "CyclicSubspace",
-    "FinitePart",
-    "LocalLimits",
-    "attention_limits",
-    "ball_path",
-    "chord_test",
-    "conflicting_corpora",
-    "cyclic_subspace",
-    "graph_problem",
-    "label_mass_tokens",
-    "local_limits",
-    "local_priority_graphs",
-    "measure_limits",
-    "squared_miss",
-    "vocabulary_tokens",
-]
 
 import_on_first_use(__name__)

@@ -11,8 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attractor.attention import Head, Loss, Rows, attention_rows, mean_loss
-from attractor.attention import get_parameterization as parameterization_named
+from attractor.attention import (
+    Head,
+    Loss,
+    Rows,
+    attention_rows,
+    get_parameterization as parameterization_named,
+    mean_loss,
+)
 from attractor.checks import check_count, check_number, one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace

@@ -6,19 +6,19 @@ from attractor.first_use import import_on_first_use
 from attractor.plots.arguments import with_checked_arguments
 
 if TYPE_CHECKING:
-    from attractor.plots.plane.rays import mid_margin_point, ray, separating_line
-    from attractor.plots.plane.tokens import frame, optimal_token_handle, plane_tokens
-    from attractor.plots.plane.trajectories import log_radius, trajectory
-
-__all__ = [
-    "frame",
-    "log_radius",
-    "mid_margin_point",
-    "optimal_token_handle",
-    "plane_tokens",
-    "ray",
-    "separating_line",
-    "trajectory",
-]
+    from attractor.plots.plane.rays import (
+        mid_margin_point as mid_margin_point,
+        ray as ray,
+        separating_line as separating_line,
+    )
+    from attractor.plots.plane.tokens import (
+        frame as frame,
+        optimal_token_handle as optimal_token_handle,
+        plane_tokens as plane_tokens,
+    )
+    from attractor.plots.plane.trajectories import (
+        log_radius as log_radius,
+        trajectory as trajectory,
+    )
 
 import_on_first_use(__name__, prepare=with_checked_arguments)

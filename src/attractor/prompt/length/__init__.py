@@ -5,24 +5,23 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.prompt.length.affine import AffineLimit
-    from attractor.prompt.length.defect import NonGaussianDefect, non_gaussian_defect
-    from attractor.prompt.length.diagrams import error_quantiles, phase_diagram
-    from attractor.prompt.length.how_long import prompt_length, required_length
-    from attractor.prompt.length.replacement import ReplacementError, replacement_error
-    from attractor.prompt.length.result import PromptLength
-
-__all__ = [
-    "AffineLimit",
-    "NonGaussianDefect",
-    "PromptLength",
-    "ReplacementError",
-    "error_quantiles",
-    "non_gaussian_defect",
-    "phase_diagram",
-    "prompt_length",
-    "replacement_error",
-    "required_length",
-]
+    from attractor.prompt.length.affine import AffineLimit as AffineLimit
+    from attractor.prompt.length.defect import (
+        NonGaussianDefect as NonGaussianDefect,
+        non_gaussian_defect as non_gaussian_defect,
+    )
+    from attractor.prompt.length.diagrams import (
+        error_quantiles as error_quantiles,
+        phase_diagram as phase_diagram,
+    )
+    from attractor.prompt.length.how_long import (
+        prompt_length as prompt_length,
+        required_length as required_length,
+    )
+    from attractor.prompt.length.replacement import (
+        ReplacementError as ReplacementError,
+        replacement_error as replacement_error,
+    )
+    from attractor.prompt.length.result import PromptLength as PromptLength
 
 import_on_first_use(__name__)

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.training.flow._gradient_flow import gradient_flow
-
-__all__ = ["gradient_flow"]
+    from attractor.training.flow._gradient_flow import gradient_flow as gradient_flow
 
 import_on_first_use(__name__)

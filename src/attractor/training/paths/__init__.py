@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.training.paths._local_path import local_path
-    from attractor.training.paths._regularization_path import regularization_path
-
-__all__ = ["local_path", "regularization_path"]
+    from attractor.training.paths._local_path import local_path as local_path
+    from attractor.training.paths._regularization_path import (
+        regularization_path as regularization_path,
+    )
 
 import_on_first_use(__name__)
