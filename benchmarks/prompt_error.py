@@ -17,7 +17,7 @@ RUNS = 5
 def serve_errors() -> None:
     """Times both; prints seconds of each and the relative standard error of the sample."""
     from attractor.prompt.finite_length import finite_length_error, monte_carlo_error
-    from attractor.prompt.head import Head
+    from attractor.prompt.head import AttentionHead
     from attractor.prompt.measures.gaussian import Gaussian
 
     rng = np.random.default_rng(0)
@@ -25,7 +25,7 @@ def serve_errors() -> None:
     U, V = rng.standard_normal((2, DIMENSION, DIMENSION))
     U *= 0.22 / np.linalg.norm(U, 2)
     queries = rng.standard_normal((QUERIES, DIMENSION))
-    tokens, head = Gaussian(np.zeros(DIMENSION), covariance), Head(U, V)
+    tokens, head = Gaussian(np.zeros(DIMENSION), covariance), AttentionHead(U, V)
     monte_carlo_error(tokens, head, queries, 64, prompts=2, seed=0)  # compiles
     print(0.0, flush=True)
     for seed, _ in enumerate(sys.stdin):

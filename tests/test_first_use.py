@@ -44,6 +44,26 @@ def test_a_former_name_still_does_with_a_warning():
     assert "LoadedCorpus" not in dir(files)
 
 
+@pytest.mark.parametrize(
+    ("package", "former", "now"),
+    [
+        ("attractor", "in_moving_gauge", "with_rescaled_state"),
+        ("attractor.training", "in_moving_gauge", "with_rescaled_state"),
+        ("attractor.training.optimizers", "in_moving_gauge", "with_rescaled_state"),
+        ("attractor.prompt", "Head", "AttentionHead"),
+        ("attractor.plots", "look", "line_style"),
+        ("attractor.plots", "ordered_looks", "ordered_line_styles"),
+    ],
+)
+def test_names_that_changed(package, former, now):
+    package = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=f"{former} is now called {now}") as warned:
+        found = getattr(package, former)
+    assert found is getattr(package, now)
+    assert warned[0].filename == __file__
+    assert former not in dir(package)
+
+
 def test_what_is_not_used_is_not_loaded():
     code = (
         "import sys, attractor.analysis, attractor.files, attractor.report; "

@@ -49,6 +49,8 @@ _SUBMODULES = (
     "torch",
     "training",
 )
+_RENAMED = {"in_moving_gauge": "with_rescaled_state"}
+"""New names by former ones."""
 
 
 def __getattr__(name: str) -> Any:
@@ -61,6 +63,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"attractor.{name}")
     if name == "__all__":
         return sorted(_module_of())
+    if name in _RENAMED:
+        from attractor.first_use import by_former_name
+
+        return by_former_name("attractor", name, _RENAMED[name])
     if name.startswith("__") or name not in _module_of():
         raise AttributeError(f"module 'attractor' has no attribute {name!r}")
     globals()[name] = value = getattr(importlib.import_module(_module_of()[name]), name)

@@ -44,10 +44,7 @@ class _Package(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name in self._renamed:
-            now = self._renamed[name]
-            words = f"{self.__name__}.{name} is now called {now}"
-            warnings.warn(words, DeprecationWarning, stacklevel=2)
-            return getattr(self, now)
+            return by_former_name(self.__name__, name, self._renamed[name])
         module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
         if name == "__all__":
@@ -63,6 +60,13 @@ class _Package(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__all__})
+
+
+def by_former_name(package: str, name: str, now: str) -> Any:
+    """Returns what a package has under a new name, with a warning about the former one."""
+    words = f"{package}.{name} is now called {now}"
+    warnings.warn(words, DeprecationWarning, stacklevel=3)
+    return getattr(sys.modules[package], now)
 
 
 @functools.cache

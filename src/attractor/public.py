@@ -86,7 +86,6 @@ from attractor.training import (
     gradient_descent as gradient_descent,
     gradient_flow as gradient_flow,
     greedy_coordinate_descent as greedy_coordinate_descent,
-    in_moving_gauge as in_moving_gauge,
     lion as lion,
     mirror_descent as mirror_descent,
     momentum as momentum,
@@ -102,4 +101,5 @@ from attractor.training import (
     spectral_descent as spectral_descent,
     steepest_descent as steepest_descent,
     train as train,
+    with_rescaled_state as with_rescaled_state,
 )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from attractor import plots
 from attractor.cli.session import ExitCode
 from attractor.files import load_head, save_head
-from attractor.prompt import Gaussian, Head
+from attractor.prompt import AttentionHead, Gaussian
 from attractor.prompt.length import required_length
 from attractor.provenance import read_provenance
 
@@ -17,7 +17,7 @@ from attractor.provenance import read_provenance
 def head(tmp_path):
     """Queries of one dimension, whose score deviations are their distance from zero."""
     path = tmp_path / "head.npz"
-    save_head(path, Head(np.eye(1), np.eye(1)), Gaussian.isotropic(1))
+    save_head(path, AttentionHead(np.eye(1), np.eye(1)), Gaussian.isotropic(1))
     return path
 
 
@@ -68,7 +68,7 @@ def test_a_head_whose_scores_do_not_vary_has_a_report_that_comes_out_the_same(
     # What pictures show is looked at above and beside; drawing takes longer than all the rest.
     for name in ("error_by_length_figure", "score_deviation_figure"):
         monkeypatch.setattr(plots, name, lambda *_: Figure())
-    save_head("still.npz", Head(np.zeros((2, 2)), np.eye(2)), Gaussian.isotropic(2))
+    save_head("still.npz", AttentionHead(np.zeros((2, 2)), np.eye(2)), Gaussian.isotropic(2))
     found, result = run_json("prompt-length", "still.npz", "--queries", 5, "--out", "report")
     assert result.exit_code == 0, result.stderr
     assert found["required"][0]["tokens"] == {"0.05": None, "0.5": None, "0.95": None}

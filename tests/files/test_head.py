@@ -4,7 +4,7 @@ import pytest
 from attractor import load
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.files import load_corpus, load_head, load_tokens, save_head
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures import Empirical, Gaussian
 from attractor.prompt.measures.rademacher import Rademacher
 
@@ -110,7 +110,7 @@ def test_each_reader_names_the_kind_it_found(write, make):
 
 @pytest.mark.parametrize("samples", [True, False])
 def test_a_head_comes_back(tmp_path, suffix, samples):
-    head = Head(np.arange(6.0).reshape(2, 3).T / 7, np.eye(3)[1:])
+    head = AttentionHead(np.arange(6.0).reshape(2, 3).T / 7, np.eye(3)[1:])
     tokens = Empirical(SAMPLES) if samples else Gaussian(np.ones(3), COVARIANCE)
     queries = Empirical(SAMPLES[:, :2]) if samples else Gaussian(np.zeros(2), np.eye(2))
     path = tmp_path / f"head{suffix}"
@@ -124,7 +124,7 @@ def test_a_head_comes_back(tmp_path, suffix, samples):
 
 
 def test_nothing_is_written_that_cannot_be_read(tmp_path):
-    head, law = Head(np.eye(3), np.eye(3)), Gaussian.isotropic(3)
+    head, law = AttentionHead(np.eye(3), np.eye(3)), Gaussian.isotropic(3)
     for path, tokens, queries, named in (
         ("a.txt", law, law, "path"),
         ("a.npz", Rademacher(3), law, "tokens"),

@@ -12,7 +12,7 @@ from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.data import features, line, random_head, signs
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.gaussian import Gaussian
 
 
@@ -42,8 +42,8 @@ def test_the_hash_tells_cases_apart():
     cases = [
         case,
         line(2.0),
-        case.replace(head=Head([[2.0]], [[1.0]])),
-        case.replace(head=Head([[1.0]], [[2.0]])),
+        case.replace(head=AttentionHead([[2.0]], [[1.0]])),
+        case.replace(head=AttentionHead([[1.0]], [[2.0]])),
         case.replace(queries=Gaussian([1.0], [[1.0]])),
         case.replace(tokens=signs()),
         case.replace(shortest_length=2),
@@ -67,7 +67,7 @@ def test_the_horizon_is_the_norm_of_whitened_scores():
     assert case.horizon == pytest.approx(0.7, rel=1e-12)
     turned = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     law = Gaussian(np.zeros(3), turned @ case.token_moments[1] @ turned.T)
-    again = case.replace(head=Head(turned @ case.U, case.V), tokens=law)
+    again = case.replace(head=AttentionHead(turned @ case.U, case.V), tokens=law)
     assert again.horizon == pytest.approx(0.7, rel=1e-12)
 
 

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from attractor import plots
-from attractor.prompt import Gaussian, Head
+from attractor.prompt import AttentionHead, Gaussian
 from attractor.prompt.length import error_quantiles, phase_diagram, prompt_length, required_length
 
 
 @pytest.fixture(scope="module")
 def found():
     queries = np.array([[-1.0], [1.0], [1.0], [2.0], [2.0]])
-    return prompt_length(Head(np.eye(1), np.eye(1)), Gaussian.isotropic(1), queries)
+    return prompt_length(AttentionHead(np.eye(1), np.eye(1)), Gaussian.isotropic(1), queries)
 
 
 def test_lengths_that_reach_the_error_are_marked(found):

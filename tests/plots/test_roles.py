@@ -61,7 +61,7 @@ def test_the_scale_of_differences_is_that_of_cielab():
 @pytest.mark.parametrize("together", TOGETHER, ids=" ".join)
 def test_readers_of_any_color_vision_tell_apart_what_is_drawn_together(together, vision):
     for first, second in combinations(together, 2):
-        colors = plots.look(first)["color"], plots.look(second)["color"]
+        colors = plots.line_style(first)["color"], plots.line_style(second)["color"]
         assert difference(*colors, vision) > 15, (first, second)
 
 
@@ -77,7 +77,7 @@ def test_a_gray_copy_tells_them_apart_by_dash_or_by_brightness(together):
 @pytest.mark.parametrize("vision", VISION)
 def test_a_path_stands_out_from_the_ray_that_it_ends_on(vision):
     for role in ("train_W", "train_KQ", "train_p", "train_v", "l_1.75", "l_3"):
-        color = plots.look(role)["color"]
+        color = plots.line_style(role)["color"]
         assert difference(color, tint(color), vision) > 20
 
 
@@ -87,19 +87,21 @@ def test_sequences_are_told_apart_by_marker_and_by_color():
 
 
 def test_the_norm_with_exponent_two_is_the_frobenius_norm():
-    assert plots.look("l_2") == plots.look("frobenius")
+    assert plots.line_style("l_2") == plots.line_style("frobenius")
     assert plots.role_of("l_3").label == r"$\ell_{3}$ solution"
     assert plots.role_of("l_inf").label == r"$\ell_{\infty}$ solution"
 
 
 def test_other_exponents_darken_with_p():
-    brightness = [lab(plots.look(f"l_{p}")["color"])[0] for p in (1, 1.2, 1.5, 2.5, 4, 8, "inf")]
+    brightness = [
+        lab(plots.line_style(f"l_{p}")["color"])[0] for p in (1, 1.2, 1.5, 2.5, 4, 8, "inf")
+    ]
     assert np.all(np.diff(brightness) < 0)
 
 
 def test_line_properties_can_be_changed():
-    assert plots.look("train_W", linewidth=3)["linewidth"] == 3
-    assert plots.look("train_W", color="red")["color"] == "red"
+    assert plots.line_style("train_W", linewidth=3)["linewidth"] == 3
+    assert plots.line_style("train_W", color="red")["color"] == "red"
 
 
 @pytest.mark.parametrize("name", ["frobenious", "spectral", "l_0.5", ""])
@@ -110,7 +112,7 @@ def test_what_has_no_look_is_refused_with_those_that_have(name):
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_looks_of_an_ordered_parameter_go_from_light_to_dark(count):
-    looks = plots.ordered_looks(count)
+    looks = plots.ordered_line_styles(count)
     brightness = [lab(one["color"])[0] for one in looks]
     assert np.all(np.diff(brightness) < 0)
     assert len({one["marker"] for one in looks}) == count
@@ -119,7 +121,7 @@ def test_looks_of_an_ordered_parameter_go_from_light_to_dark(count):
 def test_tints_are_about_as_light_as_each_other_and_white_stays_white():
     weights = (0.299, 0.587, 0.114)
     for role in ("frobenius", "nuclear", "predicted"):
-        assert np.dot(to_rgb(tint(plots.look(role)["color"])), weights) == pytest.approx(
+        assert np.dot(to_rgb(tint(plots.line_style(role)["color"])), weights) == pytest.approx(
             0.74, abs=0.01
         )
     assert tint("#ffffff") == "#ffffff"

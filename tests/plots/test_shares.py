@@ -26,7 +26,9 @@ def counts():
 def test_bars_of_a_value_stack_to_one_in_the_colors_of_their_roles(axes, counts):
     plots.stacked_shares(axes, counts, "d")
     for outcome, bars, expected in zip(OUTCOMES, axes.containers, counts.values, strict=True):
-        assert all(same_color(bar.get_facecolor(), plots.look(outcome)["color"]) for bar in bars)
+        assert all(
+            same_color(bar.get_facecolor(), plots.line_style(outcome)["color"]) for bar in bars
+        )
         np.testing.assert_allclose([bar.get_height() for bar in bars], expected / [100, 100, 1])
     tops = [bar.get_y() + bar.get_height() for bar in axes.containers[-1]]
     np.testing.assert_allclose(tops, [1, 1, 0])  # nothing was counted at d = 50
@@ -77,7 +79,7 @@ def test_more_successes_than_trials_are_refused(successes, trials):
 
 def test_a_fraction_is_drawn_with_its_intervals(axes):
     successes = xr.DataArray([2, 0, 20], dims="d", coords={"d": [2, 5, 75]})
-    look = plots.ordered_looks(1)[0] | {"linestyle": "--"}
+    look = plots.ordered_line_styles(1)[0] | {"linestyle": "--"}
     plots.fraction_curve(axes, successes, xr.DataArray([20, 0, 20], dims="d"), "d", look=look)
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.1, np.nan, 1])
     assert axes.lines[0].is_dashed()
@@ -89,7 +91,7 @@ def test_a_fraction_is_drawn_with_its_intervals(axes):
 
 def test_a_shift_moves_points_sideways_and_all_stay_in_view(axes):
     successes = xr.DataArray([2, 20], dims="d", coords={"d": [2, 75]})
-    look = plots.ordered_looks(1)[0]
+    look = plots.ordered_line_styles(1)[0]
     for shift in (-3.6, 3.6):
         plots.fraction_curve(axes, successes, 20, "d", look=look, shift=shift, categorical=False)
     left, right = (line.get_transform().transform((2, 0.1))[0] for line in axes.lines)

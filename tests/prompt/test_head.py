@@ -4,14 +4,14 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 
 
 @pytest.mark.parametrize("divide", [True, False])
 def test_scores_are_keys_times_queries(rng, divide):
     keys, queries = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
     values, token, query = rng.normal(size=(5, 3)), rng.normal(size=3), rng.normal(size=2)
-    head = Head.from_factors(
+    head = AttentionHead.from_factors(
         keys=keys, queries=queries, values=values, divide_by_sqrt_head_dimension=divide
     )
     score = (keys @ token) @ (queries @ query) / (2 if divide else 1)
@@ -23,9 +23,9 @@ def test_scores_are_keys_times_queries(rng, divide):
 def test_whether_to_divide_is_never_guessed(rng):
     matrix = rng.normal(size=(2, 2))
     with pytest.raises(TypeError, match="divide_by_sqrt_head_dimension"):
-        Head.from_factors(keys=matrix, queries=matrix, values=matrix)  # pyright: ignore
+        AttentionHead.from_factors(keys=matrix, queries=matrix, values=matrix)  # pyright: ignore
     with pytest.raises(InvalidInputError, match="divide_by_sqrt_head_dimension"):
-        Head.from_factors(
+        AttentionHead.from_factors(
             keys=matrix, queries=matrix, values=matrix, divide_by_sqrt_head_dimension=None
         )
 
@@ -33,7 +33,7 @@ def test_whether_to_divide_is_never_guessed(rng):
 def test_heads_are_made_inside_vmap(rng):
     scores, values = rng.normal(size=(4, 3, 2)), rng.normal(size=(4, 5, 3))
     with double_precision():
-        heads = jax.vmap(Head)(scores, values)
+        heads = jax.vmap(AttentionHead)(scores, values)
     np.testing.assert_array_equal(heads.score_matrix, scores)
 
 
@@ -48,12 +48,12 @@ def test_heads_are_made_inside_vmap(rng):
 )
 def test_bad_matrices_are_refused(score, value, message):
     with pytest.raises(InvalidInputError, match=message):
-        Head(score, value)
+        AttentionHead(score, value)
 
 
 def test_factors_have_one_inner_dimension():
     with pytest.raises(InvalidInputError, match=r"queries: the shape is \(3, 2\). Give \(4, e\)"):
-        Head.from_factors(
+        AttentionHead.from_factors(
             keys=np.ones((4, 3)),
             queries=np.ones((3, 2)),
             values=np.ones((1, 3)),

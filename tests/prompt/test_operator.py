@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures import (
     Empirical,
     Gaussian,
@@ -30,7 +30,7 @@ from attractor.prompt.operator import (
 RANDOM = np.random.default_rng(11)
 POINTS = RANDOM.normal(size=(6, 3))
 KEYS, QUERIES, VALUES = (RANDOM.normal(size=shape) for shape in ((2, 3), (2, 3), (2, 3)))
-HEAD = Head.from_factors(
+HEAD = AttentionHead.from_factors(
     keys=KEYS, queries=QUERIES, values=VALUES, divide_by_sqrt_head_dimension=True
 )
 QUERY, COTANGENT = RANDOM.normal(size=(4, 3)) / 2, RANDOM.normal(size=(4, 2))
@@ -44,7 +44,7 @@ LAWS = {
 
 
 def loss(measure, scores, values, query):
-    return (COTANGENT * output(measure, Head(scores, values), query)).sum()
+    return (COTANGENT * output(measure, AttentionHead(scores, values), query)).sum()
 
 
 @given(st.integers(0, 10_000))
@@ -57,7 +57,7 @@ def test_gaussian_tokens_make_attention_affine(seed):
     )
     measure = Gaussian(mean, factor @ factor.T)
     keys, queries, values = (random.normal(size=(2, 3)) for _ in range(3))
-    head = Head.from_factors(
+    head = AttentionHead.from_factors(
         keys=keys, queries=queries, values=values, divide_by_sqrt_head_dimension=False
     )
     affine = values @ mean + query @ (values @ factor @ factor.T @ keys.T @ queries).T
@@ -98,7 +98,7 @@ def test_derivatives_are_those_of_jax(rng, name):
 def test_derivative_in_the_scores_agrees_with_finite_differences():
     change, step = np.random.default_rng(3).normal(size=(3, 3)), 1e-5
     ends = [
-        output(LAWS["sphere"], Head(HEAD.score_matrix + s * change, VALUES), QUERY)
+        output(LAWS["sphere"], AttentionHead(HEAD.score_matrix + s * change, VALUES), QUERY)
         for s in (step, -step)
     ]
     found = score_derivative(LAWS["sphere"], HEAD, QUERY, change)
@@ -109,14 +109,14 @@ def test_gradients_of_the_factors_are_those_of_jax():
     measure, divide = Empirical(POINTS), True
 
     def through(keys, queries):
-        head = Head.from_factors(
+        head = AttentionHead.from_factors(
             keys=keys, queries=queries, values=VALUES, divide_by_sqrt_head_dimension=divide
         )
         return (COTANGENT * output(measure, head, QUERY)).sum()
 
     with double_precision():
         keys, queries = jax.jit(jax.grad(through, (0, 1)))(KEYS, QUERIES)
-    head = Head.from_factors(
+    head = AttentionHead.from_factors(
         keys=KEYS, queries=QUERIES, values=VALUES, divide_by_sqrt_head_dimension=divide
     )
     gradient = head_gradients(measure, head, QUERY, COTANGENT).score_matrix
@@ -130,12 +130,18 @@ def test_gradients_of_the_factors_are_those_of_jax():
 def test_gradient_of_a_finite_prompt_is_exact_in_saturation():
     gap = 600.0
     points = np.array([[0.0, 1.0], [gap, 2.0], [0.0, -1.0]])
-    head, query, cotangent = Head(np.eye(2), [[0.0, 1.0]]), np.array([1.0, 0.0]), np.ones(1)
+    head, query, cotangent = (
+        AttentionHead(np.eye(2), [[0.0, 1.0]]),
+        np.array([1.0, 0.0]),
+        np.ones(1),
+    )
     found = head_gradients(Empirical(points), head, query, cotangent).score_matrix
     with double_precision():
         through = jax.jit(
             jax.grad(
-                lambda scores: output(Empirical(points), Head(scores, head.value_matrix), query)[0]
+                lambda scores: output(
+                    Empirical(points), AttentionHead(scores, head.value_matrix), query
+                )[0]
             )
         )
         same = np.asarray(through(jnp.eye(2)))
@@ -204,7 +210,7 @@ def test_a_law_per_query_under_vmap(rng):
 
 
 def test_attention_that_does_not_exist_is_refused():
-    head = Head(np.eye(3), np.eye(3))
+    head = AttentionHead(np.eye(3), np.eye(3))
     with pytest.raises(InvalidInputError, match="direction"):
         output(Laplace(1.0, 3), head, [0.5, 1.5, 0.0])
     with pytest.raises(InvalidInputError, match="measure"):
@@ -219,7 +225,10 @@ def test_attention_that_does_not_exist_is_refused():
     [
         (lambda law: output(law, HEAD, np.ones(2)), "query"),
         (lambda law: output(law, HEAD, [np.nan] * 3), "query"),
-        (lambda law: output(law, Head(np.ones((2, 3)), np.ones((2, 2))), np.ones(3)), "head"),
+        (
+            lambda law: output(law, AttentionHead(np.ones((2, 3)), np.ones((2, 2))), np.ones(3)),
+            "head",
+        ),
         (lambda law: value_derivative(law, HEAD, QUERY, np.ones((3, 3))), "change"),
         (lambda law: score_derivative(law, HEAD, QUERY, np.ones((2, 3))), "change"),
         (lambda law: head_gradients(law, HEAD, QUERY, np.ones(3)), "cotangent"),

@@ -70,8 +70,8 @@ def _measures() -> Iterator[Call]:
 
 def _operator() -> Iterator[Call]:
     factors = {"keys": KEYS, "queries": KEYS, "divide_by_sqrt_head_dimension": True}
-    yield Call(prompt.Head, score_matrix=KEYS, value_matrix=KEYS)
-    yield Call(prompt.Head.from_factors, **factors, values=KEYS)
+    yield Call(prompt.AttentionHead, score_matrix=KEYS, value_matrix=KEYS)
+    yield Call(prompt.AttentionHead.from_factors, **factors, values=KEYS)
     yield Call(prompt.factor_gradients, score_gradient=KEYS, **factors)
     at_query = {"measure": ex.GAUSSIAN, "head": ex.PROMPT_HEAD, "query": POINT}
     yield Call(prompt.head_gradients, **at_query, cotangent=POINT)

@@ -71,7 +71,7 @@ def _optimizers() -> Iterator[Call]:
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None}
     yield Call(at.declare, **wrapped)
-    yield Call(at.in_moving_gauge, **wrapped)
+    yield Call(at.with_rescaled_state, **wrapped)
     yield Call(
         at.get_optimizer, name="sign descent", learning_rate=0.1, blames={"name": "optimizer"}
     )

@@ -91,7 +91,7 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
     )
 
 
-def asked_margins(problem: MarginProblem) -> Bool[np.ndarray, "constraint"]:
+def required_margins(problem: MarginProblem) -> Bool[np.ndarray, "constraint"]:
     """The constraints that require a margin: inequalities with a positive bound."""
     return ~problem.equality & (problem.bounds > 0)
 
@@ -100,7 +100,7 @@ def smallest_margin(
     margins: Float[np.ndarray, "batch constraint"], problem: MarginProblem
 ) -> Float[np.ndarray, "batch"]:
     """``min_j (a_j^T W b_j) / c_j`` over the constraints that require a margin."""
-    required = asked_margins(problem)
+    required = required_margins(problem)
     return (margins[:, required] / problem.bounds[required]).min(-1)
 
 
@@ -138,7 +138,7 @@ def _kkt_residual(
     value = (weights * problem.bounds).sum()
     scaled = margins * (solution.value / norm)[:, None] - problem.bounds
     complementarity = (weights * np.abs(scaled)).sum(-1) / value
-    required = asked_margins(problem)
+    required = required_margins(problem)
     infeasibility = np.maximum(-scaled[:, required] / problem.bounds[required], 0).max(-1)
     return np.maximum(np.maximum(1 - alignment, infeasibility), complementarity)
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.analysis.label_direction import LabelDirection, label_direction
-from attractor.analysis.measures import asked_margins
+from attractor.analysis.measures import required_margins
 from attractor.analysis.trained import Trained
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution, solve
@@ -149,7 +149,7 @@ def _critical_ratios(
 
 def requires_margin(problem: MarginProblem) -> Bool[np.ndarray, "*selection"]:
     """Whether some constraint requires a margin; otherwise the zero matrix is the solution."""
-    return np.asarray((problem.present & asked_margins(problem)).any(-1))
+    return np.asarray((problem.present & required_margins(problem)).any(-1))
 
 
 def _without_choice(tokens: Tokens) -> Bool[np.ndarray, "selection sequence query"]:

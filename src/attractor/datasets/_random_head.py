@@ -10,7 +10,7 @@ from attractor.checks import check_count
 from attractor.randomness import generator
 
 if TYPE_CHECKING:
-    from attractor.prompt.head import Head
+    from attractor.prompt.head import AttentionHead
     from attractor.prompt.measures import Empirical, Gaussian
 
 _HEAD, _VALUE = 4, 4
@@ -20,7 +20,7 @@ _SPREAD = 1.2
 
 def random_head(
     dimension: int = 8, *, samples: int | None = None, queries: int = 300, seed: int
-) -> tuple[Head, Gaussian | Empirical, Gaussian | Empirical]:
+) -> tuple[AttentionHead, Gaussian | Empirical, Gaussian | Empirical]:
     """Draws key, query and value matrices of a head, and the laws of its tokens and queries.
 
     Key and query matrices have 4 rows of normal entries, and are scaled so that scores over tokens
@@ -37,7 +37,7 @@ def random_head(
     Returns:
         The head, the law of the tokens and the law of the queries.
     """
-    from attractor.prompt.head import Head
+    from attractor.prompt.head import AttentionHead
     from attractor.prompt.measures import Empirical, Gaussian, Sphere
 
     dimension = check_count("dimension", dimension, 1, 2**12)
@@ -57,4 +57,4 @@ def random_head(
         query_law = Empirical(standard.sample(queries, seed=seed))
     scores = keys.T @ own_queries
     scale = _SPREAD / np.sqrt(np.trace(scores.T @ np.asarray(tokens.covariance) @ scores))
-    return Head(scale * scores, values), tokens, query_law
+    return AttentionHead(scale * scores, values), tokens, query_law

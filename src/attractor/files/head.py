@@ -17,7 +17,7 @@ from attractor.precision import as_float64
 
 if TYPE_CHECKING:
     from attractor.files.shrinking import Trial
-    from attractor.prompt.head import Head
+    from attractor.prompt.head import AttentionHead
     from attractor.prompt.measures import Empirical, Gaussian
     from attractor.prompt.measures.contract import Measure
 
@@ -67,7 +67,7 @@ class HeadCase(ArrayFile, DataSet):
     )
     layout: ClassVar[Layout] = HEAD_LAYOUT
     marks: ClassVar[tuple[str, ...]] = _MATRICES
-    head: Head
+    head: AttentionHead
     tokens: Measure
     queries: Measure
     shortest_length: int = 1
@@ -78,7 +78,7 @@ class HeadCase(ArrayFile, DataSet):
         cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
     ) -> HeadCase:
         """Puts together what lies in a head file; see ``ArrayFile``."""
-        from attractor.prompt.head import Head
+        from attractor.prompt.head import AttentionHead
 
         _check_names(arrays, name)
         W_Q, W_K, W_V = (_matrix(each, arrays[each]) for each in _MATRICES)
@@ -94,7 +94,7 @@ class HeadCase(ArrayFile, DataSet):
             raise InvalidInputError(
                 "W_V", f"the shape is {W_V.shape}", f"Give (v, {d}): tokens have {d} numbers"
             )
-        head = Head.from_factors(
+        head = AttentionHead.from_factors(
             keys=W_K,
             queries=W_Q,
             values=W_V,
@@ -225,7 +225,10 @@ def root(covariance: np.ndarray) -> np.ndarray:
 
 
 def save_head(
-    path: str | os.PathLike[str], head: Head, tokens: Measure, queries: Measure | None = None
+    path: str | os.PathLike[str],
+    head: AttentionHead,
+    tokens: Measure,
+    queries: Measure | None = None,
 ) -> None:
     """Writes a head with the laws of its tokens and queries, so that ``load`` gives the same.
 
@@ -241,9 +244,9 @@ def save_head(
         InvalidInputError: If the name ends in anything else, a law is another one, or shapes do
             not fit; nothing is written then.
     """
-    from attractor.prompt.head import Head
+    from attractor.prompt.head import AttentionHead
 
-    check_kinds(head=(head, Head))
+    check_kinds(head=(head, AttentionHead))
     HeadCase(head, tokens, tokens if queries is None else queries).save(path)
 
 
@@ -362,9 +365,9 @@ def _if_it_fails(
 
 
 def _with_matrices(case: HeadCase, U: np.ndarray, V: np.ndarray) -> HeadCase:
-    from attractor.prompt.head import Head
+    from attractor.prompt.head import AttentionHead
 
-    return case.replace(head=Head(U, V))
+    return case.replace(head=AttentionHead(U, V))
 
 
 def _without_output(case: HeadCase, place: int) -> HeadCase | None:

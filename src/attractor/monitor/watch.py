@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.analysis.measures import asked_margins, measure_direction
+from attractor.analysis.measures import measure_direction, required_margins
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
@@ -117,7 +117,7 @@ class Watch:
         solution = self.reference.find(seen.tokens, seen.selection, seen.W)
         status = RecordStatus(str(solution.status))
         numbers = {"gap": float(solution.gap), "solution_norm": float(solution.value)}
-        if status is not RecordStatus.INFEASIBLE and asked_margins(solution.problem).any():
+        if status is not RecordStatus.INFEASIBLE and required_margins(solution.problem).any():
             measures = measure_direction(seen.W[None], solution)
             numbers["margin_ratio"] = float(measures.margin_ratio[0])
             numbers["correlation"] = float(measures.correlation[0])

@@ -103,8 +103,8 @@ if TYPE_CHECKING:
     from attractor.plots.roles import (
         ROLES as ROLES,
         SEQUENCES as SEQUENCES,
-        look as look,
-        ordered_looks as ordered_looks,
+        line_style as line_style,
+        ordered_line_styles as ordered_line_styles,
         role_of as role_of,
     )
     from attractor.plots.sensitivity import (
@@ -117,4 +117,8 @@ if TYPE_CHECKING:
         wilson as wilson,
     )
 
-import_on_first_use(__name__, prepare=with_checked_arguments)
+import_on_first_use(
+    __name__,
+    renamed={"look": "line_style", "ordered_looks": "ordered_line_styles"},
+    prepare=with_checked_arguments,
+)

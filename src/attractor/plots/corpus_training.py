@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.plots._style import PAGE
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 from attractor.records import axis_of
 
 _SHOWN = 1e-17
@@ -29,11 +29,11 @@ def two_stage_figure(data: xr.Dataset) -> Figure:
     stages = (("feed_forward_", "feed_forward_step"), ("", "step"))
     for (prefix, along), role in zip(stages, ("feed_forward", "attention"), strict=True):
         steps = one[along].values
-        style: Any = look(role)
+        style: Any = line_style(role)
         _curve(distance, steps, one[f"{prefix}distance"].values, **style)
         _curve(loss, steps, one[f"{prefix}loss"].values, label=_LABELS[role], **style)
     least = one["least_optimal_attention"].values
-    attention.plot(one["step"].values, least, **look("attention"))
+    attention.plot(one["step"].values, least, **line_style("attention"))
     attention.set_xscale("symlog", linthresh=1)
     attention.set_ylim(-0.03, 1.05)
     distance.set_title("1 \N{MINUS SIGN} cosine to the solution")
@@ -57,21 +57,21 @@ def limits_figure(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 2.3))
     distance, finite, loss = figure.subplots(1, 3)
     _curve(distance, steps, 1 - one["correlation"].values, label="whole matrix",
-           **look("as_published"))  # fmt: skip
+           **line_style("as_published"))  # fmt: skip
     _curve(distance, steps, 1 - one["correlation_outside"].values, label="without cyclic part",
-           **look("attention"))  # fmt: skip
+           **line_style("attention"))  # fmt: skip
     distance.set_title("1 \N{MINUS SIGN} cosine to the direction")
     distance.legend()
-    finite.plot(steps, one["cyclic_norm"].values, label="its norm", **look("as_published"))
+    finite.plot(steps, one["cyclic_norm"].values, label="its norm", **line_style("as_published"))
     finite.plot(
         steps, one["finite_distance"].values, label="distance from the\npredicted finite part",
-        **look("attention"),
+        **line_style("attention"),
     )  # fmt: skip
     finite.set_xscale("symlog", linthresh=1)
     finite.set_ylim(0, 1.5 * finite.get_ylim()[1])
     finite.set_title("part in the cyclic subspace")
     finite.legend(loc="upper center")
-    _curve(loss, steps, np.exp(one["log_excess"].values), **look("attention"))
+    _curve(loss, steps, np.exp(one["log_excess"].values), **line_style("attention"))
     loss.set_title("loss above its floor")
     for axes in (distance, finite, loss):
         axes.set_xlabel("iteration")

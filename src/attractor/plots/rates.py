@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from attractor.plots._style import COLORS, REACHED
 from attractor.plots.bands import write_in_middle
-from attractor.plots.roles import look, role_of
+from attractor.plots.roles import line_style, role_of
 
 if TYPE_CHECKING:
     from attractor.analysis.rates import Rate
@@ -116,7 +116,7 @@ def _draw_line(
     shown_x, shown_y = _on_axes(rate, along, mean)
     fan = {"color": role_of("fitted").color, "alpha": 0.2, "linewidth": 0}
     axes.fill_between(shown_x, _on_axes(rate, along, low)[1], _on_axes(rate, along, high)[1], **fan)
-    axes.plot(shown_x, shown_y, label=label, **look("fitted", linewidth=1.4))
+    axes.plot(shown_x, shown_y, label=label, **line_style("fitted", linewidth=1.4))
 
 
 def _ends(x: np.ndarray, points: np.ndarray) -> tuple[float, float]:

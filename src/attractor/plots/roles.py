@@ -123,7 +123,7 @@ def role_of(name: str) -> Role:
     return _entrywise(geometry.p)
 
 
-def look(name: str, **changes: Any) -> dict[str, Any]:
+def line_style(name: str, **changes: Any) -> dict[str, Any]:
     """The line properties of a thing, for ``axes.plot``.
 
     Args:
@@ -157,7 +157,7 @@ def shade(color: str, amount: float = 0.3) -> str:
     return _mixed(color, amount, 0.0)
 
 
-def ordered_looks(count: int) -> list[dict[str, Any]]:
+def ordered_line_styles(count: int) -> list[dict[str, Any]]:
     """Looks of curves that differ in the value of a parameter: light for small, dark for large.
 
     They have a color and a marker and no line style, which is left to what else differs.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         monte_carlo_error as monte_carlo_error,
         output_error as output_error,
     )
-    from attractor.prompt.head import Head as Head
+    from attractor.prompt.head import AttentionHead as AttentionHead
     from attractor.prompt.length import (
         AffineLimit as AffineLimit,
         PromptLength as PromptLength,
@@ -57,4 +57,4 @@ if TYPE_CHECKING:
         value_derivative as value_derivative,
     )
 
-import_on_first_use(__name__)
+import_on_first_use(__name__, renamed={"Head": "AttentionHead"})

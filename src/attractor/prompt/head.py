@@ -12,7 +12,7 @@ from attractor.errors import InvalidInputError
 from attractor.prompt.measures.arrays import checked
 
 
-class Head(eqx.Module):
+class AttentionHead(eqx.Module):
     """One attention head: a token ``x`` has score ``x^T U z`` for a query ``z``, and value ``V x``.
 
     Keys and queries enter attention through ``U = K^T Q`` alone (arXiv 2512.11784, attention as an
@@ -52,7 +52,7 @@ class Head(eqx.Module):
         queries: Float[Any, "k e"] | Any,
         values: Float[Any, "v d"] | Any,
         divide_by_sqrt_head_dimension: bool,
-    ) -> Head:
+    ) -> AttentionHead:
         """The head whose keys are ``K x``, whose queries are ``Q z`` and whose values are ``V x``.
 
         Args:

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import check_broadcast
-from attractor.prompt.head import Head, checked_factors
+from attractor.prompt.head import AttentionHead, checked_factors
 from attractor.prompt.measures.arrays import checked, numpy_in_double
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.gaussian import Gaussian
@@ -52,7 +52,7 @@ class FactorGradients(NamedTuple):
 
 
 def output(
-    measure: Measure, head: Head, query: Float[Any, "*batch e"] | Any
+    measure: Measure, head: AttentionHead, query: Float[Any, "*batch e"] | Any
 ) -> Float[Any, "*rows v"]:
     """Attention over tokens drawn from a measure: ``T(z) = V m_a`` with ``a = U z``.
 
@@ -70,7 +70,7 @@ def output(
 
 
 def output_jacobian(
-    measure: Measure, head: Head, query: Float[Any, "*batch e"] | Any
+    measure: Measure, head: AttentionHead, query: Float[Any, "*batch e"] | Any
 ) -> Float[Any, "*rows v e"]:
     """Derivative of the output in the query, ``V C_a U``; arguments and errors as ``output``."""
     return _output_jacobian(measure, head, _admissible(measure, head, query))
@@ -78,7 +78,7 @@ def output_jacobian(
 
 def value_derivative(
     measure: Measure,
-    head: Head,
+    head: AttentionHead,
     query: Float[Any, "*batch e"] | Any,
     change: Float[Any, "v d"] | Any,
 ) -> Float[Any, "*rows v"]:
@@ -92,7 +92,7 @@ def value_derivative(
 
 def score_derivative(
     measure: Measure,
-    head: Head,
+    head: AttentionHead,
     query: Float[Any, "*batch e"] | Any,
     change: Float[Any, "d e"] | Any,
 ) -> Float[Any, "*rows v"]:
@@ -107,7 +107,7 @@ def score_derivative(
 
 def head_gradients(
     measure: Measure,
-    head: Head,
+    head: AttentionHead,
     query: Float[Any, "*batch e"] | Any,
     cotangent: Float[Any, "*#batch v"] | Any,
 ) -> HeadGradients:
@@ -150,7 +150,7 @@ def factor_gradients(
         score_gradient: ``G``, as ``head_gradients`` gives it.
         keys: ``K``.
         queries: ``Q``.
-        divide_by_sqrt_head_dimension: As in ``Head.from_factors``.
+        divide_by_sqrt_head_dimension: As in ``AttentionHead.from_factors``.
 
     Raises:
         InvalidInputError: If shapes do not fit, or an entry is not finite.
@@ -163,7 +163,7 @@ def factor_gradients(
     return FactorGradients(queries @ gradient.T * scale, keys @ gradient * scale)
 
 
-def push_gaussian(tokens: Gaussian, head: Head, queries: Gaussian) -> Gaussian:
+def push_gaussian(tokens: Gaussian, head: AttentionHead, queries: Gaussian) -> Gaussian:
     """The law of the output for Gaussian tokens and Gaussian queries.
 
     For tokens ``N(m, Gamma)`` and queries ``N(m_z, G)`` it is ``N(V m + B m_z, B G B^T)`` with
@@ -173,7 +173,7 @@ def push_gaussian(tokens: Gaussian, head: Head, queries: Gaussian) -> Gaussian:
     Raises:
         InvalidInputError: If dimensions do not fit, or one of the laws is not Gaussian.
     """
-    check_kinds(head=(head, Head))
+    check_kinds(head=(head, AttentionHead))
     for name, law in (("tokens", tokens), ("queries", queries)):
         if not isinstance(law, Gaussian):
             raise InvalidInputError(
@@ -188,9 +188,9 @@ def push_gaussian(tokens: Gaussian, head: Head, queries: Gaussian) -> Gaussian:
     return queries.pushforward(matrix, values @ tokens.mean)
 
 
-def _admissible(measure: Measure, head: Head, query: Any) -> Any:
+def _admissible(measure: Measure, head: AttentionHead, query: Any) -> Any:
     """The query, checked as ``output`` says."""
-    check_kinds(measure=(measure, Measure), head=(head, Head))
+    check_kinds(measure=(measure, Measure), head=(head, AttentionHead))
     _check_tokens(measure, head)
     query = checked("query", query, ("e",), batched=True)
     if query.shape[-1] != head.query_dimension:
@@ -200,7 +200,7 @@ def _admissible(measure: Measure, head: Head, query: Any) -> Any:
     return query
 
 
-def _check_tokens(measure: Measure, head: Head) -> None:
+def _check_tokens(measure: Measure, head: AttentionHead) -> None:
     if measure.dimension != head.token_dimension:
         raise InvalidInputError(
             "head",
@@ -217,29 +217,31 @@ def _change(change: Any, shape: tuple[int, ...]) -> Any:
 
 
 @numpy_in_double
-def _output(measure: Measure, head: Head, query: Any) -> Any:
+def _output(measure: Measure, head: AttentionHead, query: Any) -> Any:
     return measure.tilted_mean(query @ head.score_matrix.T) @ jnp.asarray(head.value_matrix).T
 
 
 @numpy_in_double
-def _output_jacobian(measure: Measure, head: Head, query: Any) -> Any:
+def _output_jacobian(measure: Measure, head: AttentionHead, query: Any) -> Any:
     covariance = measure.tilt(query @ head.score_matrix.T).covariance
     return jnp.asarray(head.value_matrix) @ covariance @ head.score_matrix
 
 
 @numpy_in_double
-def _value_derivative(measure: Measure, head: Head, query: Any, change: Any) -> Any:
+def _value_derivative(measure: Measure, head: AttentionHead, query: Any, change: Any) -> Any:
     return measure.tilted_mean(query @ head.score_matrix.T) @ change.T
 
 
 @numpy_in_double
-def _score_derivative(measure: Measure, head: Head, query: Any, change: Any) -> Any:
+def _score_derivative(measure: Measure, head: AttentionHead, query: Any, change: Any) -> Any:
     moved = measure.covariance_product(query @ head.score_matrix.T, query @ change.T)
     return moved @ jnp.asarray(head.value_matrix).T
 
 
 @numpy_in_double
-def _head_gradients(measure: Measure, head: Head, query: Any, cotangent: Any) -> HeadGradients:
+def _head_gradients(
+    measure: Measure, head: AttentionHead, query: Any, cotangent: Any
+) -> HeadGradients:
     direction = query @ head.score_matrix.T
     mean = measure.tilted_mean(direction)
     pull = measure.covariance_product(direction, cotangent @ head.value_matrix)

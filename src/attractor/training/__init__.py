@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         get_optimizer as get_optimizer,
         gradient_descent as gradient_descent,
         greedy_coordinate_descent as greedy_coordinate_descent,
-        in_moving_gauge as in_moving_gauge,
         lion as lion,
         mirror_descent as mirror_descent,
         momentum as momentum,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         sign_momentum as sign_momentum,
         spectral_descent as spectral_descent,
         steepest_descent as steepest_descent,
+        with_rescaled_state as with_rescaled_state,
     )
     from attractor.training.paths._local_path import local_path as local_path
     from attractor.training.paths._regularization_path import (
@@ -38,4 +38,4 @@ if TYPE_CHECKING:
     )
     from attractor.training.trajectory import Trajectory as Trajectory
 
-import_on_first_use(__name__)
+import_on_first_use(__name__, renamed={"in_moving_gauge": "with_rescaled_state"})

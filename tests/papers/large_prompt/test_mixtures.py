@@ -16,7 +16,7 @@ from attractor.papers.large_prompt.discriminant import (
 from attractor.papers.large_prompt.discriminant_head import head_risk
 from attractor.papers.large_prompt.mixture_data import clusters, random_mixture, two_classes
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.operator import output
 
 
@@ -129,6 +129,6 @@ def test_the_gradient_in_the_matrices_of_a_head_and_the_score_it_stands_for():
     U[:2, :2], U[2, :2] = flat[:4].reshape(2, 2).T, flat[4:6]
     drawn = case.tokens.sample(40_000, seed=2)
     queries = drawn * [1, 1, 0]
-    scores = output(case.tokens, Head(U, flat[None, 6:]), queries)[:, 0]
+    scores = output(case.tokens, AttentionHead(U, flat[None, 6:]), queries)[:, 0]
     losses = np.logaddexp(0, -drawn[:, -1] * scores)
     assert head_risk(of, flat).value == pytest.approx(losses.mean(), abs=4 * losses.std() / 200)

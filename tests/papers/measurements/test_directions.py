@@ -18,7 +18,7 @@ from attractor.papers.measurements.directions import (
     steps_to_converge,
     trained,
 )
-from attractor.papers.measurements.near_misses import turned_past, without_heaviest
+from attractor.papers.measurements.near_misses import drop_largest_multiplier, turned_past
 
 
 def test_cosines_of_matrices():
@@ -86,7 +86,7 @@ def test_one_token_fewer_breaks_what_the_solution_keeps(geometry):
     case = three_sequences()
     solution = case.solution() if geometry is None else case.solution(geometry)
     heaviest = int(solution.multipliers.argmax())
-    fewer = without_heaviest(solution)
+    fewer = drop_largest_multiplier(solution)
     margins = solution.problem.margins(fewer)
     assert margins[heaviest] < 1 - 1e-3
     assert np.delete(margins, heaviest).min() >= 1 - 1e-8
@@ -99,7 +99,7 @@ def test_one_token_fewer_breaks_what_the_solution_keeps(geometry):
 @pytest.mark.parametrize("constraint", [[[3.0, 4.0, 0.0]], [[2.0]], [[-1.0, 0.0]]])
 def test_a_single_constraint_has_a_near_miss_too(constraint):
     solution = solve(MarginProblem(np.array(constraint), np.ones((1, 1))))
-    wrong = without_heaviest(solution)
+    wrong = drop_largest_multiplier(solution)
     assert np.isfinite(wrong).all() and wrong.any()
     assert solution.problem.margins(wrong)[0] < 0
 

@@ -52,7 +52,7 @@ def test_a_ray_begins_at_the_edge_of_a_frame_without_the_origin(axes):
 def test_a_ray_is_a_pale_line_of_its_role_and_has_no_say_in_the_limits(axes):
     limits = axes.dataLim.frozen().bounds
     line = plots.ray(axes, [1, 2], "nuclear", label="solution")
-    assert same_color(line.get_color(), tint(plots.look("nuclear")["color"]))
+    assert same_color(line.get_color(), tint(plots.line_style("nuclear")["color"]))
     assert line.is_dashed()
     assert not plots.ray(axes, [1, 2], "frobenius").is_dashed()
     assert axes.get_legend_handles_labels()[1] == ["solution"]

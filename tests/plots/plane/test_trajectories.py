@@ -36,7 +36,7 @@ def test_a_path_is_a_line_of_its_role_from_a_marked_start(axes):
     plots.trajectory(axes, LINE, "train_KQ", label="path")
     line, start = axes.lines
     np.testing.assert_array_equal(line.get_xydata(), LINE)
-    assert same_color(line.get_color(), plots.look("train_KQ")["color"]) and line.is_dashed()
+    assert same_color(line.get_color(), plots.line_style("train_KQ")["color"]) and line.is_dashed()
     np.testing.assert_array_equal(start.get_xydata(), LINE[:1])
     assert axes.get_legend_handles_labels()[1] == ["path"]
     assert heads(axes) == []
@@ -101,7 +101,7 @@ def test_the_same_heads_are_written_to_vector_files(axes, tmp_path):
     before = heads(axes)
     axes.figure.savefig(tmp_path / "figure.svg")
     drawn = ElementTree.parse(tmp_path / "figure.svg").iter("{http://www.w3.org/2000/svg}path")
-    color = plots.look("train_W")["color"].lower()
+    color = plots.line_style("train_W")["color"].lower()
     filled = [path for path in drawn if f"fill: {color}" in path.get("style", "")]
     assert len(filled) == 4
     np.testing.assert_allclose(heads(axes), before)

@@ -9,12 +9,12 @@ from attractor.prompt.finite_length import (
     finite_length_error,
     monte_carlo_error,
 )
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.measures.laplace import Laplace
 
 COVARIANCE = np.array([[1.0, 0.4], [0.4, 0.8]])
-HEAD = Head([[0.6, 0.0], [0.1, 0.5]], [[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]])
+HEAD = AttentionHead([[0.6, 0.0], [0.1, 0.5]], [[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]])
 QUERIES = np.array([[1.0, 0.0], [0.5, -1.0], [0.0, 0.0]])
 
 
@@ -64,7 +64,7 @@ def test_same_seed_same_numbers_and_more_prompts_begin_the_same():
 
 def test_hopeless_samples_are_refused_with_the_length_that_would_do():
     tokens, queries = Gaussian([0.0, 0.0], np.eye(2)), [[3.0, 0.0]]
-    head = Head(np.eye(2), np.eye(2))
+    head = AttentionHead(np.eye(2), np.eye(2))
     enough = int(np.ceil(10 * np.exp(9)))
     with pytest.raises(InvalidInputError, match=f"at least {enough}") as raised:
         monte_carlo_error(tokens, head, queries, 1000, seed=0)
@@ -74,7 +74,9 @@ def test_hopeless_samples_are_refused_with_the_length_that_would_do():
 def test_weights_of_infinite_variance_are_refused():
     # The infinite prompt exists, as exp(0.7 |x|) has a mean; its square has none.
     with pytest.raises(InvalidInputError, match="infinite variance") as raised:
-        monte_carlo_error(Laplace(1.0, 2), Head(np.eye(2), np.eye(2)), [[0.7, 0.0]], 300, seed=0)
+        monte_carlo_error(
+            Laplace(1.0, 2), AttentionHead(np.eye(2), np.eye(2)), [[0.7, 0.0]], 300, seed=0
+        )
     assert raised.value.argument == "queries"
 
 

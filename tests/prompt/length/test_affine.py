@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.prompt import Empirical, Gaussian, Head, Rademacher, Sphere, output
+from attractor.prompt import AttentionHead, Empirical, Gaussian, Rademacher, Sphere, output
 from attractor.prompt.length import AffineLimit, replacement_error
 
 RNG = np.random.default_rng(3)
-HEAD = Head(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))
+HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))
 ROOT = RNG.normal(size=(3, 2))
 TOKENS = Gaussian(np.ones(3), ROOT @ ROOT.T)
 QUERIES = RNG.normal(size=(2, 5, 2))
@@ -59,7 +59,7 @@ def test_for_gaussian_tokens_replacing_changes_the_output_by_the_exact_error():
 
 
 def test_for_other_tokens_it_changes_it_by_what_is_not_gaussian():
-    head = Head(np.eye(4), np.eye(4))
+    head = AttentionHead(np.eye(4), np.eye(4))
     law, z = Sphere(4, 2.0), np.array([[1.5, 0, 0, 0], [0.1, 0, 0, 0]])
     found = replacement_error(head, law, z, 400, prompts=50)
     expected = AffineLimit(head, law)(z) - output(law, head, z)
@@ -67,5 +67,5 @@ def test_for_other_tokens_it_changes_it_by_what_is_not_gaussian():
     assert found.after[0] > 3 * found.before[0] and found.after[1] < 0.1 * found.before[1]
     np.testing.assert_allclose(found.change**2, found.after**2 + found.before**2, rtol=0.15)
     assert not replacement_error(
-        Head(4 * np.eye(2), np.eye(2)), Rademacher(2), np.ones((1, 2)), 50, prompts=2
+        AttentionHead(4 * np.eye(2), np.eye(2)), Rademacher(2), np.ones((1, 2)), 50, prompts=2
     ).resolved.any()

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.prompt import Empirical, Gaussian, Head, Laplace, Rademacher, Sphere
+from attractor.prompt import AttentionHead, Empirical, Gaussian, Laplace, Rademacher, Sphere
 from attractor.prompt.length import AffineLimit, non_gaussian_defect
 
-HEAD = Head(np.eye(8), np.eye(8)[:3])
+HEAD = AttentionHead(np.eye(8), np.eye(8)[:3])
 
 
 def queries(*deviations):

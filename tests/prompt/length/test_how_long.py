@@ -3,9 +3,9 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.prompt import (
+    AttentionHead,
     Empirical,
     Gaussian,
-    Head,
     Rademacher,
     effective_sample_size,
     output_error,
@@ -16,11 +16,11 @@ from attractor.prompt.length.summary import summary
 from attractor.prompt.length.words import judgment, sentences, token_count
 
 RNG = np.random.default_rng(5)
-HEAD = Head(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))
+HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))
 ROOT = RNG.normal(size=(3, 3))
 TOKENS = Gaussian(np.ones(3), ROOT @ ROOT.T)
 QUERIES = RNG.normal(size=(7, 2))
-ONE = Head(np.eye(1), np.eye(1))
+ONE = AttentionHead(np.eye(1), np.eye(1))
 
 
 def in_one_dimension(deviations, **options):
@@ -81,7 +81,7 @@ def test_samples_are_taken_for_their_moments_and_told_from_gaussian_ones():
 
 def test_queries_are_those_of_the_tokens_where_none_are_given():
     law = Gaussian(np.ones(3), np.eye(3))
-    head = Head(np.eye(3) / 2, np.eye(3))
+    head = AttentionHead(np.eye(3) / 2, np.eye(3))
     first, same, other = (prompt_length(head, law, drawn_queries=20, seed=s) for s in (1, 1, 2))
     np.testing.assert_array_equal(first.required, same.required)
     assert (first.queries != other.queries).any() and first.queries.shape == (20, 3)
@@ -116,7 +116,7 @@ def test_scores_of_extreme_queries():
 
 
 def test_a_head_whose_scores_do_not_vary():
-    found = prompt_length(Head(np.zeros((3, 3)), np.eye(3)), TOKENS, drawn_queries=4)
+    found = prompt_length(AttentionHead(np.zeros((3, 3)), np.eye(3)), TOKENS, drawn_queries=4)
     assert found.horizon == 0 and np.isinf(found.required).all()
     assert np.isfinite(found.required_for_output).all()
     assert "never in practice" in repr(found)
@@ -148,7 +148,7 @@ def test_diagrams_go_through_the_head_as_it_is(found):
     phases = phase_diagram(found, [found.horizon / 2, found.horizon, 200.0], lengths)
     np.testing.assert_allclose(phases["error"][1], over_queries["error"][1], rtol=1e-5)
     half = prompt_length(
-        Head(HEAD.score_matrix / 2, HEAD.value_matrix), TOKENS, QUERIES, lengths=lengths
+        AttentionHead(HEAD.score_matrix / 2, HEAD.value_matrix), TOKENS, QUERIES, lengths=lengths
     )
     np.testing.assert_allclose(phases["error"][0], np.median(half.error, axis=0), rtol=1e-5)
     assert np.isnan(phases["error"][2]).all()

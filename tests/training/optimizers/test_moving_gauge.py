@@ -8,7 +8,7 @@ import pytest
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.moving_gauge import with_rescaled_state
 
 PARAMETERS = {"a": np.arange(6.0).reshape(2, 3) - 2.5, "b": np.array([1.0, -2.0])}
 RATE = optax.scale_by_learning_rate(0.1)
@@ -87,7 +87,7 @@ def updates_of(transformation, sequence):
 )
 def test_it_is_the_transformation_itself_and_goes_on_where_that_ends(name):
     transformation, by = RIGHT[name]
-    optimizer = in_moving_gauge(transformation, geometry=None, by=by)
+    optimizer = with_rescaled_state(transformation, geometry=None, by=by)
     plain = [jax.tree.map(jnp.asarray, gradient) for gradient in gradients()]
     expected = updates_of(transformation, plain)
     for sequence in (plain, [scaled(gradient, 0, by) for gradient in gradients()]):
@@ -106,7 +106,7 @@ def test_it_is_the_transformation_itself_and_goes_on_where_that_ends(name):
 def test_what_does_not_scale_with_the_gradient_is_refused(name):
     transformation, by = REFUSED[name]
     parameters = PARAMETERS["a"] if name == "muon by entry" else PARAMETERS
-    optimizer = in_moving_gauge(transformation, geometry=None, by=by)
+    optimizer = with_rescaled_state(transformation, geometry=None, by=by)
     with pytest.raises(InvalidInputError, match="transformation"):
         optimizer.init(jax.tree.map(jnp.asarray, parameters))
 
@@ -114,7 +114,7 @@ def test_what_does_not_scale_with_the_gradient_is_refused(name):
 def test_memory_of_true_magnitude_across_jumps_of_the_scale():
     """m <- m / 2 + g at magnitudes e^300, e^-1700, e^-100 and e^200, one after another."""
     logs = [300.0, -1700.0, -1700.0, -100.0, 200.0, -1700.0]
-    optimizer = in_moving_gauge(optax.trace(0.5), geometry=None)
+    optimizer = with_rescaled_state(optax.trace(0.5), geometry=None)
     parameters = jnp.zeros(2)
     state, memory = optimizer.init(parameters), np.zeros(2)
     for log in logs:
@@ -127,7 +127,7 @@ def test_memory_of_true_magnitude_across_jumps_of_the_scale():
 
 
 def test_a_memory_far_below_the_range_of_floating_point_is_kept():
-    optimizer = in_moving_gauge(optax.trace(0.5), geometry=None)
+    optimizer = with_rescaled_state(optax.trace(0.5), geometry=None)
     state = optimizer.init(jnp.zeros(1))
     for _ in range(3):
         one = Scaled(jnp.ones(1), jnp.asarray(-3000.0))
@@ -140,18 +140,18 @@ def test_a_memory_far_below_the_range_of_floating_point_is_kept():
 
 def test_arrays_and_entries_have_units_of_their_own():
     gradient = {"a": Scaled(jnp.ones((2, 3)), jnp.asarray(-4000.0)), "b": Scaled(jnp.ones(2), 0.0)}
-    by_leaf = in_moving_gauge(RIGHT["trust ratio"][0], geometry=None, by="leaf")
+    by_leaf = with_rescaled_state(RIGHT["trust ratio"][0], geometry=None, by="leaf")
     update, _ = by_leaf.update(gradient, by_leaf.init(PARAMETERS), PARAMETERS)
     assert (update["a"] != 0).all() and (update["b"] != 0).all()
     logs = jnp.array([[0.0, -1000, -3000], [2000, 5000, -5000]])
     gradient = {"a": Scaled(jnp.ones((2, 3)), logs), "b": Scaled(jnp.ones(2), jnp.zeros(2))}
-    by_entry = in_moving_gauge(RIGHT["adam"][0], geometry=None, by="entry")
+    by_entry = with_rescaled_state(RIGHT["adam"][0], geometry=None, by="entry")
     update, _ = by_entry.update(gradient, by_entry.init(PARAMETERS), PARAMETERS)
     np.testing.assert_allclose(update["a"], -0.1, rtol=1e-12)
 
 
 def test_lower_precision_keeps_squares_in_range():
-    optimizer = in_moving_gauge(RIGHT["adam"][0], geometry=None, by="entry")
+    optimizer = with_rescaled_state(RIGHT["adam"][0], geometry=None, by="entry")
     parameters = jnp.zeros(3, "float32")
     for log in (0.0, -60.0, -400.0, 300.0):
         state = optimizer.init(parameters)
@@ -163,7 +163,7 @@ def test_lower_precision_keeps_squares_in_range():
 
 
 def test_inside_compiled_loops_over_several_trials():
-    optimizer = in_moving_gauge(RIGHT["adam"][0], geometry=None, by="entry")
+    optimizer = with_rescaled_state(RIGHT["adam"][0], geometry=None, by="entry")
 
     def trial(start, log):
         def step(carry, _):
@@ -182,6 +182,6 @@ def test_inside_compiled_loops_over_several_trials():
 
 def test_arguments_are_checked():
     with pytest.raises(InvalidInputError, match="by"):
-        in_moving_gauge(optax.trace(0.9), geometry=None, by="row")
+        with_rescaled_state(optax.trace(0.9), geometry=None, by="row")
     with pytest.raises(InvalidInputError, match="transformation"):
-        in_moving_gauge(3, geometry=None)
+        with_rescaled_state(3, geometry=None)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
-from attractor.analysis.measures import asked_margins, project_on_equalities, smallest_margin
+from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
 from attractor.analysis.reference import distinct_problems
 from attractor.attention import Head, Parameterization, get_loss
 from attractor.checks import check_flags, check_items, check_steps
@@ -237,7 +237,7 @@ def margin_ratios(
     NaN for matrices that are zero or not finite, and where nothing has to be separated.
     """
     problem = solutions.problem[number]
-    if not asked_margins(problem).any():
+    if not required_margins(problem).any():
         return np.full((len(norms), len(W)), np.nan)
     projected = project_on_equalities(W, problem)
     smallest = smallest_margin(problem.margins(projected), problem)

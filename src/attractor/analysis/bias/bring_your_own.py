@@ -22,7 +22,7 @@ from attractor.checks import check_flags, check_text
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.tokens import Tokens
-from attractor.training import Optimizer, declare, in_moving_gauge
+from attractor.training import Optimizer, declare, with_rescaled_state
 from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 
@@ -76,7 +76,7 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
 
     What is not an ``Optimizer`` already is tried on random gradients and on the same times powers
     of four. If state and updates scale with the gradient, it runs in units that follow it
-    (``in_moving_gauge``), and is exact however small gradients become. If not, as with a
+    (``with_rescaled_state``), and is exact however small gradients become. If not, as with a
     constant such as eps, it is given true magnitudes.
 
     Args:
@@ -190,7 +190,9 @@ def _adapt(
                 find_homogeneity(extended, shape, cast(By, by))
             except InvalidInputError:
                 continue
-            return in_moving_gauge(transformation, geometry=None, by=by, name=name), _IN_WORDS[by]
+            return with_rescaled_state(transformation, geometry=None, by=by, name=name), _IN_WORDS[
+                by
+            ]
     return declare(transformation, geometry=None, name=name), _TRUE
 
 

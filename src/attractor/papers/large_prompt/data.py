@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from attractor.files.head import HeadCase
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
 
@@ -30,7 +30,7 @@ def gaussian_case(
     about: str,
 ) -> HeadCase:
     """A head on Gaussian tokens, with standard normal queries by default."""
-    head = Head(score_matrix, value_matrix)
+    head = AttentionHead(score_matrix, value_matrix)
     d, e = head.token_dimension, head.query_dimension
     tokens = Gaussian(np.zeros(d) if mean is None else mean, covariance)
     queries = np.eye(e) if query_covariance is None else query_covariance
@@ -80,7 +80,7 @@ def random_head(
     mean = np.zeros(dimension) if centered else draws.standard_normal(dimension)
     words = f"random head in R^{dimension}, covariance of rank {rank or dimension}, seed {seed}"
     case = gaussian_case(U, V, covariance, mean=mean, about=words)
-    return case.replace(head=Head(U * horizon / case.horizon, V))
+    return case.replace(head=AttentionHead(U * horizon / case.horizon, V))
 
 
 @cache
@@ -103,7 +103,7 @@ def features(count: int = 4, *, dominant: int = 1) -> HeadCase:
     tokens = np.concatenate([np.repeat(basis[:1], dominant, axis=0), basis[1:]])
     tokens = np.tile(tokens, (3, 1))  # a file holds some samples of every coordinate
     about = f"{count} orthonormal features, the first {dominant} times as frequent as another"
-    return HeadCase(Head(basis, basis), Empirical(tokens), Empirical(basis), about=about)
+    return HeadCase(AttentionHead(basis, basis), Empirical(tokens), Empirical(basis), about=about)
 
 
 @cache
@@ -115,7 +115,7 @@ def random_features(seed: int, count: int = 5, dimension: int = 3) -> HeadCase:
     U, V = draws.standard_normal((2, dimension, dimension)) / np.sqrt(dimension)
     queries = Gaussian.isotropic(dimension)
     about = f"{count} random values in R^{dimension}, seed {seed}"
-    return HeadCase(Head(U, V), Empirical(tokens), queries, about=about)
+    return HeadCase(AttentionHead(U, V), Empirical(tokens), queries, about=about)
 
 
 def signs(dimension: int = 1) -> Empirical:

@@ -13,7 +13,7 @@ from attractor.papers.large_prompt.data import Outputs
 from attractor.papers.large_prompt.denoising_data import variances
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 
 Points = Float[np.ndarray, "query d"]
 """Points as they are seen, which are the queries, or as they are returned."""
@@ -33,14 +33,14 @@ def posterior_mean(case: HeadCase, seen: Points) -> Points:
     return spread / total * seen + noise / total * posterior @ means
 
 
-def attention(case: HeadCase, head: Head, queries: Points) -> Outputs:
+def attention(case: HeadCase, head: AttentionHead, queries: Points) -> Outputs:
     """The output of a head, by quadrature over the law of seen points."""
     directions = queries @ np.asarray(head.score_matrix).T
     tokens = cluster_points(case, 48 if case.tokens.dimension < 3 else 40)
     return attended(tokens, directions) @ np.asarray(head.value_matrix).T
 
 
-def two_heads(case: HeadCase) -> tuple[Head, Head]:
+def two_heads(case: HeadCase) -> tuple[AttentionHead, AttentionHead]:
     """Two heads whose outputs add up to the mean of a point given what is seen of it.
 
     In coordinates along the half difference ``delta`` of the means, along their middle ``mu``,
@@ -68,7 +68,7 @@ def two_heads(case: HeadCase) -> tuple[Head, Head]:
     U_1[1, 1] = U_2[1, 1] = spread / (noise * total)
     U_2[across, across] = spread / (noise * total)
     heads = ((U_1, V_1), (U_2, V_2))
-    turned = [Head(basis @ U @ basis.T, basis @ V @ basis.T) for U, V in heads]
+    turned = [AttentionHead(basis @ U @ basis.T, basis @ V @ basis.T) for U, V in heads]
     return turned[0], turned[1]
 
 

@@ -14,7 +14,7 @@ from attractor.papers.large_prompt.mixture_data import (
     noisy_points,
     random_mixture,
 )
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 
 _ROUNDING = 1e-9
 
@@ -87,7 +87,7 @@ DENOISING_HEAD = Assumption[HeadCase](
     "denoising head",
     "Scores are over the variance of what is seen, and values are times the share of the noise.",
     _denoising,
-    lambda: noisy_points().replace(head=Head(np.eye(2), np.eye(2))),
+    lambda: noisy_points().replace(head=AttentionHead(np.eye(2), np.eye(2))),
 )
 
 DENOISING = (MIXTURE_TOKENS, TWO_CLUSTERS, EQUAL_NORMS, DENOISING_HEAD)

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from attractor.files.head import HeadCase
 from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 
 _SPACING = 0.2
 _END = 8.4
@@ -136,7 +136,7 @@ def bayes_risk(of: Classes) -> float:
     return risk(of, Effective(w, b, 0.0, np.zeros(len(w))).flat).value
 
 
-def bayes_head(of: Classes, *, with_labels: bool = True) -> Head:
+def bayes_head(of: Classes, *, with_labels: bool = True) -> AttentionHead:
     """A head whose score is the exact log-odds.
 
     Its scores do not separate the classes, so that its gate stays at the probability of the
@@ -157,4 +157,4 @@ def bayes_head(of: Classes, *, with_labels: bool = True) -> Head:
     U = np.zeros((d + 1, d + 1))
     U[:d, :d] = points.T
     U[d, :d] = -points @ between / 2 * with_labels
-    return Head(U, np.concatenate([values, [last * with_labels]])[None])
+    return AttentionHead(U, np.concatenate([values, [last * with_labels]])[None])

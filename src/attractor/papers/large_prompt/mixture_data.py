@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.measures.mixture import Mixture
 
@@ -63,7 +63,7 @@ def random_mixture(seed: int, dimension: int = 2, components: int = 3) -> HeadCa
         draws.uniform(0.5, 1.5, components), means, [factor @ factor.T for factor in factors]
     )
     about = f"random mixture of {components} in R^{dimension}, seed {seed}"
-    return HeadCase(Head(U, V), law, Gaussian.isotropic(dimension), about=about)
+    return HeadCase(AttentionHead(U, V), law, Gaussian.isotropic(dimension), about=about)
 
 
 @cache
@@ -90,7 +90,7 @@ def two_classes(
     points = np.array([positive, negative])
     tokens = mixture(weights, np.column_stack([points, [1.0, -1.0]]), [covariance] * 2)
     queries = mixture(weights, np.column_stack([points, [0.0, 0.0]]), [covariance] * 2)
-    head = Head(np.eye(d + 1), np.eye(d + 1)[-1:])
+    head = AttentionHead(np.eye(d + 1), np.eye(d + 1)[-1:])
     words = "correlated" if wide else "independent"
     about = f"classes at {positive} and {negative}, {words} coordinates, P(Y = 1) = {probability:g}"
     return HeadCase(head, tokens, queries, about=about)
@@ -119,7 +119,7 @@ def noisy_points(
     """
     d, total = len(first), spread**2 + noise**2
     seen = mixture([probability, 1 - probability], [first, second], [total * np.eye(d)] * 2)
-    head = Head(np.eye(d) / total, noise**2 / total * np.eye(d))
+    head = AttentionHead(np.eye(d) / total, noise**2 / total * np.eye(d))
     about = f"clusters of deviation {spread:g} at {first} and {second}, noise of {noise:g}"
     return HeadCase(head, seen, seen, about=about)
 

@@ -20,9 +20,9 @@ REACH = (200.0, 2000.0)
 """Least and largest default length of training, in norms of the margin solution."""
 LENGTHS = (0.1, 5.0, 30.0)
 """Norms of random starts."""
-ARRIVED = 1e-4
+CONVERGED = 1e-4
 """``1 - cos`` up to which training counts as going in a direction."""
-ARRIVED_BECAUSE = (
+CONVERGED_BECAUSE = (
     "going to and fro by a step of 0.1, over 100 norms of the solution or more, leaves about "
     "1e-6; one support token more or less makes 1e-2"
 )
@@ -145,7 +145,7 @@ def trained(
     return case.once(("trained", *settings, _identity(start), further), compute)
 
 
-def arriving(
+def until_converged(
     case: Case,
     seed: int,
     distance: Callable[[Trajectory], Measurement],
@@ -161,12 +161,12 @@ def arriving(
     Args:
         case: The data.
         seed: The first seed.
-        distance: Measures a run; up to ``ARRIVED`` it has arrived.
+        distance: Measures a run; up to ``CONVERGED`` it has arrived.
         steps: Number of steps, unless the case has one.
         **training: Other arguments of ``trained``.
     """
     measured = distance(trained(case, seed, steps=steps, **training))
-    if case.steps is None and ARRIVED < measured.value <= _NEARLY * ARRIVED:
+    if case.steps is None and CONVERGED < measured.value <= _NEARLY * CONVERGED:
         measured = distance(trained(case, seed, steps=8 * steps, **training))
     return measured
 
@@ -189,7 +189,7 @@ def from_anywhere(
     given = starts if case.initial is None else case.initial
     count = 1 if starts is None else next(iter(starts.values())).shape[1]
     steps = steps_to_converge(case, _longest(case, given))
-    return arriving(case, seed, distance, steps=steps, initial=starts, seeds=count)
+    return until_converged(case, seed, distance, steps=steps, initial=starts, seeds=count)
 
 
 def second_half(run: Trajectory) -> Float[np.ndarray, "instance seed d e"]:

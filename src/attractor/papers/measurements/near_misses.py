@@ -8,7 +8,7 @@ from jaxtyping import Float
 from attractor.margin import MarginProblem, Solution, solve
 
 
-def without_heaviest(solution: Solution) -> Float[np.ndarray, "d e"]:
+def drop_largest_multiplier(solution: Solution) -> Float[np.ndarray, "d e"]:
     """The solution of the same problem without the constraint of the largest multiplier.
 
     It is the direction of one support token fewer; copies of it go with it. Where no constraint is

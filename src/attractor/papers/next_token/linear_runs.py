@@ -23,7 +23,7 @@ OPTIMIZERS = {
     "Adam": adam(0.01, 0.9, 0.99, 1e-8),
 }
 """The published optimizers and learning rates."""
-LOOKS: dict[str, dict[str, Any]] = {
+STYLES: dict[str, dict[str, Any]] = {
     "gradient descent": {"color": COLORS["orange"], "linestyle": DASHED},
     "normalized": {"color": COLORS["blue"], "linestyle": SOLID},
     "Adam": {"color": COLORS["green"], "linestyle": DASH_DOTTED},
@@ -90,11 +90,11 @@ def panels(axes: Sequence[Axes], data: xr.Dataset) -> None:
     direction.axhline(1, linewidth=0.6, color=COLORS["gray"])
     for name in data["optimizer"].values:
         curves = data.sel(optimizer=name)
-        band(loss, curves["excess_loss"], "step", label=str(name), look=LOOKS[name])
-        band(norm, curves["norm"], "step", look=LOOKS[name])
-        band(finite, curves["relative_finite_error"], "step", look=LOOKS[name])
-        band(direction, curves["correlation_without_finite_part"], "step", look=LOOKS[name])
-        faint: Any = LOOKS[name] | {"linewidth": 0.8, "alpha": 0.7}
+        band(loss, curves["excess_loss"], "step", label=str(name), look=STYLES[name])
+        band(norm, curves["norm"], "step", look=STYLES[name])
+        band(finite, curves["relative_finite_error"], "step", look=STYLES[name])
+        band(direction, curves["correlation_without_finite_part"], "step", look=STYLES[name])
+        faint: Any = STYLES[name] | {"linewidth": 0.8, "alpha": 0.7}
         center = curves["correlation"].median(("instance", "seed"))
         direction.plot(curves["step"], center, **faint)
     gray: Any = {"color": COLORS["gray"], "linestyle": SOLID}

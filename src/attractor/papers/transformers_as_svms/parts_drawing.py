@@ -12,14 +12,14 @@ from matplotlib.ticker import PercentFormatter
 
 from attractor.papers.transformers_as_svms.parts import OUTCOMES, REASONS
 from attractor.plots._style import COLORS
-from attractor.plots.roles import DASHED, DOTTED, SOLID, ordered_looks
+from attractor.plots.roles import DASHED, DOTTED, SOLID, ordered_line_styles
 
 LABELS = {
     "both parts": r"$W_{\mathrm{fin}} + R\,W^{mm}$, both parts",
     "direction": "$W^{mm}$, directional part",
     "single token": "solution for a single token",
 }
-LOOKS = {
+STYLES = {
     "both parts": {"color": COLORS["blue"], "linestyle": SOLID},
     "direction": {"color": COLORS["orange"], "linestyle": DOTTED},
     "single token": {"color": COLORS["green"], "linestyle": DASHED},
@@ -45,7 +45,7 @@ def error_curves(axes: Axes, errors: xr.DataArray, count: int) -> None:
     axes.set_yscale("log")
     for name, label in LABELS.items():
         one = errors.sel(prediction=name).dropna("trial")
-        axes.plot(one["step"], one.mean("trial"), label=label, **LOOKS[name])
+        axes.plot(one["step"], one.mean("trial"), label=label, **STYLES[name])
     axes.text(0.96, 0.95, f"{count}", transform=axes.transAxes, ha="right", va="top", fontsize=7)
     axes.set(ylim=(1e-3, 1.2), xticks=(0, 1000, 2000))
 
@@ -97,7 +97,7 @@ def outcome_scatter(axes: Axes, data: xr.Dataset, along: str) -> None:
     axes.axvspan(-6, -3, color="#eeeeee", zorder=0, linewidth=0)
     word: Any = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 6}
     axes.text(-4.5, 0.04, "rejected", transform=axes.get_xaxis_transform(), **word)
-    for value, look in zip(data[along].values, ordered_looks(data.sizes[along]), strict=True):
+    for value, look in zip(data[along].values, ordered_line_styles(data.sizes[along]), strict=True):
         one = data.sel({along: value})
         error = one["error"].isel(step=-1).sel(prediction="both parts")
         weight = one["largest_given_up"].clip(min=_SMALLEST)

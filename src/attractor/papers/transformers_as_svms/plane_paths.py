@@ -14,7 +14,7 @@ from attractor.papers.figure import Reading, Request, at_least
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.plots._style import COLORS
 from attractor.plots.plane import ray, trajectory
-from attractor.plots.roles import look, role_of
+from attractor.plots.roles import line_style, role_of
 from attractor.training import train
 
 SIZES = {size: {"seeds": 1, "steps": 2000} for size in ("quick", "small", "paper")}
@@ -143,7 +143,7 @@ def draw_shortfall(axes: Axes, data: xr.Dataset, measure: str) -> None:
         for kernel in data["kernel"].values:
             one = data[measure].sel(parameterization=name, kernel=kernel).mean("start")
             shown = one.sel(step=steps, method="nearest")
-            axes.plot(shown["step"], 1 - shown, **look(training, **_KERNELS[kernel]))
+            axes.plot(shown["step"], 1 - shown, **line_style(training, **_KERNELS[kernel]))
     axes.set(xscale="log", yscale="log", xlabel="iteration", box_aspect=1)
     axes.set_ylabel(f"1 \N{MINUS SIGN} {measure.replace('_', ' ')}")
     if data.sizes["kernel"] > 1:

@@ -14,7 +14,7 @@ from matplotlib.text import Annotation
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.plots.plane.tokens import HALO, in_plane
-from attractor.plots.roles import look, role_of, shade, tint
+from attractor.plots.roles import line_style, role_of, shade, tint
 
 
 def ray(
@@ -81,7 +81,7 @@ def separating_line(
         InvalidInputError: If the direction is zero or not finite.
     """
     normal, through = _direction(normal, "normal"), in_plane(through, "through")
-    line = Line2D([], [], label=label, **(look(role, linewidth=0.8, zorder=1.9) | changes))
+    line = Line2D([], [], label=label, **(line_style(role, linewidth=0.8, zorder=1.9) | changes))
     along = np.array([-normal[1], normal[0]])
     return _follow_frame(axes, line, lambda: line.set_data(*_inside(axes, through, along).T))
 

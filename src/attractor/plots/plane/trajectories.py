@@ -14,7 +14,7 @@ from matplotlib.transforms import IdentityTransform
 
 from attractor.errors import InvalidInputError
 from attractor.plots.plane.tokens import in_plane
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 
 _LENGTH, _HALF_WIDTH = 5.0, 2.0
 """Size of an arrowhead, in points."""
@@ -53,7 +53,7 @@ def trajectory(
     paths = paths.reshape(-1, *paths.shape[-2:])
     steps = np.arange(paths.shape[1]) if steps is None else np.asarray(steps)
     tips = np.interp(steps_with_arrows(steps, arrows, paths.shape[1]), steps, np.arange(len(steps)))
-    style = look(role, linewidth=1.2 if len(paths) == 1 else 0.9, zorder=3) | changes
+    style = line_style(role, linewidth=1.2 if len(paths) == 1 else 0.9, zorder=3) | changes
     for i, points in enumerate(paths):
         axes.plot(*points.T, label=label if i == 0 else None, **style)
         axes.add_artist(Arrowheads(axes, points, tips, style))

@@ -25,7 +25,7 @@ from attractor.prompt.finite_length.functions import (
     prompt_moments,
 )
 from attractor.prompt.finite_length.squared_errors import covariance_factor
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 
 _NODES = 96
 _SPACING = 1 / 8
@@ -118,7 +118,7 @@ def averaged_error_of_output(
         InvalidInputError: If shapes do not fit, a covariance is not symmetric positive
             semidefinite, or as ``averaged_output_error`` says.
     """
-    head = Head(score_matrix, value_matrix)
+    head = AttentionHead(score_matrix, value_matrix)
     U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
     tokens = covariance_factor(covariance, U.shape[0])
     queries = covariance_factor(query_covariance, U.shape[1], "query_covariance")

@@ -12,7 +12,7 @@ from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.precision import LARGEST, as_float64, double_precision
 from attractor.prompt.finite_length.squared_errors import FiniteLengthError
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.contract import Measure
 from attractor.randomness import generator
 
@@ -43,7 +43,7 @@ class MonteCarloError(NamedTuple):
 
 def monte_carlo_error(
     measure: Measure,
-    head: Head,
+    head: AttentionHead,
     queries: Float[ArrayLike, "query e"],
     length: int,
     *,
@@ -69,7 +69,7 @@ def monte_carlo_error(
     Raises:
         InvalidInputError: If shapes do not fit, a count is too small, or a query is refused.
     """
-    check_kinds(measure=(measure, Measure), head=(head, Head))
+    check_kinds(measure=(measure, Measure), head=(head, AttentionHead))
     z = as_float64("queries", queries, largest=LARGEST)
     U = as_float64("head", head.score_matrix, largest=LARGEST)
     V = as_float64("head", head.value_matrix, largest=LARGEST)

@@ -25,7 +25,7 @@ from attractor.prompt.finite_length.functions import (
     prompt_moments,
 )
 from attractor.prompt.finite_length.laplace import Transforms
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.measures.square_root import square_root
 
@@ -147,9 +147,9 @@ def _parts(
     value_matrix: Float[ArrayLike, "v d"],
     query: Float[ArrayLike, "*batch e"],
     length: ArrayLike,
-) -> tuple[_Parts, Head, Float[np.ndarray, "*batch e"]]:
+) -> tuple[_Parts, AttentionHead, Float[np.ndarray, "*batch e"]]:
     """Checks the input, and splits the covariance along the scores of each query."""
-    head = Head(score_matrix, value_matrix)
+    head = AttentionHead(score_matrix, value_matrix)
     U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
     z = as_float64("query", query, largest=LARGEST)
     if z.ndim < 1 or z.shape[-1] != U.shape[1]:

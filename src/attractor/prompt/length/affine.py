@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.arrays import checked
 from attractor.prompt.measures.contract import Measure
 
@@ -30,7 +30,7 @@ class AffineLimit(eqx.Module):
     matrix: Float[Any, "v e"]
     offset: Float[Any, "v"]
 
-    def __init__(self, head: Head, tokens: Measure) -> None:
+    def __init__(self, head: AttentionHead, tokens: Measure) -> None:
         """Computes matrix and offset.
 
         Args:
@@ -40,7 +40,7 @@ class AffineLimit(eqx.Module):
         Raises:
             InvalidInputError: If the dimensions of the two differ.
         """
-        check_kinds(head=(head, Head), tokens=(tokens, Measure))
+        check_kinds(head=(head, AttentionHead), tokens=(tokens, Measure))
         if tokens.dimension != head.token_dimension:
             raise InvalidInputError(
                 "tokens",

@@ -9,7 +9,7 @@ from jaxtyping import ArrayLike, Bool, Float
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.affine import AffineLimit
 from attractor.prompt.length.moments import moments_of, sample_points
 from attractor.prompt.length.scales import check_queries
@@ -54,7 +54,7 @@ class NonGaussianDefect:
 
 
 def non_gaussian_defect(
-    head: Head, tokens: Measure, queries: Float[ArrayLike, "query e"], *, seed: int = 0
+    head: AttentionHead, tokens: Measure, queries: Float[ArrayLike, "query e"], *, seed: int = 0
 ) -> NonGaussianDefect:
     """Compares attention over infinitely many tokens with its affine limit.
 
@@ -73,7 +73,7 @@ def non_gaussian_defect(
         InvalidInputError: If shapes do not fit, samples have weights or are too few, or attention
             over infinitely many tokens does not exist for a query.
     """
-    check_kinds(head=(head, Head), tokens=(tokens, Measure))
+    check_kinds(head=(head, AttentionHead), tokens=(tokens, Measure))
     seed = check_seed("seed", seed)
     z = check_queries(head, queries)
     if not isinstance(tokens, Empirical):
@@ -99,7 +99,7 @@ def non_gaussian_defect(
 
 
 def _of_law(
-    head: Head, tokens: Measure, queries: Float[np.ndarray, "query e"]
+    head: AttentionHead, tokens: Measure, queries: Float[np.ndarray, "query e"]
 ) -> NonGaussianDefect:
     limit = AffineLimit(head, tokens)
     directions = queries @ np.asarray(head.score_matrix).T
@@ -125,7 +125,7 @@ def _of_law(
 
 
 def _of_samples(
-    head: Head,
+    head: AttentionHead,
     fitted: Float[np.ndarray, "n d"],
     held_out: Float[np.ndarray, "n d"],
     queries: Float[np.ndarray, "query e"],

@@ -16,7 +16,7 @@ from attractor.prompt.finite_length.functions import (
     check_length,
     with_deviations,
 )
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.curves import LARGEST_LENGTH, ErrorCurves
 from attractor.prompt.length.defect import non_gaussian_defect
 from attractor.prompt.length.moments import gaussian_of, sample_points
@@ -35,7 +35,7 @@ QUERIES = 1000
 
 
 def prompt_length(
-    head: Head,
+    head: AttentionHead,
     tokens: Measure | Float[ArrayLike, "n d"],
     queries: Measure | Float[ArrayLike, "m e"] | None = None,
     *,
@@ -66,7 +66,7 @@ def prompt_length(
     """
     drawn_queries = check_count("drawn_queries", drawn_queries, 2, 10**6)
     seed = check_seed("seed", seed)
-    check_kind("head", head, Head, "Give a prompt.Head")
+    check_kind("head", head, AttentionHead, "Give a prompt.AttentionHead")
     law = _law("tokens", tokens)
     query_law = law if queries is None else _law("queries", queries)
     moments, query_moments = gaussian_of("tokens", law), gaussian_of("queries", query_law)

@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Bool, Float
 from attractor.checks import check_kinds, naming
 from attractor.prompt.finite_length import error_of_output
 from attractor.prompt.finite_length.monte_carlo import check_prompts
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.affine import AffineLimit
 from attractor.prompt.length.defect import FEWEST_EFFECTIVE
 from attractor.prompt.length.scales import check_queries
@@ -48,7 +48,7 @@ class ReplacementError:
 
 
 def replacement_error(
-    head: Head,
+    head: AttentionHead,
     tokens: Measure,
     queries: Float[ArrayLike, "m e"],
     length: int,
@@ -71,7 +71,7 @@ def replacement_error(
         InvalidInputError: If shapes do not fit, a count is too small, a query has scores of a
             standard deviation beyond 32, or attention over infinitely many tokens does not exist.
     """
-    check_kinds(head=(head, Head), tokens=(tokens, Measure))
+    check_kinds(head=(head, AttentionHead), tokens=(tokens, Measure))
     z = check_queries(head, queries)
     length, prompts = check_prompts(length, prompts, each=24.0 * len(z))
     limit = AffineLimit(head, tokens)(z)

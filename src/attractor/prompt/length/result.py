@@ -11,7 +11,7 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.prompt.finite_length import error_exponent
 from attractor.prompt.finite_length.functions import LARGEST_DEVIATION
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.curves import ErrorCurves
 from attractor.prompt.length.defect import NonGaussianDefect
 from attractor.prompt.length.scales import Scales
@@ -47,7 +47,7 @@ class PromptLength(Summary):
         curves: The averages over prompts at every length, of the queries below 32.
     """
 
-    head: Head
+    head: AttentionHead
     tokens: Measure
     queries: Float[np.ndarray, "query e"]
     scales: Scales

@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Float
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.squared_errors import covariance_factor
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.affine import AffineLimit
 from attractor.prompt.measures.gaussian import Gaussian
 
@@ -37,7 +37,7 @@ class Scales(NamedTuple):
     @classmethod
     def of(
         cls,
-        head: Head,
+        head: AttentionHead,
         tokens: Gaussian,
         queries: Float[np.ndarray, "query e"],
         query_covariance: Float[np.ndarray, "e e"],
@@ -62,7 +62,7 @@ class Scales(NamedTuple):
         return cls(deviation, along, across, output, horizon)
 
 
-def check_queries(head: Head, queries: ArrayLike) -> Float[np.ndarray, "query e"]:
+def check_queries(head: AttentionHead, queries: ArrayLike) -> Float[np.ndarray, "query e"]:
     """Returns queries as float64, ``(m, e)`` for a head that takes queries in R^e.
 
     Raises:

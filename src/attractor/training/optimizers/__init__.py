@@ -1,5 +1,8 @@
 """Optimizers: optax transformations that declare their geometry."""
 
+from typing import Any
+
+from attractor.first_use import by_former_name
 from attractor.training.optimizers._adam import adam
 from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
@@ -19,7 +22,7 @@ from attractor.training.optimizers._steepest_descent import (
     spectral_descent,
     steepest_descent,
 )
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
@@ -38,7 +41,6 @@ __all__ = [
     "get_optimizer",
     "gradient_descent",
     "greedy_coordinate_descent",
-    "in_moving_gauge",
     "lion",
     "mirror_descent",
     "momentum",
@@ -54,4 +56,12 @@ __all__ = [
     "sign_momentum",
     "spectral_descent",
     "steepest_descent",
+    "with_rescaled_state",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Gives what has another name now, with a warning."""
+    if name == "in_moving_gauge":
+        return by_former_name(__name__, name, "with_rescaled_state")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ import optax
 
 from attractor.geometry import Lp
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.registry import register_optimizer
 
@@ -59,6 +59,6 @@ def _adam(
     }
     if not is_zero(eps):
         return declare(transformation, geometry=None, name="Adam", **declared)
-    return in_moving_gauge(
+    return with_rescaled_state(
         transformation, geometry=Lp(math.inf), by="entry", name="Adam, eps = 0", **declared
     )

@@ -12,7 +12,7 @@ from attractor.checks import check_flag
 from attractor.geometry import Frobenius, Lp
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import square_sum, unit
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
@@ -112,7 +112,7 @@ def lion(
 def _momentum(
     learning_rate: Number, decay: Number, nesterov: bool, weight_decay: Number
 ) -> Optimizer:
-    return in_moving_gauge(
+    return with_rescaled_state(
         optax.sgd(learning_rate, momentum=decay, nesterov=nesterov),
         geometry=Frobenius(),
         name="momentum",
@@ -153,7 +153,7 @@ def _sign_momentum(learning_rate: Number, decay: Number, weight_decay: Number) -
 
 @hyperparameters("learning_rate", "b1", "b2", "weight_decay")
 def _lion(learning_rate: Number, b1: Number, b2: Number, weight_decay: Number) -> Optimizer:
-    return in_moving_gauge(
+    return with_rescaled_state(
         optax.chain(optax.scale_by_lion(b1, b2), optax.scale_by_learning_rate(learning_rate)),
         geometry=Lp(jnp.inf),
         by="entry",
@@ -167,7 +167,7 @@ def _averaged(
     direction: optax.GradientTransformation, learning_rate: Number, decay: Number, **declared: Any
 ) -> Optimizer:
     """A step along a direction made of the moving average of gradients."""
-    return in_moving_gauge(
+    return with_rescaled_state(
         optax.chain(
             optax.ema(decay, debias=False),
             direction,

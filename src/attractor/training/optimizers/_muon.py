@@ -13,7 +13,7 @@ from attractor.checks import check_count, check_flag
 from attractor.geometry import Spectral
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import as_matrix
-from attractor.training.optimizers.moving_gauge import in_moving_gauge
+from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
@@ -65,7 +65,7 @@ def _muon(
         nesterov=nesterov,
         muon_weight_dimension_numbers=_rows_and_columns,
     )
-    return in_moving_gauge(
+    return with_rescaled_state(
         _on_matrices(of_matrices),
         geometry=Spectral(),
         by="leaf",

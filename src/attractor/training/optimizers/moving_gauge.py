@@ -39,7 +39,7 @@ class MovingGaugeState(NamedTuple):
     memory: PyTree
 
 
-def in_moving_gauge(
+def with_rescaled_state(
     transformation: optax.GradientTransformation,
     *,
     geometry: Geometry | str | None,

@@ -11,7 +11,7 @@ from attractor.models import ClassificationData, Examples, TextTransformerConfig
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers import experiment as module
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
-from attractor.papers.mirror_descent.classifiers.looks import LOOKS
+from attractor.papers.mirror_descent.classifiers.styles import STYLES
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.text.task import TextTask
 
@@ -82,7 +82,7 @@ def test_the_search_never_sees_the_texts_to_test_with(task, monkeypatch):
     class Enough(Exception):
         pass
 
-    def look(config, data, make, **settings):
+    def line_style(config, data, make, **settings):
         seen.append((data, settings["seed"]))
         raise Enough
 
@@ -115,4 +115,4 @@ def test_learning_rates_found_before_are_taken(kept, task, monkeypatch):
 @pytest.mark.parametrize("contender", CONTENDERS.values(), ids=lambda each: each.name)
 def test_contenders_are_optimizers_with_a_look_of_their_own(contender: Contender):
     assert isinstance(contender.make(contender.guess), optax.GradientTransformation)
-    assert contender.name in LOOKS
+    assert contender.name in STYLES

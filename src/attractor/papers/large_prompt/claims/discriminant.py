@@ -24,7 +24,7 @@ from attractor.papers.large_prompt.mixture_data import (
     two_classes,
 )
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
-from attractor.prompt.head import Head
+from attractor.prompt.head import AttentionHead
 
 _QUERIES = 8
 _NODES = 40
@@ -50,7 +50,7 @@ def _off_log_odds(case: HeadCase, seed: int, with_labels: bool) -> Measurement:
     return Measurement(float(np.abs(difference).max()), len(points))
 
 
-def _attention(case: HeadCase, head: Head, queries: Queries) -> Float[np.ndarray, "query"]:
+def _attention(case: HeadCase, head: AttentionHead, queries: Queries) -> Float[np.ndarray, "query"]:
     """The first output of a head, by quadrature over the tokens."""
     directions = queries @ np.asarray(head.score_matrix).T
     return attended(cluster_points(case, _NODES), directions) @ np.asarray(head.value_matrix)[0]

@@ -9,8 +9,8 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.margin import Solution
 from attractor.papers.claim import Contrast, Measurement
-from attractor.papers.measurements.directions import ARRIVED, ARRIVED_BECAUSE
-from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.directions import CONVERGED, CONVERGED_BECAUSE
+from attractor.papers.measurements.near_misses import drop_largest_multiplier
 
 
 def contrast_with_one_token_fewer(
@@ -19,8 +19,8 @@ def contrast_with_one_token_fewer(
     wrong_quantity: str = "largest 1 - cos of it with the solution for one support token fewer",
     *,
     solution: Callable[[Case], Solution] = lambda case: case.solution(selection=case.optimal),
-    bound: float = ARRIVED,
-    reason: str = ARRIVED_BECAUSE,
+    bound: float = CONVERGED,
+    reason: str = CONVERGED_BECAUSE,
 ) -> Contrast[Case]:
     """The distance of training or of a path from a solution, and from the near miss of it.
 
@@ -36,7 +36,7 @@ def contrast_with_one_token_fewer(
         quantity,
         lambda case, seed: distance(case, seed, solution(case).W),
         wrong_quantity,
-        lambda case, seed: distance(case, seed, without_heaviest(solution(case))),
+        lambda case, seed: distance(case, seed, drop_largest_multiplier(solution(case))),
         bound=bound,
         reason=reason,
     )

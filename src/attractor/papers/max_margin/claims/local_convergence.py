@@ -17,10 +17,10 @@ from attractor.papers.hypotheses import (
 from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import (
-    ARRIVED_BECAUSE,
-    arriving,
+    CONVERGED_BECAUSE,
     distance_from,
     steps_to_converge,
+    until_converged,
 )
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
@@ -65,7 +65,7 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
         return distance_from(run, direction, **details, **{"starts that keep the selection": kept})
 
     steps = steps_to_converge(case, float(cone.radius) * np.sqrt(2 * float(cone.opening)))
-    return arriving(case, seed, distance, steps=steps, initial=by_name, seeds=len(starts))
+    return until_converged(case, seed, distance, steps=steps, initial=by_name, seeds=len(starts))
 
 
 def every_locally_optimal(case: Case) -> list[Case]:
@@ -92,7 +92,7 @@ CONTRAST = contrast_with_one_token_fewer(
     "largest 1 - cos of the second half of the way with the direction of the selection",
     _distance,
     solution=lambda case: case.solution(),
-    reason=f"{ARRIVED_BECAUSE}; the start, in the cone already, is not in the second half",
+    reason=f"{CONVERGED_BECAUSE}; the start, in the cone already, is not in the second half",
 )
 LOCAL_CONVERGENCE = CLAIMS.claim(
     "local-convergence",

@@ -16,13 +16,13 @@ from attractor.papers.max_margin.data import (
     trapped_sequence,
 )
 from attractor.papers.measurements.directions import (
-    ARRIVED,
-    ARRIVED_BECAUSE,
+    CONVERGED,
+    CONVERGED_BECAUSE,
     distances,
     from_anywhere,
     second_half,
 )
-from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.paper import MAX_MARGIN
 from attractor.selection import Selection
 from attractor.training import Trajectory
@@ -59,7 +59,7 @@ def _distance(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
         for way, mask in zip(second_half(run)[0], reached, strict=True):
             solution = _solution(case, mask)
             if solution is not None:
-                direction = without_heaviest(solution) if wrong else solution.W
+                direction = drop_largest_multiplier(solution) if wrong else solution.W
                 found.append(float(distances(way, direction)))
         details = {
             "starts": len(reached),
@@ -91,8 +91,8 @@ SELECTED_DIRECTION = CLAIMS.claim(
         _distance,
         "largest 1 - cos of it with the solution for one support token fewer",
         lambda case, seed: _distance(case, seed, wrong=True),
-        bound=ARRIVED,
-        reason=ARRIVED_BECAUSE,
+        bound=CONVERGED,
+        reason=CONVERGED_BECAUSE,
     ),
     data=lambda seed: [
         three_sequences(),

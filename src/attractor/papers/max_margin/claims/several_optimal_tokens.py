@@ -10,7 +10,7 @@ from attractor.margin import MarginProblem, SeveralSolution, solve, solve_severa
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
-from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.papers.paper import MAX_MARGIN
 from attractor.training import Trajectory
@@ -68,7 +68,7 @@ def _distance_from_all_pairs(case: Case, seed: int) -> Measurement:
     left = keys[sequence, winner] - keys[sequence, loser]
     every = solve(MarginProblem(left, case.tokens.queries[sequence, query]), Frobenius())
     feasible = np.isfinite(every.value)
-    wrong = every.W if feasible else without_heaviest(_several(case).solution)
+    wrong = every.W if feasible else drop_largest_multiplier(_several(case).solution)
     return distance_of_path(_path(case, seed), wrong)
 
 

@@ -15,7 +15,7 @@ from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 from attractor.training import normalized_gradient_descent
 
 PROMPT, HEAD = np.array([0.0, -1.0]), np.array([-1.0, 0.0])
@@ -151,9 +151,9 @@ def _draw_probabilities(data: xr.Dataset) -> Figure:
             panel = data.sel(labels=kind, kernel=name, step=slice(0, 100))
             words = "" if data.sizes["kernel"] == 1 else f", {name}"
             for variable, role in (("softmax", "train_p"), ("logistic", "train_v")):
-                style = look(role)
+                style = line_style(role)
                 if name != EXACT:
-                    style |= {"color": look("as_published")["color"], "linewidth": 0.9}
+                    style |= {"color": line_style("as_published")["color"], "linewidth": 0.9}
                 curve = panel[f"{variable}_probability"]
                 axes.plot(panel["step"], curve, label=f"{variable}{words}", **style)
         axes.set(title=kind, xlabel="iteration", ylim=(0.3, 1.02))

@@ -14,7 +14,7 @@ from attractor.papers.max_margin.kernels import EXACT, kernels
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.roles import ordered_looks
+from attractor.plots.roles import ordered_line_styles
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 
@@ -113,7 +113,7 @@ def _draw(data: xr.Dataset) -> Figure:
             panel = data["path"].sel(kernel=name, loss=loss, step=slice(0, SHOWN))
             frame(axes, [[0.0, -15.0], [20.0, 5.0]])
             ray(axes, data["solution"].values, "globally_optimal", label="max-margin direction")
-            for score, style in zip(SCORES, ordered_looks(len(SCORES)), strict=True):
+            for score, style in zip(SCORES, ordered_line_styles(len(SCORES)), strict=True):
                 trajectory(
                     axes, panel.sel(score=score).values, "train_p", steps=panel["step"].values,
                     start=False, label=f"{score:g}", color=style["color"],

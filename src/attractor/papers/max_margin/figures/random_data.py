@@ -15,7 +15,7 @@ from attractor.papers.figure import Figures, Readings, Request, at_least, at_mos
 from attractor.papers.max_margin.data import random_prompt_data
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
-from attractor.plots.roles import look, ordered_looks
+from attractor.plots.roles import line_style, ordered_line_styles
 from attractor.selection import attended_tokens, optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
@@ -122,7 +122,7 @@ def _draw_selection(data: xr.Dataset) -> Figure:
         where = np.arange(len(DIMENSIONS)) + (place - 1.5) * width
         errors = np.abs(intervals.T - hits / count)
         left.bar(
-            where, hits / count, 0.9 * width, label=label, color=look(role)["color"],
+            where, hits / count, 0.9 * width, label=label, color=line_style(role)["color"],
             yerr=errors, error_kw={"linewidth": 0.8, "ecolor": "#444444"},
         )  # fmt: skip
     left.set_xticks(range(len(DIMENSIONS)), [str(d) for d in DIMENSIONS])
@@ -133,7 +133,7 @@ def _draw_selection(data: xr.Dataset) -> Figure:
     right.boxplot(
         shown, tick_labels=[str(d) for d in DIMENSIONS], whis=(5, 95), showfliers=False,
         widths=0.45, patch_artist=True, medianprops={"color": "black", "linewidth": 1.4},
-        boxprops={"facecolor": look(SHARES["locally_optimal"][1])["color"], "linewidth": 0.8},
+        boxprops={"facecolor": line_style(SHARES["locally_optimal"][1])["color"], "linewidth": 0.8},
     )  # fmt: skip
     right.set(yscale="log", xlabel="dimension d")
     right.set_ylabel("$1 -$ cosine with the predicted direction")
@@ -144,7 +144,7 @@ def _draw_sparsity(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 2.7))
     left, right = figure.subplots(1, 2)
     panels = ((left, "effective_support"), (right, "norm"))
-    for d, style in zip(DIMENSIONS, ordered_looks(len(DIMENSIONS)), strict=True):
+    for d, style in zip(DIMENSIONS, ordered_line_styles(len(DIMENSIONS)), strict=True):
         chosen = data.sel(d=d, step=slice(1, None))
         for axes, name in panels:
             low, middle, high = np.quantile(chosen[name], (0.1, 0.5, 0.9), axis=0)

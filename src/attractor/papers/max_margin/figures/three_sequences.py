@@ -22,7 +22,7 @@ from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 from attractor.training import gradient_descent, normalized_gradient_descent
 
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
@@ -132,7 +132,7 @@ def _draw_growth(data: xr.Dataset) -> Figure:
     for name in shown["kernel"].values:
         for method, dash in dashes.items():
             curve = shown.sel(kernel=name, optimizer=method)
-            style = look("train_p" if name == EXACT else "as_published") | {"linestyle": dash}
+            style = line_style("train_p" if name == EXACT else "as_published") | {"linestyle": dash}
             label = {"normalized": "normalized gradient descent"}.get(method, method)
             label = label if alone else f"{label}, {name}"
             left.plot(curve["step"], curve["probability"], label=label, **style)

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from attractor.attention import LinearHead
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.data import EXPONENTS, LEARNING_RATE, PUBLISHED_EPS, STEPS
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, mirror_descent, train
 
@@ -34,7 +34,7 @@ class Protocol(NamedTuple):
 EXACT = Protocol("exact", "exact", 0.0)
 PUBLISHED = Protocol("as published", "plain", PUBLISHED_EPS)
 EXACT_WITH_EPS = Protocol("exact with eps", "exact", PUBLISHED_EPS)
-STOPPED = look("as_published", linewidth=1.0, marker="o", markevery=[-1], markersize=3.5)
+STOPPED = line_style("as_published", linewidth=1.0, marker="o", markevery=[-1], markersize=3.5)
 """The look of published runs, which stop short of their limit."""
 
 
@@ -76,7 +76,7 @@ def legend_of_exponents(figure: Figure, data: xr.Dataset, label: Callable[[float
         data: Over ``kernel``.
         label: The label of an exponent.
     """
-    handles = [Line2D([], [], label=label(p), **look(f"l_{p:g}")) for p in EXPONENTS]
+    handles = [Line2D([], [], label=label(p), **line_style(f"l_{p:g}")) for p in EXPONENTS]
     if PUBLISHED.name in data["kernel"]:
         handles.append(Line2D([], [], label=PUBLISHED.name, **STOPPED))
     figure.legend(handles=handles, loc="outside lower center", ncols=4)

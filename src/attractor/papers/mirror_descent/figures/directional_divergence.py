@@ -15,7 +15,7 @@ from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH
 from attractor.papers.mirror_descent.figures._random_data import ALONG, compared_with_solutions
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import COLORS, PAGE
-from attractor.plots.roles import look, role_of, tint
+from attractor.plots.roles import line_style, role_of, tint
 
 _BAND = (0.1, 0.9)
 _FLOOR = {1.75: 2e-3, 2.0: 4e-3, 3.0: 6e-3}
@@ -90,7 +90,7 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-_ALONE = look("as_published", color=COLORS["black"], linestyle=(0, (1, 1.4)), zorder=4)
+_ALONE = line_style("as_published", color=COLORS["black"], linestyle=(0, (1, 1.4)), zorder=4)
 
 
 def _panel(axes: Axes, step: xr.DataArray, divergence: xr.DataArray, p: float) -> None:
@@ -98,7 +98,7 @@ def _panel(axes: Axes, step: xr.DataArray, divergence: xr.DataArray, p: float) -
         trials = divergence.sel(solution=other).transpose("record", "instance").values
         name = f"l_{other:g}"
         own = other == p
-        axes.plot(step, trials.mean(1), zorder=3, **look(name, linewidth=1.5 if own else 1.1))
+        axes.plot(step, trials.mean(1), zorder=3, **line_style(name, linewidth=1.5 if own else 1.1))
         low, high = np.quantile(trials, _BAND, axis=1)
         color = role_of(name).color
         axes.fill_between(step, low, high, color=color, alpha=0.22 if own else 0.1, linewidth=0)
@@ -111,7 +111,7 @@ def _panel(axes: Axes, step: xr.DataArray, divergence: xr.DataArray, p: float) -
 
 def _handles(published: bool) -> list[Line2D]:
     handles = [
-        Line2D([], [], label=role_of(f"l_{p:g}").label, **look(f"l_{p:g}")) for p in EXPONENTS
+        Line2D([], [], label=role_of(f"l_{p:g}").label, **line_style(f"l_{p:g}")) for p in EXPONENTS
     ]
     handles.append(
         Line2D([], [], color=tint(COLORS["gray"], 0.3), linewidth=2.4, label="limit of the curve")

@@ -11,7 +11,7 @@ from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import COLORS, PAGE
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 
 _SHOWN = 100
 _PANELS = {
@@ -48,7 +48,7 @@ def _draw(data: xr.Dataset) -> Figure:
             axes.plot(
                 run["step"].sel(kernel=EXACT),
                 run[variable].sel(kernel=EXACT),
-                **look(f"l_{p:g}", label=f"$p = {p:g}$"),
+                **line_style(f"l_{p:g}", label=f"$p = {p:g}$"),
             )
             if PUBLISHED in data["kernel"] and variable == "logistic_probability":
                 shifted = run["published_logistic_probability"].sel(kernel=PUBLISHED)
@@ -61,7 +61,7 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-_PUBLISHED = look("as_published", color=COLORS["gray"], linewidth=0.8)
+_PUBLISHED = line_style("as_published", color=COLORS["gray"], linewidth=0.8)
 
 
 JOINT_PROBABILITIES = Figures(MIRROR_DESCENT).figure(

@@ -17,7 +17,7 @@ from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import shared_legend
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training import mirror_descent, train
@@ -120,7 +120,7 @@ def _draw(data: xr.Dataset) -> Figure:
             run = data.sel(p=p)
             values = run[variable].drop_vars("p").assign_coords(record=run["step"].values)
             values = values if variable == "residual" else 1 - values
-            band(axes, values, "record", label=f"$p = {p:g}$", look=look(f"l_{p:g}"))
+            band(axes, values, "record", label=f"$p = {p:g}$", look=line_style(f"l_{p:g}"))
     for axes in panels[:2]:
         axes.set_ylim(2e-3, 1.2)
     shared_legend(figure, panels[:1])

@@ -7,17 +7,17 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.looks import (
+from attractor.papers.mirror_descent.classifiers.readings import (
+    falls_with_the_exponent,
+    rates_inside_the_range,
+)
+from attractor.papers.mirror_descent.classifiers.styles import (
     by_model,
     by_optimizer,
     epochs_panel,
     in_words,
     rates_in_words,
     rates_panel,
-)
-from attractor.papers.mirror_descent.classifiers.readings import (
-    falls_with_the_exponent,
-    rates_inside_the_range,
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.looks import (
+from attractor.papers.mirror_descent.classifiers.readings import rates_inside_the_range
+from attractor.papers.mirror_descent.classifiers.styles import (
     by_optimizer,
     epochs_panel,
     in_words,
@@ -15,7 +16,6 @@ from attractor.papers.mirror_descent.classifiers.looks import (
     rates_panel,
     weights_panel,
 )
-from attractor.papers.mirror_descent.classifiers.readings import rates_inside_the_range
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
 from attractor.papers.paper import MIRROR_DESCENT

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.looks import by_optimizer, in_words, weights_panel
 from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
+from attractor.papers.mirror_descent.classifiers.styles import by_optimizer, in_words, weights_panel
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import PAGE

@@ -21,7 +21,7 @@ from attractor.papers.figure import Figures, Readings, Request, at_least, at_mos
 from attractor.papers.next_token.runs import log_spaced, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 
 _FOLLOWS = (1, 2, 3, 4, 5, 0)
 """The collocation of all three corpora, of six tokens."""
@@ -131,10 +131,10 @@ def _draw(data: xr.Dataset) -> Figure:
     left.legend(ncols=2, **below)
     right.set(xscale="log", yscale="log", xlabel="step of stage 2", ylabel=r"$1 - \cos$")
     margin = data["distance"].sel(corpus="incomplete")
-    right.plot(data["step"], margin, label="to the margin solution", **look("frobenius"))
+    right.plot(data["step"], margin, label="to the margin solution", **line_style("frobenius"))
     published = data["closed_form_distance"]
     right.plot(
-        data["step"], published, label="to the published closed form", **look("as_published")
+        data["step"], published, label="to the published closed form", **line_style("as_published")
     )
     right.set_title("incomplete orders")
     left.set_title("sentences whose non-optimal token occurs once, or often")

@@ -15,7 +15,7 @@ from attractor.papers.next_token.runs import corpora, log_spaced, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
 from attractor.plots.bands import band
-from attractor.plots.roles import ordered_looks
+from attractor.plots.roles import ordered_line_styles
 
 _KINDS = {
     "non-comparable": UnseenKind.NON_COMPARABLE,
@@ -108,7 +108,7 @@ def _readings(data: xr.Dataset) -> Readings:
 def _draw(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 2.6))
     left, right = figure.subplots(1, 2, sharex=True)
-    looks = ordered_looks(len(_LENGTHS))
+    looks = ordered_line_styles(len(_LENGTHS))
     for axes, kind in ((left, "non-comparable"), (right, "optimal and non-comparable")):
         axes.set(xscale="log", xlabel="step of stage 2", title=f"{kind}, else non-optimal tokens")
         for length, one, dash in zip(_LENGTHS, looks, _DASHES, strict=True):

@@ -7,12 +7,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.next_token.figures.training import LOOKS
+from attractor.papers.next_token.figures.training import STYLES
 from attractor.papers.next_token.runs import STARTS, corpora, log_spaced, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
 from attractor.plots.bands import band
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 
 _FROM = 1000
 """The step from which slopes are fitted."""
@@ -76,13 +76,15 @@ def _draw(data: xr.Dataset) -> Figure:
     left.set(xscale="log", yscale="log")
     for start in STARTS:
         drawn = data["distance"].sel(start=start)
-        band(left, drawn, "step", label=f"{start} start", look=LOOKS[start])
+        band(left, drawn, "step", label=f"{start} start", look=STYLES[start])
     step = data["step"].values
     late = step[step >= 100]
     anchor = float(data["distance"].sel(start="Gaussian").isel(step=-1).median())
-    left.plot(late, anchor * (late / late[-1]) ** -2.0 / 6, label="$t^{-2}$", **look("predicted"))
+    left.plot(
+        late, anchor * (late / late[-1]) ** -2.0 / 6, label="$t^{-2}$", **line_style("predicted")
+    )
     envelope = np.log(late) ** 2 / late
-    left.plot(late, envelope / envelope[0] * 0.8, label="$\\log^2 t / t$", **look("fitted"))
+    left.plot(late, envelope / envelope[0] * 0.8, label="$\\log^2 t / t$", **line_style("fitted"))
     left.set(xlabel="step of stage 2", ylabel=r"$1 - \cos(W_{kq}, W_{kq}^*)$")
     left.legend(loc="lower left")
     shown = int(min(step[-1], 20_000))
@@ -92,11 +94,13 @@ def _draw(data: xr.Dataset) -> Figure:
     )
     for axes, name, label in titles:
         for start in STARTS:
-            band(axes, data[name].sel(start=start), "step", look=LOOKS[start])
+            band(axes, data[name].sel(start=start), "step", look=STYLES[start])
         rate = 0.05 / data.attrs["vocabulary"] ** 0.5 / float(data["solution_norm"].mean())
         ends = np.array([0.0, shown])
         first = float(data[name].sel(start="zero").isel(step=0).median())
-        axes.plot(ends, first - rate * ends, label=r"slope $-\eta / \|W^*\|$", **look("predicted"))
+        axes.plot(
+            ends, first - rate * ends, label=r"slope $-\eta / \|W^*\|$", **line_style("predicted")
+        )
         axes.set(xlim=(0, shown), xlabel="step of stage 2", ylabel=label)
         axes.set_ylim(first - 1.1 * rate * shown, 2)
         axes.legend(loc="upper right")

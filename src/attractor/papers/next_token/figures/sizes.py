@@ -12,7 +12,7 @@ from attractor.papers.figure import Figures, Readings, Request, at_least, at_mos
 from attractor.papers.next_token.runs import corpora, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import PAGE
-from attractor.plots.roles import look, ordered_looks
+from attractor.plots.roles import line_style, ordered_line_styles
 from attractor.training import normalized_gradient_descent
 
 _CHOSEN = 0.99
@@ -97,7 +97,7 @@ def _draw(data: xr.Dataset) -> Figure:
     titles = {"vocabulary": "tokens in the vocabulary", "length": "longest context"}
     for axes, (name, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
         values = data[name].values
-        for value, one in zip(values, ordered_looks(len(values)), strict=True):
+        for value, one in zip(values, ordered_line_styles(len(values)), strict=True):
             size = float(value) if name == "vocabulary" else float(_LENGTHS_OF)
             norms, steps = (
                 data[f"{quantity}_by_{name}"].sel({name: value})
@@ -107,7 +107,7 @@ def _draw(data: xr.Dataset) -> Figure:
             axes.plot(norms, steps * _RATE / size**0.5, **points, **one)
         ends = np.array([0.0, float(data[f"solution_norm_by_{name}"].max()) * 1.08])
         gap = float(_ratios(data, name).median())
-        axes.plot(ends, gap * ends, label=rf"${gap:.1f}\,\|W^*\|$", **look("fitted"))
+        axes.plot(ends, gap * ends, label=rf"${gap:.1f}\,\|W^*\|$", **line_style("fitted"))
         axes.set(xlim=(0, None), ylim=(0, None), xlabel=r"norm of the solution $\|W^*_{kq}\|$")
         axes.set_ylabel(rf"$t\,\eta$ until attention is {_CHOSEN:g}")
         axes.legend(title=title, loc="upper left")

@@ -14,7 +14,7 @@ from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 
-LOOKS: dict[str, dict[str, Any]] = {
+STYLES: dict[str, dict[str, Any]] = {
     "zero": {"color": COLORS["blue"], "linestyle": "-"},
     "Gaussian": {"color": COLORS["orange"], "linestyle": (0, (4, 1.6))},
 }
@@ -69,7 +69,7 @@ def _draw(data: xr.Dataset) -> Figure:
     for axes, (name, label) in zip(figure.subplots(2, 3).flat, _PANELS, strict=True):
         along = str(data[name].dims[-1])
         for start in STARTS:
-            band(axes, data[name].sel(start=start), along, label=start, look=LOOKS[start])
+            band(axes, data[name].sel(start=start), along, label=start, look=STYLES[start])
         axes.set_ylabel(label)
         axes.set_xlabel("step of stage 1" if along == "feed_forward_step" else "step of stage 2")
         axes.set_xlim(0, data.attrs["steps"])

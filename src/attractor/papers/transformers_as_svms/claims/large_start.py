@@ -15,7 +15,11 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
-from attractor.papers.measurements.directions import arriving, distance_from, steps_to_converge
+from attractor.papers.measurements.directions import (
+    distance_from,
+    steps_to_converge,
+    until_converged,
+)
 from attractor.papers.measurements.gradients import descent_directions
 from attractor.papers.measurements.separating_starts import (
     faint_length,
@@ -59,7 +63,7 @@ def _distance(
     case: Case, seed: int, starts: np.ndarray, direction: np.ndarray, length: float, name: str
 ) -> Measurement:
     """The distance of training from starts up to a length, which the details report by a name."""
-    return arriving(
+    return until_converged(
         case,
         seed,
         lambda run: distance_from(run, direction, **{name: length}),

@@ -11,7 +11,7 @@ from attractor.margin import Decomposition, decompose
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow
-from attractor.papers.measurements.near_misses import without_heaviest
+from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
@@ -47,7 +47,7 @@ def _distance(case: Case, *, wrong: bool = False) -> Measurement:
     }
     if parts.ambiguous.any() or parts.all_kept:
         return Measurement(np.nan, 0, details)
-    direction = without_heaviest(parts.directional) if wrong else parts.directional.W
+    direction = drop_largest_multiplier(parts.directional) if wrong else parts.directional.W
     return Measurement(float(1 - cosines(late, direction)), 1, details)
 
 

@@ -14,12 +14,12 @@ from attractor.papers.figure import Artifact, Figures, Readings, Request, at_lea
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import compared_with_parts
-from attractor.papers.transformers_as_svms.parts_drawing import LABELS, LOOKS
+from attractor.papers.transformers_as_svms.parts_drawing import LABELS, STYLES
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import look
+from attractor.plots.roles import line_style
 from attractor.tokens import Tokens
 from attractor.training import train
 
@@ -190,11 +190,14 @@ def _counts(axes: Axes, data: xr.Dataset) -> None:
     _penalty_axis(axes)
     best = data["best_between"].mean("data_set")
     axes.plot(
-        best["fine_penalty"], best, label="best attention, exactly", **look("predicted", zorder=3)
+        best["fine_penalty"],
+        best,
+        label="best attention, exactly",
+        **line_style("predicted", zorder=3),
     )
     for run, fill in ((_SHORT, "white"), (_LONG, None)):
         kept = data["kept"].sel(run=run).mean("data_set")
-        role = look("measured", linestyle="none", marker="o", markersize=4.5 if fill else 3)
+        role = line_style("measured", linestyle="none", marker="o", markersize=4.5 if fill else 3)
         axes.plot(kept["penalty"], kept, mfc=fill, label=f"training, {run}", **role)
     axes.set(ylabel=f"tokens of {_DIMENSION}", ylim=(0, _DIMENSION + 0.5))
 
@@ -209,7 +212,7 @@ def _errors(axes: Axes, data: xr.Dataset, along: str) -> None:
     for part in _PARTS:
         one = exact.sel(prediction=part)
         every, passing = (_means(one, along, only_passing=only) for only in (False, True))
-        role = LOOKS[part]
+        role = STYLES[part]
         axes.plot(every[along], every, marker=".", label=LABELS[part], **role)
         pale = {"color": role["color"], "linestyle": "none", "marker": "D", "mfc": "white"}
         words = "both parts, trials that pass the filter" if part == _PARTS[0] else None
@@ -217,7 +220,7 @@ def _errors(axes: Axes, data: xr.Dataset, along: str) -> None:
     if _PUBLISHED in data["run"]:
         one = data.sel(run=_PUBLISHED, prediction=_PARTS[0])
         published = _means(one, along, only_passing=True)
-        role = look("as_published", marker="s", markersize=3)
+        role = line_style("as_published", marker="s", markersize=3)
         axes.plot(published[along], published, label="both parts, as published", **role)
     axes.set_ylabel("1 \N{MINUS SIGN} correlation")
 

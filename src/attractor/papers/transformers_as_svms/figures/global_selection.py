@@ -16,7 +16,7 @@ from attractor.papers.transformers_as_svms.selections_reached import (
 )
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import shared_legend
-from attractor.plots.roles import ordered_looks
+from attractor.plots.roles import ordered_line_styles
 from attractor.plots.shares import fraction_curve
 
 _COUNTS = (5, 10, 15)
@@ -80,7 +80,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 
 def _panel(axes: Axes, data: xr.Dataset, varied: str, pairs: list[tuple[int, int]]) -> None:
-    looks = ordered_looks(len(pairs))
+    looks = ordered_line_styles(len(pairs))
     for (n, T), look, middle in zip(pairs, looks, (-3.0, 0.0, 3.0), strict=True):
         here = (data["n"].values == n) & (data["T"].values == T)
         reached = data["optimal"].isel(size=here).swap_dims(size="d")

@@ -23,7 +23,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
 )
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DOTTED, ordered_looks, role_of
+from attractor.plots.roles import DOTTED, ordered_line_styles, role_of
 from attractor.selection import Selection
 
 _DIMENSION = 20
@@ -171,7 +171,7 @@ def _grid(figure: SubFigure, data: xr.Dataset, kernel: str) -> np.ndarray:
 def _panel(axes: Axes, data: xr.Dataset, measure: str, varied: str) -> None:
     axes.set(xscale="log", yscale="log")
     pairs = _PANELS[varied]
-    for (n, T), look, shift in zip(pairs, ordered_looks(len(pairs)), (-1, 0, 1), strict=True):
+    for (n, T), look, shift in zip(pairs, ordered_line_styles(len(pairs)), (-1, 0, 1), strict=True):
         here = (data["n"].values == n) & (data["T"].values == T)
         one = data.isel(size=here).squeeze("size")
         lost = 1 - one[measure].values

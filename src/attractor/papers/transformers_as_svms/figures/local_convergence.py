@@ -20,7 +20,7 @@ from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
-from attractor.plots.roles import DASH_DOTTED, look, role_of
+from attractor.plots.roles import DASH_DOTTED, line_style, role_of
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, train
 
@@ -167,7 +167,7 @@ def _draw(data: xr.Dataset) -> Figure:
         for axes, run, trained in zip(row[1:], pair, ("$W$", "$(K, Q)$"), strict=True):
             for norm in _NORMS:
                 values = data["correlation"].sel(run=run, norm=norm)
-                _means(axes, values, look(norm), role_of(norm).label)
+                _means(axes, values, line_style(norm), role_of(norm).label)
             axes.set(ylim=(0, 1.05), ylabel="correlation", title=f"training {trained}{kind}")
             axes.legend(loc="lower right")
     _distances(panels[-1], data)
@@ -176,7 +176,7 @@ def _draw(data: xr.Dataset) -> Figure:
 
 def _probability(axes: Axes, data: xr.Dataset, W: str, KQ: str) -> None:
     for run, role in ((W, "train_W"), (KQ, "train_KQ")):
-        _means(axes, data["probability"].sel(run=run), look(role), role_of(role).label)
+        _means(axes, data["probability"].sel(run=run), line_style(role), role_of(role).label)
     axes.set(ylim=(0, 1.05), ylabel="largest attention weight", xlim=(-8, 400))
     axes.legend(loc="lower right")
 
@@ -190,9 +190,9 @@ def _means(axes: Axes, values: xr.DataArray, style: dict[str, Any], label: str) 
 def _distances(row: np.ndarray, data: xr.Dataset) -> None:
     W = 1 - data["correlation"].sel(norm="frobenius")
     KQ = 1 - data["correlation"].sel(norm="nuclear")
-    curves = {"exact": (W.sel(run="W"), look("train_W"))}
+    curves = {"exact": (W.sel(run="W"), line_style("train_W"))}
     if "W as published" in data["run"]:
-        curves["as published"] = (W.sel(run="W as published"), look("as_published"))
+        curves["as published"] = (W.sel(run="W as published"), line_style("as_published"))
     _medians(row[0], curves)
     row[0].set(title="training $W$", ylabel="1 \N{MINUS SIGN} correlation, Frobenius")
     decayed = {"color": COLORS["purple"], "linestyle": DASH_DOTTED}
@@ -201,7 +201,7 @@ def _distances(row: np.ndarray, data: xr.Dataset) -> None:
         (row[2], 1 - data["margin_ratio"], "margin ratio"),
     ):
         curves = {
-            "no penalty": (values.sel(run="KQ"), look("train_KQ")),
+            "no penalty": (values.sel(run="KQ"), line_style("train_KQ")),
             r"penalty $2.2 \cdot 10^{-16}$": (values.sel(run="KQ with decay"), decayed),
         }
         _medians(axes, curves)

@@ -26,7 +26,7 @@ from attractor.papers.transformers_as_svms.planted import (
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import look, role_of
+from attractor.plots.roles import line_style, role_of
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training import train
@@ -172,7 +172,7 @@ def _errors(axes: Axes, error: xr.DataArray) -> None:
         one = error.sel(parameterization=name)
         shown = one.where(one > 0)
         label = role_of(solution).label
-        axes.plot(one["n"], shown.sel(kind="solution"), label=label, **look(solution))
+        axes.plot(one["n"], shown.sel(kind="solution"), label=label, **line_style(solution))
         axes.plot(one["n"], shown.sel(kind="training"), **_marks(training))
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     axes.set_xticks(error["n"].values, [str(n) for n in error["n"].values])
@@ -184,7 +184,7 @@ def _margins(axes: Axes, part: xr.Dataset) -> None:
     for name, (solution, training) in ROLES.items():
         for measure, width in (("training_margin", 1.3), ("test_margin", 0.8)):
             values = part[measure].sel(parameterization=name)
-            band(axes, values.sel(kind="solution"), "n", look=look(solution, linewidth=width))
+            band(axes, values.sel(kind="solution"), "n", look=line_style(solution, linewidth=width))
             median = values.sel(kind="training").median("instance")
             axes.plot(median["n"], median, **_marks(training, label=""))
     axes.set_ylim(-7, 9)

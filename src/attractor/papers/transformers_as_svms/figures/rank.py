@@ -21,7 +21,7 @@ from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
 from attractor.plots._style import COLORS, PAGE
-from attractor.plots.roles import DASHED, SOLID, ordered_looks
+from attractor.plots.roles import DASHED, SOLID, ordered_line_styles
 
 SHAPES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))
 """Sequences in a data set, and tokens in a sequence."""
@@ -121,7 +121,7 @@ def _draw(data: xr.Dataset) -> Figure:
         len(kinds) + 1, 2, sharex=True, height_ratios=[1.0] * len(kinds) + [0.45]
     )
     for column, (letter, places) in enumerate(_PANELS):
-        looks = ordered_looks(len(places))
+        looks = ordered_line_styles(len(places))
         for row, (kind, ranks) in enumerate(kinds.items()):
             axes = panels[row, column]
             _rank_curves(axes, ranks.isel(shape=places), looks)

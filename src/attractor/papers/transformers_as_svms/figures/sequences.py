@@ -26,7 +26,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
 )
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import ordered_looks
+from attractor.plots.roles import ordered_line_styles
 from attractor.plots.shares import fraction_curve
 from attractor.randomness import generator
 from attractor.selection import Selection, optimal_tokens
@@ -171,7 +171,7 @@ def _draw(data: xr.Dataset) -> Figure:
 def _curves(axes: Axes, data: xr.Dataset) -> None:
     axes.set(xscale="log", yscale="log", xlabel="iteration", ylim=(3e-3, 1.3))
     lost = 1 - data["margin_ratio"].median("data_set")
-    for place, style in enumerate(ordered_looks(len(_SIZES))):
+    for place, style in enumerate(ordered_line_styles(len(_SIZES))):
         for name, dash in DASHES.items():
             one = lost.isel(size=place).sel(parameterization=name)
             words = "$n, T, d = {}, {}, {}$".format(*_SIZES[place]) if name == "W" else None

@@ -10,7 +10,7 @@ from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.plots._style import COLORS
 from attractor.plots.roles import DOTTED
 
-LOOKS = {
+STYLES = {
     "p = 1.1": (COLORS["blue"], "o", "-"),
     "p = 2": (COLORS["orange"], "s", "--"),
     "p = 3": (COLORS["green"], "^", "-."),
@@ -39,7 +39,7 @@ def by_optimizer(
     """
     names = values["optimizer"].values.tolist()
     for place, name in enumerate(names):
-        color, marker, _ = LOOKS[name]
+        color, marker, _ = STYLES[name]
         seeds = values.sel(optimizer=name).values
         mean, half = interval(seeds)
         inside = "white" if hollow else color
@@ -61,7 +61,7 @@ def by_model(axes: Axes, values: xr.DataArray) -> None:
     """
     names, models = values["optimizer"].values.tolist(), values["model"].values.tolist()
     for number, name in enumerate(names):
-        color, marker, _ = LOOKS[name]
+        color, marker, _ = STYLES[name]
         shift = 0.14 * (number - (len(names) - 1) / 2)
         known = [interval(values.sel(model=model, optimizer=name).values) for model in models]
         means, halves = np.transpose(known)
@@ -85,7 +85,7 @@ def rates_panel(axes: Axes, data: xr.Dataset) -> None:
     """Draws accuracy against the rates tried: a ring around the one chosen, a cross if diverged."""
     axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
     for name in data["optimizer"].values.tolist():
-        one, (color, marker, dash) = data.sel(optimizer=name), LOOKS[name]
+        one, (color, marker, dash) = data.sel(optimizer=name), STYLES[name]
         axes.plot(one["tried_rate"], one["tried_accuracy"], color=color, linestyle=dash,
                   marker=marker, markersize=3, linewidth=0.9)  # fmt: skip
         best = one["tried_accuracy"].where(one["tried_rate"] == one["learning_rate"]).max()
@@ -102,7 +102,7 @@ def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
     """Validation accuracy by epoch, mean over seeds while all of them train."""
     axes.set(xlabel="epoch", ylabel="validation accuracy")
     for name in data["optimizer"].values.tolist():
-        color, _, dash = LOOKS[name]
+        color, _, dash = STYLES[name]
         curve = data["validation_accuracy"].sel(optimizer=name)
         whole = curve.notnull().all("seed")
         axes.plot(data["epoch"].where(whole), curve.mean("seed").where(whole), color=color,
@@ -114,7 +114,7 @@ def weights_panel(axes: Axes, data: xr.Dataset, matrix: str) -> None:
     """Magnitudes of the entries of a matrix, all blocks, mean over seeds, of few optimizers."""
     axes.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
     for name in (name for name in data["optimizer"].values.tolist() if name in _HISTOGRAMS):
-        color, _, dash = LOOKS[name]
+        color, _, dash = STYLES[name]
         share = data["share_of_weights"].sel(optimizer=name, matrix=matrix).mean("seed")
         axes.step(data["bin"], share.where(share > 0), where="post", color=color, linestyle=dash,
                   linewidth=1, label=name)  # fmt: skip
