@@ -83,8 +83,8 @@ def _found(folder: str, kind: type[Named]) -> dict[str, Named]:
     """The claims or figures in all modules of the papers, in the order of ``ORDER``."""
     found: dict[str, Named] = {}
     for package in _PACKAGES:
-        room = importlib.import_module(f"attractor.papers.{package}.{folder}")
-        modules = [importlib.import_module(f"{room.__name__}.{name}") for name in room.ORDER]
+        listed = importlib.import_module(f"attractor.papers.{package}.{folder}")
+        modules = [importlib.import_module(f"{listed.__name__}.{name}") for name in listed.ORDER]
         for module in modules:
             for thing in vars(module).values():
                 if isinstance(thing, kind):
