@@ -63,8 +63,8 @@ def prompt_length(
 
         from attractor.files import load_head
         from attractor.prompt.length.how_long import ERRORS, LENGTHS, prompt_length as find
+        from attractor.prompt.length.result import sentences
         from attractor.prompt.length.summary import summary
-        from attractor.prompt.length.words import sentences
 
         loaded = load_head(file)
         found = find(

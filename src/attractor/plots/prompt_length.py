@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, tint
-from attractor.prompt.length.words import quantiles, token_count
+from attractor.prompt.length.result import quantiles, token_count
 
 _DARK = "#444444"
 _BEHIND = "#3f6a7d"

@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from attractor import plots
 from attractor.prompt.length import PromptLength, error_quantiles, phase_diagram
+from attractor.prompt.length.result import percent, quantiles, sentences, token_count
 from attractor.prompt.length.summary import summary
-from attractor.prompt.length.words import percent, quantiles, sentences, token_count
 from attractor.provenance import Provenance
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table

@@ -12,8 +12,8 @@ from attractor.prompt import (
 )
 from attractor.prompt.finite_length import error_of_output
 from attractor.prompt.length import error_quantiles, phase_diagram, prompt_length, required_length
+from attractor.prompt.length.result import judgment, sentences, token_count
 from attractor.prompt.length.summary import summary
-from attractor.prompt.length.words import judgment, sentences, token_count
 
 RNG = np.random.default_rng(5)
 HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))

@@ -11,8 +11,7 @@ from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.length.curves import ErrorCurves
-from attractor.prompt.length.result import PromptLength
-from attractor.prompt.length.words import QUANTILES, quantiles
+from attractor.prompt.length.result import QUANTILES, PromptLength, quantiles
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.prompt.length.result import PromptLength
-from attractor.prompt.length.words import (
+from attractor.prompt.length.result import (
     QUANTILES,
+    PromptLength,
     judgment,
     quantiles,
     sentences,
