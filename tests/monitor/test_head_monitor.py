@@ -262,3 +262,14 @@ def test_a_hook_counts_from_the_step_it_is_told():
     hook()
     hook()
     assert monitor.to_xarray()["step"].values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_norms_and_stable_rank_of_matrices_of_any_size(scale):
+    tokens = random_tokens()
+    monitor = HeadMonitor(head_of(tokens), every=1, budget=None)
+    monitor.record(0, scale * np.diag([3.0, 2.0, 1.0, 0.0, 0.0, 0.0]))
+    data = monitor.to_xarray().isel(head=0, step=0)
+    assert float(data["stable_rank"]) == pytest.approx(14 / 9)
+    assert float(data["frobenius_norm"]) == pytest.approx(scale * 14**0.5)
+    assert float(data["nuclear_norm"]) == pytest.approx(scale * 6)

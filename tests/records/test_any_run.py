@@ -53,6 +53,7 @@ def test_a_run_knows_its_axis_and_says_where_it_ended(any_run):
     np.testing.assert_array_equal(any_run.steps, any_run.data[any_run.axis])
     text = str(any_run)
     assert f"last {any_run.axis}" in text
+    assert f"at every recorded {any_run.axis.replace('_', ' ')}" in text
     assert f"{any_run.steps[-1]:g}" in text
     assert any_run._repr_html_().startswith("<table><caption>Trajectory</caption>")
 

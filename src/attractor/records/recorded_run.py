@@ -124,10 +124,11 @@ class RecordedRun(Summary):
         """A row with the last value of the axis and the number of records."""
         return f"last {self.axis}", f"{self.steps[-1]:g}, {len(self.steps)} recorded"
 
-    def _kept_row(self, name: str, what: str, records: str = "step") -> tuple[str, str]:
+    def _kept_row(self, name: str, what: str) -> tuple[str, str]:
         """A row that says at which records an array was kept."""
-        kept = "at the last step only; those of earlier steps cannot be had"
-        return f"{what} kept", f"at every recorded {records}" if self._kept(name) == "all" else kept
+        if self._kept(name) == "all":
+            return f"{what} kept", f"at every recorded {self.axis.replace('_', ' ')}"
+        return f"{what} kept", "at the last record only; those of earlier ones cannot be had"
 
     def _loss_row(self) -> tuple[str, str]:
         """A row with the median loss at the first and at the last record."""

@@ -137,7 +137,7 @@ class LinearTrajectory(RecordedRun):
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
             self._last_record(),
-            self._kept_row("W", "decoders", self.axis),
+            self._kept_row("W", "decoders"),
             self._loss_row(),
             ("loss above the entropy, median", f"{float(last['excess_loss'].median()):.4g}"),
             ("norm, median", f"{float(last['norm'].median()):.4g}"),
