@@ -73,7 +73,7 @@ def sizes_in_child(look):
     if child == 0:
         size = 99  # of a look that raised
         try:
-            size = max(line_style())
+            size = max(look())
         finally:
             os._exit(size)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -82,11 +82,11 @@ def test_the_search_never_sees_the_texts_to_test_with(task, monkeypatch):
     class Enough(Exception):
         pass
 
-    def line_style(config, data, make, **settings):
+    def stop(config, data, make, **settings):
         seen.append((data, settings["seed"]))
         raise Enough
 
-    monkeypatch.setattr(module, "train_classifier", look)
+    monkeypatch.setattr(module, "train_classifier", stop)
     with pytest.raises(Enough):
         module.trained(
             CONTENDERS["Adam"], task, seed=0, seeds=1, same_start=False, place=None,
