@@ -1,5 +1,6 @@
 import os
 import threading
+import time
 
 import pytest
 
@@ -29,6 +30,7 @@ def test_an_exception_is_raised_and_drops_what_has_not_begun():
 
     def work(item):
         begun.append(item)
+        time.sleep(0.01 * (item > 0))
         raise ValueError(item)
 
     with pytest.raises(ValueError, match="0"):
