@@ -183,7 +183,7 @@ def _parts() -> Iterator[Call]:
     panels = Lazy(lambda: [LABELED.value])
     yield Call(plots.shared_legend, figure=FIGURE, panels=panels)
     yield Call(plots.end_labels, axes=LABELED)
-    yield Call(plots.look, name=ROLE, blames={"name": "role"})
+    yield Call(plots.line_style, name=ROLE, blames={"name": "role"})
     yield Call(plots.ordered_line_styles, count=3)
     yield Call(plots.role_of, name=ROLE, blames={"name": "role"})
     yield Call(plots.stacked_shares, axes=AXES, counts=COUNTS, along="d")
