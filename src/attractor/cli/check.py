@@ -88,7 +88,7 @@ def check(
         if loaded.head is None:
             current.say(f"{file.name} has no head, so nothing is trained: training needs a loss.")
         else:
-            import_meanwhile("xarray", "matplotlib.figure")
+            import_meanwhile("xarray", "matplotlib.backends.backend_svg", "h5netcdf")
             trajectory = train(
                 loaded.tokens,
                 loaded.head,
