@@ -1,3 +1,4 @@
+import dataclasses
 import html
 import json
 import re
@@ -8,6 +9,7 @@ import xarray as xr
 
 import attractor as at
 from attractor.report import write_report
+from attractor.report.write import first_trial
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +103,14 @@ def test_leaves_other_peoples_folders_alone(tmp_path, contradictory, solved):
     with pytest.raises(at.InvalidInputError, match=r"^out:"):
         write_report(tmp_path, prediction=solved(*contradictory))
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_is_attended_to_is_drawn_with_the_tokens_predicted(verdict):
+    first, last, predicted = first_trial(verdict)
+    expected = verdict.data["predicted"].isel(instance=0).values.ravel()
+    np.testing.assert_array_equal(predicted, expected)
+    for weights in (first, last):
+        np.testing.assert_allclose(weights.sum("token"), 1)
+    assert (last.max("token") > first.max("token")).all()
+    without = dataclasses.replace(verdict, data=verdict.data.drop_vars("predicted"))
+    assert first_trial(without)[2] is None
