@@ -192,12 +192,13 @@ def _representable(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> C
 
     Without a matrix multipliers are scaled to ``sum_j c_j lambda_j = 1`` in given units.
     """
-    given, _ = scaled.restore(W, x)
+    given, multipliers = scaled.restore(W, x)
     total = np.einsum("ij,ij->i", scaled.bounds, x)
     alone = np.isnan(given).any((-1, -2)) & (total > 0)
+    exponent = -scaled.unit[alone, None] - scaled.shift[alone]
     with np.errstate(over="ignore"):
-        x[alone] = np.ldexp(x[alone] / total[alone, None], -scaled.unit[alone, None])
-    W, x = scaled.scale(*scaled.restore(W, x))
+        multipliers[alone] = np.ldexp(x[alone] / total[alone, None], exponent)
+    W, x = scaled.scale(given, multipliers)
     return W, np.where(np.isfinite(x), x, 0.0)  # infinite ones would spoil what others prove
 
 

@@ -1,8 +1,6 @@
 """Optimizers: optax transformations that declare their geometry."""
 
-from typing import Any
-
-from attractor.first_use import by_former_name
+from attractor.first_use import import_on_first_use
 from attractor.training.optimizers._adam import adam
 from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
@@ -59,9 +57,5 @@ __all__ = [
     "with_rescaled_state",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Gives what has another name now, with a warning."""
-    if name == "in_moving_gauge":
-        return by_former_name(__name__, name, "with_rescaled_state")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Optimizers are imported at once, as they register themselves; a former name is looked up here.
+import_on_first_use(__name__, renamed={"in_moving_gauge": "with_rescaled_state"})
