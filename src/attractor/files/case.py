@@ -306,8 +306,12 @@ def _short(array: Any, digits: int) -> np.ndarray:
 
 
 def _same_numbers(case: Case, other: Case) -> bool:
-    numbers = (
-        (one.tokens.keys, one.tokens.queries, one.tokens.values, one.head.weight, one.initial)
-        for one in (case, other)
+    pairs = zip(_numbers(case), _numbers(other), strict=True)
+    return all(np.array_equal(one, two) for one, two in pairs)
+
+
+def _numbers(case: Case) -> list[Any]:
+    tokens = case.tokens
+    return jax.tree.leaves(
+        (tokens.keys, tokens.queries, tokens.values, case.head.weight, case.initial)
     )
-    return all(map(np.array_equal, *map(jax.tree.leaves, numbers)))

@@ -190,9 +190,8 @@ def _adapt(
                 find_homogeneity(extended, shape, cast(By, by))
             except InvalidInputError:
                 continue
-            return with_rescaled_state(transformation, geometry=None, by=by, name=name), _IN_WORDS[
-                by
-            ]
+            rescaled = with_rescaled_state(transformation, geometry=None, by=by, name=name)
+            return rescaled, _IN_WORDS[by]
     return declare(transformation, geometry=None, name=name), _TRUE
 
 
