@@ -46,3 +46,13 @@ def test_minor_ticks_do_not_run_together_over_many_decades(tmp_path, highest, ti
         axes.set(xscale="log", xlim=(highest, 0.5))  # from right to left
         plots.save_figure(axes.figure, tmp_path, "axis")
     assert sum(1 < place < 10 for place in axes.xaxis.get_minorticklocs()) == ticks
+
+
+def test_a_figure_that_cannot_be_written_is_as_it_was(tmp_path, data):
+    with plots.style():
+        figure = plots.direction_figure({"run": data})
+        before = figure.canvas, figure.dpi, figure.get_layout_engine()
+        (tmp_path / "file").write_text("no folder")
+        with pytest.raises(OSError):
+            plots.save_figure(figure, tmp_path / "file", "figure")
+    assert (figure.canvas, figure.dpi, figure.get_layout_engine()) == before

@@ -72,24 +72,29 @@ def save_figure(
         name: File name without its ending.
         provenance: Where the figure comes from; it is put into both files.
     """
-    layout, dpi, canvas = figure.get_layout_engine(), figure.dpi, figure.canvas
-    _thin_minor_ticks(figure)
-    figure.dpi = matplotlib.rcParams["savefig.dpi"]
-    figure.draw_without_rendering()  # lays it out for both; `savefig` would draw it four times
-    figure.set_layout_engine("none")
-    for suffix, write, metadata in (
-        (".png", FigureCanvasAgg(figure).print_png, {"Software": None}),
-        (".svg", FigureCanvasSVG(figure).print_svg, {"Date": None}),
-    ):
-        drawing = io.BytesIO()
-        write(drawing, metadata=metadata)
+    for suffix, drawing in _drawings(figure).items():
         with atomic_file(directory / f"{name}{suffix}") as temporary:
-            temporary.write_bytes(drawing.getvalue())
+            temporary.write_bytes(drawing)
             if provenance is not None:
                 embed(temporary, provenance)
-    figure.set_layout_engine(layout)
-    figure.set_canvas(canvas)
-    figure.dpi = dpi
+
+
+def _drawings(figure: Figure) -> dict[str, bytes]:
+    """The contents of both files; the figure has its layout engine, resolution and canvas again."""
+    layout, dpi, canvas = figure.get_layout_engine(), figure.dpi, figure.canvas
+    _thin_minor_ticks(figure)
+    try:
+        figure.dpi = matplotlib.rcParams["savefig.dpi"]
+        figure.draw_without_rendering()  # lays it out for both; `savefig` would draw it four times
+        figure.set_layout_engine("none")
+        png, svg = io.BytesIO(), io.BytesIO()
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
+        return {".png": png.getvalue(), ".svg": svg.getvalue()}
+    finally:
+        figure.set_layout_engine(layout)
+        figure.set_canvas(canvas)
+        figure.dpi = dpi
 
 
 def _thin_minor_ticks(figure: Figure) -> None:
