@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attractor import plots
+from attractor.errors import InvalidInputError
 
 
 def test_the_style_holds_inside_the_block_only():
@@ -53,6 +54,6 @@ def test_a_figure_that_cannot_be_written_is_as_it_was(tmp_path, data):
         figure = plots.direction_figure({"run": data})
         before = figure.canvas, figure.dpi, figure.get_layout_engine()
         (tmp_path / "file").write_text("no folder")
-        with pytest.raises(OSError):
+        with pytest.raises(InvalidInputError):
             plots.save_figure(figure, tmp_path / "file", "figure")
     assert (figure.canvas, figure.dpi, figure.get_layout_engine()) == before
