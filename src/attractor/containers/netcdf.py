@@ -6,6 +6,7 @@ arrays of any size. All of that is checked, and refused, before a single array i
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Iterator
@@ -22,31 +23,44 @@ _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
 _DEEPEST = 10
 _NAMELESS = "phony_dim_"
 """Prefix of the names that h5netcdf gives to axes that have none in a file."""
+_OPENED: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "sort"}
+"""How xarray opens files: axes without names get some, which are refused afterwards."""
 
 
-def read_netcdf(file: str | os.PathLike[str], group: str | None = None) -> xr.Dataset:
-    """Reads the labeled arrays of a file, or of a group in it, into memory.
+def read_netcdf(file: str | os.PathLike[str]) -> xr.Dataset:
+    """Reads the labeled arrays of a file, of its outermost group, into memory.
 
     Raises:
         InvalidInputError: If there is less memory than they take.
         FileFormatError: If the file is damaged, or refers to anything outside of it.
     """
-    import h5py
     import xarray as xr
 
     with parsing(file, "NetCDF"):
-        check_hdf5(file)
-        with h5py.File(file, "r") as stored:
-            objects = list(_objects(stored, 0))
-            check_lengths(file, objects)
-            arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
-            check_declared(file, sum(map(_bytes, arrays)))
-        # Axes without names get some, which are refused below.
-        with xr.open_dataset(file, group=group, engine="h5netcdf", phony_dims="sort") as opened:
-            data = opened.load()
-        _check_axes(data)
-        _check_texts(data)
-        return data
+        _check_contents(file)
+        with xr.open_dataset(file, **_OPENED) as opened:
+            return _loaded(opened)
+
+
+def read_groups(file: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
+    """Reads the labeled arrays of all groups of a file into memory, by their places in it.
+
+    Returns:
+        The arrays of each group, by names such as ``"attention/records"``; the outermost is
+        ``""``.
+
+    Raises:
+        InvalidInputError: If there is less memory than they take.
+        FileFormatError: If the file is damaged, or refers to anything outside of it.
+    """
+    import xarray as xr
+
+    with parsing(file, "NetCDF"), contextlib.ExitStack() as opened:
+        _check_contents(file)
+        found = xr.open_groups(file, **_OPENED)
+        for data in found.values():
+            opened.enter_context(data)
+        return {place.strip("/"): _loaded(data) for place, data in found.items()}
 
 
 def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
@@ -65,6 +79,26 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
         if text is not None and not isinstance(text, str):
             raise ValueError(f"its attribute {name} is no text")
         return text
+
+
+def _check_contents(file: str | os.PathLike[str]) -> None:
+    """Checks all that is declared anywhere in a file, before any of it is read."""
+    import h5py
+
+    check_hdf5(file)
+    with h5py.File(file, "r") as stored:
+        objects = list(_objects(stored, 0))
+        check_lengths(file, objects)
+        arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
+        check_declared(file, sum(map(_bytes, arrays)))
+
+
+def _loaded(opened: xr.Dataset) -> xr.Dataset:
+    """The arrays of an open group, in memory and checked."""
+    data = opened.load()
+    _check_axes(data)
+    _check_texts(data)
+    return data
 
 
 def _check_axes(data: xr.Dataset) -> None:

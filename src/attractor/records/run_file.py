@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attractor.checks import check_path
-from attractor.containers import parse_json, parsing, read_netcdf
+from attractor.containers import parse_json, parsing, read_groups
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import save_netcdf
 
@@ -81,16 +81,14 @@ def reading_run(
     path = check_path("path", path)
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: there is no such file.")
-    data = read_netcdf(path, _RECORDS)
-    if (data.attrs.get("format"), data.attrs.get("version")) != (f"attractor {kind}", _VERSION):
+    stored = read_groups(path)
+    attributes = stored[_RECORDS].attrs if _RECORDS in stored else {}
+    if (attributes.get("format"), attributes.get("version")) != (f"attractor {kind}", _VERSION):
         raise FileFormatError(f"{path}: not a {kind} of version {_VERSION}.")
     try:
         with parsing(path, kind):
-            found = {
-                name: _read(path, f"{name}/", read_netcdf(path, f"{name}/{_RECORDS}"), own)
-                for name, own in parts.items()
-            }
-            yield replace(_read(path, "", data, groups), parts=found)
+            found = {name: _read(stored, f"{name}/", own) for name, own in parts.items()}
+            yield replace(_read(stored, "", groups), parts=found)
     except InvalidInputError as error:
         raise FileFormatError(f"{path}: not a {kind} that Attractor saved: {error}") from error
 
@@ -110,10 +108,9 @@ def _groups(run: StoredRun, kind: str, within: str) -> dict[str, xr.Dataset]:
     return groups
 
 
-def _read(
-    path: os.PathLike[str], within: str, data: xr.Dataset, groups: tuple[str, ...]
-) -> StoredRun:
-    """A run, or a part of one, in a file, once its records are read."""
+def _read(stored: Mapping[str, xr.Dataset], within: str, groups: tuple[str, ...]) -> StoredRun:
+    """A run, or a part of one, of the groups of a file."""
+    data = stored[within + _RECORDS]
     attributes, data.attrs = data.attrs, {}
     for name, text in attributes.items():
         if name != "version" and not isinstance(text, str):
@@ -124,8 +121,7 @@ def _read(
     if not isinstance(settings.get("optimizer", {}), dict):
         raise ValueError("its setting optimizer is no object of JSON")
     arrays = {
-        group: {str(k): v.to_numpy() for k, v in read_netcdf(path, within + group).items()}
-        for group in groups
+        group: {str(k): v.to_numpy() for k, v in stored[within + group].items()} for group in groups
     }
     return StoredRun(data, attributes, settings, arrays)
 

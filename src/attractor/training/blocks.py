@@ -167,13 +167,16 @@ def _advance(
             status = jnp.where(met, jnp.int32(TrialStatus.STOPPED), status)
         return (state, taken, status), measured
 
+    # Traced once for both branches: JAX remembers what it traced of a jitted function.
+    measure_all = jax.jit(jax.vmap(measure), inline=True)
+
     def skip(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
-        _, measured = jax.eval_shape(jax.vmap(measure), carry, data)
+        _, measured = jax.eval_shape(measure_all, carry, data)
         return carry, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
 
     with jax.default_matmul_precision("highest"):
         carry = jax.vmap(train)(carry, data)
-        return jax.lax.cond(recording, jax.vmap(measure), skip, carry, data)
+        return jax.lax.cond(recording, measure_all, skip, carry, data)
 
 
 def block_size(state: PyTree, data: PyTree) -> int:
