@@ -200,12 +200,13 @@ def _curves(
     )
     found = {name: np.full(shape, np.nan) for name in names}
     log_losers = np.full(shape, np.nan)
+    instances = [tokens[place] for place in range(shape[0])]
     for number in range(len(reference.instance)):
         places = np.nonzero(reference.number == number)
         measures = measure_direction(W[places], reference.solutions[number])
         for name in names:
             found[name][places] = getattr(measures, name)
-        own = tokens[int(reference.instance[number])]
+        own = instances[int(reference.instance[number])]
         chosen = reference.selection.mask[number]
         rows = log_unselected(own, chosen, np.nan_to_num(W[places]))
         log_losers[places] = log_mean(rows.reshape(len(rows), -1))
@@ -232,9 +233,10 @@ def _excess_curve(
         return {}
     gamma, reach = token_scores(tokens, head), np.asarray(head.reach(tokens.values))
     logs = np.full(W.shape[:3], np.nan)
+    instances = [tokens[place] for place in range(len(W))]
     for number, instance in enumerate(reference.instance):
         places = np.nonzero((reference.number == number) & np.isfinite(W).all((-1, -2)))
-        scores = tokens[int(instance)].scores(W[places])
+        scores = instances[int(instance)].scores(W[places])
         chosen = reference.selection.mask[number]
         logs[places] = log_excess_loss(loss, scores, gamma[instance], reach[instance], chosen)
     return {"log_excess_loss": logs}
