@@ -32,7 +32,7 @@ def register_claim(claim: Claim) -> Claim:
         InvalidInputError: If a claim of the papers has its name.
     """
     check_kinds(claim=(claim, Claim))
-    if claim.name in _found("claims", Claim):
+    if claim.name in _all("claims", Claim):
         raise InvalidInputError(
             "claim", f"{claim.name} is one of the papers'", "Give it a name of its own"
         )
@@ -48,7 +48,7 @@ def all_claims(paper: str | None = None) -> dict[str, Claim]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return _of_paper({**_found("claims", Claim), **_REGISTERED}, paper)
+    return _of_paper({**_all("claims", Claim), **_REGISTERED}, paper)
 
 
 def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
@@ -57,7 +57,7 @@ def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return _of_paper(_found("figures", PaperFigure), paper)
+    return _of_paper(_all("figures", PaperFigure), paper)
 
 
 def get_claim(name: str) -> Claim:
@@ -66,7 +66,7 @@ def get_claim(name: str) -> Claim:
     Raises:
         InvalidInputError: If there is none of that name; suggests near ones.
     """
-    return _named(all_claims(), name, "claim")
+    return _named("claim", Claim, name, _REGISTERED)
 
 
 def get_figure(name: str) -> PaperFigure:
@@ -75,20 +75,28 @@ def get_figure(name: str) -> PaperFigure:
     Raises:
         InvalidInputError: If there is none of that name; suggests near ones.
     """
-    return _named(all_figures(), name, "figure")
+    return _named("figure", PaperFigure, name, {})
+
+
+def _all(folder: str, kind: type[Named]) -> dict[str, Named]:
+    """The claims or figures of all packages."""
+    found: dict[str, Named] = {}
+    for package in _PACKAGES:
+        for name, thing in _found(package, folder, kind).items():
+            found.setdefault(name, thing)
+    return found
 
 
 @cache
-def _found(folder: str, kind: type[Named]) -> dict[str, Named]:
-    """The claims or figures in all modules of the papers, in the order of ``ORDER``."""
+def _found(package: str, folder: str, kind: type[Named]) -> dict[str, Named]:
+    """The claims or figures in all modules of one package, in the order of its ``ORDER``."""
     found: dict[str, Named] = {}
-    for package in _PACKAGES:
-        listed = importlib.import_module(f"attractor.papers.{package}.{folder}")
-        modules = [importlib.import_module(f"{listed.__name__}.{name}") for name in listed.ORDER]
-        for module in modules:
-            for thing in vars(module).values():
-                if isinstance(thing, kind):
-                    found.setdefault(thing.name, thing)
+    listed = importlib.import_module(f"attractor.papers.{package}.{folder}")
+    modules = [importlib.import_module(f"{listed.__name__}.{name}") for name in listed.ORDER]
+    for module in modules:
+        for thing in vars(module).values():
+            if isinstance(thing, kind):
+                found.setdefault(thing.name, thing)
     return found
 
 
@@ -104,9 +112,13 @@ def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named
     }
 
 
-def _named(things: Mapping[str, Named], name: str, kind: str) -> Named:
+def _named(word: str, kind: type[Named], name: str, besides: Mapping[str, Named]) -> Named:
+    """The claim or figure of a name; the package of its paper alone is loaded where that has it."""
     check_kinds(name=(name, str))
+    package = name.partition("/")[0].replace("-", "_")
+    own = _found(package, f"{word}s", kind) if package in _PACKAGES else {}
+    things = own if name in own else {**_all(f"{word}s", kind), **besides}
     if name in things:
         return things[name]
-    remedy = suggest(name, things) + f"`attractor {kind}s` lists them"
-    raise InvalidInputError("name", f"there is no {kind} {name!r}", remedy)
+    remedy = suggest(name, things) + f"`attractor {word}s` lists them"
+    raise InvalidInputError("name", f"there is no {word} {name!r}", remedy)
