@@ -27,6 +27,24 @@ def test_lists_the_claims_of_a_paper(run, run_json):
     assert "no finite stationary point" in run("claims").stdout
 
 
+def test_lists_statements_with_what_checks_them(run, run_json):
+    text = run("claims", "--statements", "--of", "next-token").stdout
+    assert "Lemma 3: equal logits" in text and "claim next-token/equal-other-logits" in text
+    assert "not checked: the illustration" in text and "Support Vector Machines" not in text
+    found, result = run_json("claims", "--statements")
+    assert result.exit_code == 0 and len({one["paper"] for one in found["statements"]}) == 12
+    _, refused = run_json("claims", "--statements", "--all")
+    assert refused.exit_code == 2
+
+
+def test_the_report_of_a_paper_lists_its_statements_with_outcomes(run_json, tmp_path):
+    found, result = run_json("claims", "--of", "preconditioned-descent", "--out", "report")
+    assert result.exit_code == 0
+    assert found["statements"][0]["claims"] == ["large-prompt/linear-attention-optimum"]
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "large-prompt/linear-attention-optimum (holds)" in page
+
+
 def test_checks_a_claim_on_the_papers_data(run_json, tmp_path):
     found, result = run_json("claims", CLAIM, "--out", "report")
     assert result.exit_code == 0

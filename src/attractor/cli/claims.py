@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 HELP = (
     f"{COMMANDS['claims']}\n\n"
-    "Without a name, --of, --all or --data the claims are listed, a line each. An outcome is "
+    "Without a name, --of, --all or --data the claims are listed, a line each; --statements lists "
+    "every statement, figure and table of the papers with the claims and figures that check it, or "
+    "the reason why there are none, and so does the report of --of and --all. An outcome is "
     "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
     "them, `attractor corpus` where they are a corpus, and `attractor prompt-length` where they "
     "are a head), assumption not met, or vacuous here. Claims speak of token files, of corpora, of "
@@ -48,6 +50,13 @@ def claims(
         typer.Option("--of", metavar="PAPER", help="Check every claim of a paper."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Check every claim.")] = False,
+    statements: Annotated[
+        bool,
+        typer.Option(
+            "--statements",
+            help="List every statement, figure and table of the papers, with what checks it.",
+        ),
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -69,6 +78,13 @@ def claims(
             raise InvalidInputError(
                 "NAME", "it was given beside --of or --all", "Give the one or the other"
             )
+        if statements and (names or everything or data):
+            raise InvalidInputError(
+                "--statements", "it lists, and checks nothing", "Give it alone, or with --of"
+            )
+        if statements:
+            _list_statements(current, of)
+            return
         if names or of or everything or data:
             check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("data", data)])
         cases = None
@@ -88,6 +104,7 @@ def claims(
         from attractor.papers.check import check_claim
         from attractor.papers.hypotheses_table import check_hypotheses
         from attractor.papers.results import ClaimResults
+        from attractor.papers.statement import all_statements
         from attractor.progress import progress_bar
         from attractor.report.claims import write_claims_report
 
@@ -110,14 +127,32 @@ def claims(
         provenance = claims_provenance(list(chosen), cases, seed)
         source = "The papers' own data." if data is None else f"Data: {data.name}"
         summary = write_claims_report(
-            out, results, source=source, provenance=provenance, hypotheses=tables
-        )
+            out, results, source=source, provenance=provenance, hypotheses=tables,
+            statements=all_statements(of) if of or everything else (),
+        )  # fmt: skip
         for name, claim in summary["claims"].items():
             if "counterexample" in claim:
                 reader = chosen[name].takes.kind.reader
                 stored = out / claim["counterexample"]["file"]
                 current.say(f"Counterexample: {stored}; `{reader}` reads it.")
         current.wrote("report", out / REPORT, left_out=left_out, **summary)
+
+
+def _list_statements(current: Session, of: str | None) -> None:
+    """Prints the statements of each paper with what checks them."""
+    from attractor.papers.statement import all_statements, by_paper
+
+    listed = all_statements(of)
+    for paper, those in by_paper(listed).items():
+        lines = [paper.citation]
+        for one in those:
+            subject, _, _, missing = one.row({})
+            lines += [f"  {subject}"]
+            lines += [f"      claim {name}" for name in one.claims]
+            lines += [f"      figure {name}" for name in one.figures]
+            lines += [f"      not checked: {missing}"] if missing else []
+        current.say_lines([*lines, ""])
+    current.result(statements=[one.summary() for one in listed])
 
 
 def _read(current: Session, data: Path) -> Sequence[DataSet]:

@@ -39,5 +39,9 @@ if TYPE_CHECKING:
         get_figure as get_figure,
         register_claim as register_claim,
     )
+    from attractor.papers.statement import (
+        Statement as Statement,
+        all_statements as all_statements,
+    )
 
 import_on_first_use(__name__, renamed={"DataKind": "DATA_SETS"})

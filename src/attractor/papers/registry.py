@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from attractor.checks import check_kinds, suggest
 from attractor.errors import InvalidInputError
@@ -13,9 +13,14 @@ from attractor.papers.claim import Claim
 from attractor.papers.figure import PaperFigure
 from attractor.papers.paper import get_paper
 
-Named = TypeVar("Named", Claim, PaperFigure)
+if TYPE_CHECKING:
+    from attractor.papers.statement import Statement
 
-_PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt")
+Named = TypeVar("Named", Claim, PaperFigure)
+OfPaper = TypeVar("OfPaper", "Claim", "PaperFigure", "Statement")
+
+PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt")
+"""Where the papers' claims, figures and statements lie, in the order of the papers."""
 
 
 _REGISTERED: dict[str, Claim] = {}
@@ -48,7 +53,7 @@ def all_claims(paper: str | None = None) -> dict[str, Claim]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return _of_paper({**_all("claims", Claim), **_REGISTERED}, paper)
+    return of_paper({**_all("claims", Claim), **_REGISTERED}, paper)
 
 
 def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
@@ -57,7 +62,7 @@ def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return _of_paper(_all("figures", PaperFigure), paper)
+    return of_paper(_all("figures", PaperFigure), paper)
 
 
 def get_claim(name: str) -> Claim:
@@ -81,7 +86,7 @@ def get_figure(name: str) -> PaperFigure:
 def _all(folder: str, kind: type[Named]) -> dict[str, Named]:
     """The claims or figures of all packages."""
     found: dict[str, Named] = {}
-    for package in _PACKAGES:
+    for package in PACKAGES:
         for name, thing in _found(package, folder, kind).items():
             found.setdefault(name, thing)
     return found
@@ -100,7 +105,12 @@ def _found(package: str, folder: str, kind: type[Named]) -> dict[str, Named]:
     return found
 
 
-def _of_paper(things: Mapping[str, Named], paper: str | None) -> dict[str, Named]:
+def of_paper(things: Mapping[str, OfPaper], paper: str | None) -> dict[str, OfPaper]:
+    """Those that are of a paper, or in its folder by their names; all if it is None.
+
+    Raises:
+        InvalidInputError: If there is no such paper.
+    """
     if paper is None:
         return dict(things)
     check_kinds(paper=(paper, str))
@@ -116,7 +126,7 @@ def _named(word: str, kind: type[Named], name: str, besides: Mapping[str, Named]
     """The claim or figure of a name; the package of its paper alone is loaded where that has it."""
     check_kinds(name=(name, str))
     package = name.partition("/")[0].replace("-", "_")
-    own = _found(package, f"{word}s", kind) if package in _PACKAGES else {}
+    own = _found(package, f"{word}s", kind) if package in PACKAGES else {}
     things = own if name in own else {**_all(f"{word}s", kind), **besides}
     if name in things:
         return things[name]

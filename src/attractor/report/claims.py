@@ -9,6 +9,7 @@ from typing import Any
 from attractor.papers.check import ClaimResult
 from attractor.papers.hypotheses_table import HypothesesTable
 from attractor.papers.results import ClaimResults
+from attractor.papers.statement import Statement, by_paper
 from attractor.provenance import Provenance
 from attractor.report.folder import report_folder
 from attractor.report.page import Section, Table
@@ -32,6 +33,7 @@ def write_claims_report(
     source: str,
     provenance: Provenance,
     hypotheses: Sequence[HypothesesTable] = (),
+    statements: Sequence[Statement] = (),
 ) -> dict[str, Any]:
     """Writes ``report.html``, ``claims.json`` and every counterexample as a file.
 
@@ -43,6 +45,7 @@ def write_claims_report(
         source: The data they were examined on, a line for the page.
         provenance: Where they come from.
         hypotheses: Which hypotheses the user's data meet, a table for each data set.
+        statements: Statements of the papers to list, with what checks each.
 
     Returns:
         What ``claims.json`` holds.
@@ -51,6 +54,8 @@ def write_claims_report(
         InvalidInputError: If the folder holds something else.
     """
     summary = results.summary()
+    if statements:
+        summary["statements"] = [one.summary() for one in statements]
     if hypotheses:
         summary["hypotheses"] = [table.summary() for table in hypotheses]
     title = "Which claims hold"
@@ -69,6 +74,7 @@ def write_claims_report(
         report.sections += [
             *(Section("Which hypotheses hold", table=_met(table)) for table in hypotheses),
             Section("Outcomes of the claims", _WORDS, table=_overview(results)),
+            *_statements(statements, results),
             *(_section(result, summary) for result in results),
         ]
     return summary
@@ -85,6 +91,19 @@ def _overview(results: ClaimResults) -> Table:
         for result in results
     ]
     return Table(("claim", "what is claimed", "outcome", "because"), rows, words=True)
+
+
+def _statements(statements: Sequence[Statement], results: ClaimResults) -> list[Section]:
+    """Every statement of each paper, with the outcomes of the claims that check it."""
+    outcomes = {result.claim.name: result.outcome.value for result in results}
+    columns = ("statement", "claims", "figures", "not checked")
+    return [
+        Section(
+            f"Statements of {paper.title}",
+            table=Table(columns, [one.row(outcomes) for one in those], words=True),
+        )
+        for paper, those in by_paper(statements).items()
+    ]
 
 
 def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:
