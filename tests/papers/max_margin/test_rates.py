@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.papers.max_margin.claims.rates import DECADE, Curves, curves
+from attractor.papers import Outcome, examine
+from attractor.papers.max_margin.claims import rates
+from attractor.papers.max_margin.claims.rates import (
+    DECADE,
+    NORMALIZED_GRADIENT_DESCENT_RATE,
+    Curves,
+    curves,
+)
 from attractor.papers.max_margin.data import three_sequences, trapped_sequence
 
 
@@ -27,6 +34,24 @@ def test_an_angle_of_zero_falls_faster_than_any_power():
     t = np.geomspace(1, 100, 20)
     found = made_up(step=t, directional_bregman_divergence=np.where(t < 50, 0.1, 0.0))
     assert found.exponent("angle", "step") == -np.inf
+
+
+@pytest.mark.parametrize("power", [-0.75, -1.25])
+def test_another_power_than_the_claimed_one_fails(power, monkeypatch):
+    t = np.geomspace(1, 1e4, 50)
+    angle = 3 * t**power
+    found = made_up(step=t, norm=t, directional_bregman_divergence=0.5 * angle**2)
+    claim = NORMALIZED_GRADIENT_DESCENT_RATE
+    monkeypatch.setattr(rates, "curves", lambda case, seed: found)
+    assert examine(claim, three_sequences()).outcome is Outcome.FAILS
+
+
+def test_nothing_is_claimed_where_there_is_no_angle(monkeypatch):
+    t = np.geomspace(1, 100, 20)
+    found = made_up(step=t, norm=t, directional_bregman_divergence=np.zeros(20))
+    monkeypatch.setattr(rates, "curves", lambda case, seed: found)
+    found = examine(NORMALIZED_GRADIENT_DESCENT_RATE, three_sequences())
+    assert found.outcome is Outcome.VACUOUS
 
 
 def test_too_short_a_run_has_no_slope():

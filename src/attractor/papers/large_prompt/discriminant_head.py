@@ -7,10 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import scipy.integrate
 from jaxtyping import Float
+from scipy.special import expit
 
 from attractor.papers.large_prompt.discriminant import Classes, Effective, Risk, risk
 
 _STEP = 1e-5
+_GATE = 2.0
+"""The size of ``s`` where ``r = 0``."""
+_CONSTANT_GATE = 3.0
+"""The size of ``r`` where ``s = 0``."""
+_LEAST_VALUES = 1e-6
 
 
 class Matrices(NamedTuple):
@@ -57,6 +63,34 @@ class Matrices(NamedTuple):
             float(self.v21 @ of.between + 2 * self.v22),
             2 * self.u12 + self.U11 @ of.between,
         )
+
+
+def bayes_matrices(
+    of: Classes, draws: np.random.Generator, *, gate: bool
+) -> Float[np.ndarray, "parameter"] | None:
+    """Random matrices of a head that is Bayes, or None where ``b`` and ``r`` leave no ``v21``.
+
+    Args:
+        of: The classes.
+        draws: What they are drawn from.
+        gate: Whether ``r = 0`` and ``s`` is not, or ``s = 0`` and ``r`` is not.
+    """
+    (w, b), d = of.bayes, len(of.positive)
+    direction = draws.standard_normal(d)
+    s = _GATE * direction / np.linalg.norm(direction) * gate
+    r = _CONSTANT_GATE * (not gate)
+    b -= r * expit(of.log_odds) * (not gate)
+    # v21^T (m_+ + m_-) = 2 b + r is what b and r leave to v21.
+    total = of.positive + of.negative
+    v21 = draws.standard_normal(d)
+    v21 += total * (2 * b + r - v21 @ total) / (total @ total)
+    if np.linalg.norm(v21) < _LEAST_VALUES:
+        return None
+    turned = of.covariance @ v21
+    U11 = draws.standard_normal((d, d))
+    U11 += np.outer(w - U11 @ turned, turned) / (turned @ turned)
+    u12 = (s - U11 @ of.between) / 2
+    return Matrices(U11, u12, v21, float(r - v21 @ of.between) / 2).flat
 
 
 def head_risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
-from scipy.special import expit
 
 from attractor.files.head import HeadCase
 from attractor.papers.claim import Contrast, Measurement
@@ -16,7 +14,7 @@ from attractor.papers.large_prompt.discriminant import (
     classes,
 )
 from attractor.papers.large_prompt.discriminant_head import (
-    Matrices,
+    bayes_matrices,
     head_flow,
     head_hessian,
     head_risk,
@@ -27,45 +25,12 @@ from attractor.papers.once import once_a_case
 _STARTS = 2
 _OFF = 0.1
 """Distance from Bayes parameters at which a flow starts."""
-_GATE = 2.0
-"""The size of ``s`` where ``r = 0``."""
-_CONSTANT_GATE = 3.0
-"""The size of ``r`` where ``s = 0``."""
 _LEAST_CURVATURE = 1e-6
 """Least curvature that differences resolve and flows are followed for."""
-_LEAST_VALUES = 1e-6
 _DECAYS = 10.0
 _RECORDS = 30
 _LEAST_EXCESS = 1e-12
 """Excess risk below which rounding hides it."""
-
-
-def _bayes_matrices(
-    of: Classes, draws: np.random.Generator, *, gate: bool
-) -> Float[np.ndarray, "parameter"] | None:
-    """Random matrices of a head that is Bayes, or None where ``b`` and ``r`` leave no ``v21``.
-
-    Args:
-        of: The classes.
-        draws: What they are drawn from.
-        gate: Whether ``r = 0`` and ``s`` is not, or ``s = 0`` and ``r`` is not.
-    """
-    (w, b), d = of.bayes, len(of.positive)
-    direction = draws.standard_normal(d)
-    s = _GATE * direction / np.linalg.norm(direction) * gate
-    r = _CONSTANT_GATE * (not gate)
-    b -= r * expit(of.log_odds) * (not gate)
-    # v21^T (m_+ + m_-) = 2 b + r is what b and r leave to v21.
-    total = of.positive + of.negative
-    v21 = draws.standard_normal(d)
-    v21 += total * (2 * b + r - v21 @ total) / (total @ total)
-    if np.linalg.norm(v21) < _LEAST_VALUES:
-        return None
-    turned = of.covariance @ v21
-    U11 = draws.standard_normal((d, d))
-    U11 += np.outer(w - U11 @ turned, turned) / (turned @ turned)
-    u12 = (s - U11 @ of.between) / 2
-    return Matrices(U11, u12, v21, float(r - v21 @ of.between) / 2).flat
 
 
 @once_a_case
@@ -87,7 +52,7 @@ def _rate_near(
     of: Classes, draws: np.random.Generator, *, gate: bool
 ) -> tuple[float, float] | None:
     """The relative rate of one flow and the least curvature, or None where too flat to be seen."""
-    center = _bayes_matrices(of, draws, gate=gate)
+    center = bayes_matrices(of, draws, gate=gate)
     if center is None:
         return None
     # The risk does not change along s where r = 0, nor along b with r as well where s = 0.

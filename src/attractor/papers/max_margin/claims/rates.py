@@ -46,14 +46,18 @@ def _norm(case: Case, seed: int, factor: float) -> Measurement:
     return Measurement(abs(ratio - factor), found.settled, details)
 
 
-def _angle(case: Case, seed: int, against: str) -> Measurement:
+def _angle(case: Case, seed: int, against: str, exponent: float) -> Measurement:
     found = curves(case, seed)
+    slope = found.exponent("angle", against)
     details = {
+        "slope": slope,
         "angle": float(found.along("angle")[-1]),
         against: float(found.along(against)[-1]),
         "norm gained by a step": found.slope("norm", "step", before_end=1),
     }
-    return Measurement(found.exponent("angle", against), found.settled, details)
+    if slope == -np.inf:  # there is no angle whose fall could be measured
+        return Measurement(np.nan, 0, details)
+    return Measurement(abs(slope - exponent), found.settled, details)
 
 
 def _data(seed: int) -> list[Case]:
@@ -105,13 +109,12 @@ GRADIENT_DESCENT_DIRECTION = CLAIMS.claim(
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
     contrast=Contrast(
-        "slope of log(angle) in log(log t)",
-        lambda case, seed: _angle(case, seed, "log_time"),
-        "the same slope, for an angle that falls like 1 / (log t)^(3/2)",
-        lambda case, seed: _angle(case, seed, "log_time"),
-        bound=-0.85,
-        reason="-1, and up to 0.15 for what is left of the beginning at half the logarithm",
-        wrong_bound=-1.35,
+        "distance from -1 of the slope of log(angle) in log(log t)",
+        lambda case, seed: _angle(case, seed, "log_time", -1.0),
+        "distance of that slope from -5/4",
+        lambda case, seed: _angle(case, seed, "log_time", -1.25),
+        bound=0.1,
+        reason="what is left of the beginning at half the logarithm",
     ),
     data=_data,
     note=f"{_NOTE}; measured in the time that normalized steps would take unnormalized",
@@ -123,13 +126,12 @@ NORMALIZED_GRADIENT_DESCENT_RATE = CLAIMS.claim(
     statement=_STATEMENT,
     assuming=(trains("p", "W"), NORMALIZED_STEPS, SCORES_DIFFER),
     contrast=Contrast(
-        "slope of log(angle) in log t",
-        lambda case, seed: _angle(case, seed, "step"),
-        "the same slope, for an angle that falls like 1 / t^(3/2)",
-        lambda case, seed: _angle(case, seed, "step"),
-        bound=-0.85,
-        reason="-1, and up to 0.15 for what is left of the beginning half way",
-        wrong_bound=-1.35,
+        "distance from -1 of the slope of log(angle) in log t",
+        lambda case, seed: _angle(case, seed, "step", -1.0),
+        "distance of that slope from -5/4",
+        lambda case, seed: _angle(case, seed, "step", -1.25),
+        bound=0.1,
+        reason="what is left of the beginning half way",
     ),
     data=_data,
     note=_NOTE,
