@@ -123,6 +123,22 @@ def test_a_selection_for_a_single_sequence(run_json, tmp_path):
     assert (keys[0] @ np.array(found["W"])[:, 0]).argmax() == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "selection"),
+    [("2,1", [[2, 1], [2, 1]]), ("2,1,0,2", [[2, 1], [0, 2]])],
+    ids=["one for all", "one for each"],
+)
+def test_a_selection_for_several_data_sets(run_json, tmp_path, given, selection):
+    corners = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, -2.0]])
+    keys = np.broadcast_to(corners, (2, 2, 3, 2))
+    queries = np.broadcast_to(np.eye(2), (2, 2, 2))
+    np.savez(tmp_path / "two.npz", keys=keys, queries=queries, labels=np.ones((2, 2)))
+    found, result = run_json("solve", tmp_path / "two.npz", "--selection", given)
+    assert result.exit_code == 0, result.stderr
+    W = np.array(found["W"])
+    assert (keys @ W[:, None] @ queries[..., None])[..., 0].argmax(-1).tolist() == selection
+
+
 @pytest.mark.parametrize("option", ["--out", "--certificate"])
 def test_refuses_a_place_that_cannot_be_written_before_solving(run_json, file, option):
     found, result = run_json("solve", file, option, file / "below.nc")
