@@ -37,6 +37,12 @@ def test_the_claim_fails_on_the_papers_kind_of_data_and_holds_beside():
     assert outcomes == [Outcome.HOLDS, Outcome.HOLDS, Outcome.FAILS, Outcome.FAILS]
 
 
+def test_the_longest_token_of_small_random_data_has_length_3():
+    for case in small_random_sequences(0, 5):
+        assert np.linalg.norm(case.tokens.keys, axis=-1).max() == pytest.approx(3)
+        assert np.linalg.norm(case.initial) == pytest.approx(8)
+
+
 def test_one_in_some_small_random_data_sets_is_a_counterexample():
     found = [examine(CLAIM, case).outcome for case in small_random_sequences(0, count=20)]
     assert 1 <= found.count(Outcome.FAILS) <= 10

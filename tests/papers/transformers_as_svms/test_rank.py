@@ -7,10 +7,11 @@ from scipy.optimize import linprog
 from attractor.datasets import unit_tokens
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, solve
-from attractor.papers import get_figure
+from attractor.papers import examine, get_claim, get_figure
 from attractor.papers.drawing import compute
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.figures import rank as figure
+from attractor.tokens import Tokens
 
 FIGURE = get_figure("transformers-as-svms/rank")
 FEASIBLE = {
@@ -91,3 +92,14 @@ def test_the_published_figure_and_what_it_should_have_shown():
     dashed = mean["published_nuclear"].isel(shape=[0, 1, 2]).sel(accuracy=1e-5, d=[10, 15, 20])
     published = [[4.95, 5.0, 5.0], [9.1, 9.95, 10.0], [9.7, 13.9, 14.95]]
     np.testing.assert_allclose(dashed, published, atol=0.6)
+
+
+def test_rows_without_a_choice_leave_the_most_there_can_be_as_it_is():
+    claim = get_claim("transformers-as-svms/nearly-full-rank")
+    case = claim.example()
+    tokens = case.tokens
+    mask = tokens.mask.copy()
+    mask[0] = np.arange(tokens.length) == case.optimal.mask[0].argmax()
+    one_token = Tokens(tokens.keys, tokens.queries, tokens.labels, mask, tokens.values)
+    found = examine(claim, case.replace(tokens=one_token)).measured
+    assert found.details["most there can be"] == len(mask) - 1
