@@ -55,7 +55,13 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
         reason = "there is nothing on these data that the claim speaks of"
         return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured)
     words = f"{claim.conclusion.quantity} is {measured.value:.4g}"
+    if measured.interval is not None:
+        low, high = measured.interval
+        words += f" ({low:.3g} to {high:.3g})" if low <= high else " (too few for an interval)"
     limit = f"{claim.conclusion.sense} {claim.conclusion.bound:.4g} expected"
+    if not claim.conclusion.settled_by(measured):
+        reason = f"{words}, which does not leave out {claim.conclusion.bound:g}: more data would"
+        return Finding(claim, case, Outcome.NOT_SETTLED, reason, checks, measured)
     if not claim.conclusion.met_by(measured):
         reason = f"{words}, {limit}"
         return Finding(claim, case, Outcome.FAILS, reason, checks, measured)

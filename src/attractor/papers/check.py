@@ -36,7 +36,13 @@ class ClaimResult:
     def outcome(self) -> Outcome:
         """One outcome for all: a single failure is a failure."""
         seen = [found.outcome for found in (*self.findings, self.counterexample) if found]
-        order = (Outcome.FAILS, Outcome.HOLDS, Outcome.VACUOUS, Outcome.ASSUMPTION_NOT_MET)
+        order = (
+            Outcome.FAILS,
+            Outcome.HOLDS,
+            Outcome.NOT_SETTLED,
+            Outcome.VACUOUS,
+            Outcome.ASSUMPTION_NOT_MET,
+        )
         return next(outcome for outcome in order if outcome in seen)
 
     @property

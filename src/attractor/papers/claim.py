@@ -20,6 +20,7 @@ class Outcome(enum.Enum):
 
     HOLDS = "holds"
     FAILS = "fails"
+    NOT_SETTLED = "not settled"
     ASSUMPTION_NOT_MET = "assumption not met"
     VACUOUS = "vacuous here"
 
@@ -32,11 +33,14 @@ class Measurement:
         value: The number that is compared with the tolerance; NaN where there is none, which fails.
         checked: How many items it is taken over; with 0 the claim says nothing about these data.
         details: Other numbers and words that a reader would want.
+        interval: The ends of an interval for the value where that is an estimate, NaN where the
+            data give none; None where the value is exact.
     """
 
     value: float
     checked: int = 1
     details: Mapping[str, Any] = field(default_factory=dict)
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,13 @@ class Conclusion(Generic[Data]):
     bound: float
     reason: str
     sense: Literal["<=", ">="] = "<="
+
+    def settled_by(self, measured: Measurement) -> bool:
+        """Whether a measurement can tell its value from the tolerance, on either side of it."""
+        if measured.interval is None:
+            return True
+        low, high = measured.interval
+        return low > self.bound or high < self.bound
 
     def met_by(self, measured: Measurement) -> bool:
         """Whether a measurement agrees with the conclusion; NaN does not."""

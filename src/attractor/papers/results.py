@@ -21,6 +21,7 @@ from attractor.records import Printed
 STYLES = {
     Outcome.HOLDS: "green",
     Outcome.FAILS: "bold red",
+    Outcome.NOT_SETTLED: "yellow",
     Outcome.ASSUMPTION_NOT_MET: "yellow",
     Outcome.VACUOUS: "dim",
 }
@@ -58,7 +59,7 @@ class ClaimResults(Printed):
                 result.claim.name,
                 Text(outcome.value, STYLES[outcome]),
                 f"{of_that} of {len(result.findings)}",
-                "-" if measured is None else f"{measured.value:.4g}",
+                _shown(measured),
                 f"{conclusion.sense} {conclusion.bound:.4g}",
             )
         return table
@@ -84,6 +85,16 @@ class ClaimResults(Printed):
     def summary(self) -> dict[str, Any]:
         """Everything as plain values of JSON."""
         return {"claims": {result.claim.name: _of_claim(result) for result in self.results}}
+
+
+def _shown(measured: Measurement | None) -> str:
+    """The value, with its interval where it has one."""
+    if measured is None:
+        return "-"
+    if measured.interval is None:
+        return f"{measured.value:.4g}"
+    low, high = measured.interval
+    return f"{measured.value:.3g} ({low:.2g} to {high:.2g})"
 
 
 def _of_claim(result: ClaimResult) -> dict[str, Any]:
@@ -124,8 +135,10 @@ def _of_measurement(measured: Measurement | None) -> dict[str, Any] | None:
     if measured is None:
         return None
     details: Mapping[str, Any] = measured.details
+    interval = {} if measured.interval is None else {"interval": plain(measured.interval)}
     return {
         "value": plain(measured.value),
+        **interval,
         "checked": measured.checked,
         "details": {name: plain(value) for name, value in details.items()},
     }

@@ -22,7 +22,8 @@ _WORDS = (
     "An outcome is computed from the data, every time. First the assumptions are checked; if one "
     "is not met, the claim says nothing about these data. Then the conclusion is measured and "
     "compared with a tolerance, and so is a negative control, a wrong conclusion that must fail: "
-    "where it passes as well, or there is nothing to measure, the claim is vacuous here.",
+    "where it passes as well, or there is nothing to measure, the claim is vacuous here. An "
+    "estimate comes with an interval; where the tolerance is inside, the claim is not settled.",
 )
 
 

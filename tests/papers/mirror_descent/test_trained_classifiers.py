@@ -9,6 +9,7 @@ from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.mirror_descent.claims import trained_classifiers as claims
 from attractor.papers.mirror_descent.claims.trained_classifiers import trained_texts
+from attractor.papers.results import ClaimResults
 
 GENERALIZATION, SELECTION = claims.TEXT_GENERALIZATION, claims.TEXT_SELECTION
 SPARSITY, VISION = claims.WEIGHT_SPARSITY, claims.VISION_ACCURACY
@@ -40,27 +41,41 @@ def test_differences_are_paired_by_seed():
     ("differences", "outcome"),
     [
         ((0.05, 0.06, 0.05), Outcome.HOLDS),
-        ((0.05, -0.06, 0.05), Outcome.ASSUMPTION_NOT_MET),
+        ((0.05, -0.06, 0.05), Outcome.NOT_SETTLED),
         ((-0.05, -0.06, -0.05), Outcome.FAILS),
         ((0.05, 0.05, 0.05), Outcome.HOLDS),
-        ((0.0, 0.0, 0.0), Outcome.ASSUMPTION_NOT_MET),
-        ((0.05,), Outcome.ASSUMPTION_NOT_MET),
+        ((0.0, 0.0, 0.0), Outcome.NOT_SETTLED),
+        ((0.05,), Outcome.NOT_SETTLED),
     ],
 )
 def test_an_order_is_settled_only_where_the_interval_leaves_out_none(differences, outcome):
     second = np.full(len(differences), 0.75)
     found = examine(GENERALIZATION, with_accuracies(GENERALIZATION, second + differences, second))
     assert found.outcome is outcome
-    if outcome is Outcome.ASSUMPTION_NOT_MET:
-        assert found.reason.startswith("enough seeds: ")
 
 
-def test_the_interval_is_said_in_words():
-    case = with_accuracies(GENERALIZATION, [0.80, 0.69, 0.80], [0.75, 0.75, 0.75])
-    assert examine(GENERALIZATION, case).reason == (
-        "enough seeds: the 95 % interval of test accuracy of p = 1.1 less that of p = 2 over 3 "
-        "seeds, -0.144 to 0.171, has inside 0"
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ([0.80, 0.69, 0.80], "is 0.01333 (-0.144 to 0.171), which does not leave out 0"),
+        ([0.80], "is 0.05 (too few for an interval), which does not leave out 0"),
+    ],
+)
+def test_the_interval_is_said_in_words(first, words):
+    case = with_accuracies(GENERALIZATION, first, np.full(len(first), 0.75))
+    said = (
+        f"mean over seeds of test accuracy of p = 1.1 less that of p = 2 {words}: more data would"
     )
+    assert examine(GENERALIZATION, case).reason == said
+
+
+def test_an_interval_stands_in_the_table_and_among_the_numbers():
+    case = with_accuracies(GENERALIZATION, [0.80, 0.69, 0.80], [0.75, 0.75, 0.75])
+    results = ClaimResults((check_claim(GENERALIZATION, [case]),))
+    assert "not settled" in str(results) and "0.0133 (-0.14 to 0.17)" in str(results)
+    (found,) = results.summary()["claims"][GENERALIZATION.name]["data"]
+    assert found["outcome"] == "not settled"
+    assert found["measured"]["interval"] == pytest.approx([-0.14443, 0.17110], abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +83,7 @@ def test_the_interval_is_said_in_words():
     [
         (0.3, Outcome.HOLDS),
         (-0.01, Outcome.HOLDS),
-        (-0.02, Outcome.ASSUMPTION_NOT_MET),
+        (-0.02, Outcome.NOT_SETTLED),
         (-0.03, Outcome.FAILS),
     ],
 )
@@ -84,7 +99,7 @@ STUCK = "models that have learned nothing"
 def test_a_model_at_chance_counts_in_accuracy_and_in_nothing_else():
     first, second = [0.85, 0.86, 0.87, 0.88, 0.89], [0.80, 0.81, 0.82, 0.52, 0.84]
     found = examine(GENERALIZATION, with_accuracies(GENERALIZATION, first, second))
-    assert found.measured is None and "over 5 seeds" in found.reason  # a wide interval
+    assert found.outcome is Outcome.NOT_SETTLED and found.measured.checked == 5  # a wide interval
     case = with_accuracies(SPARSITY, first, second)
     case.data["hoyer"][1, 3] = 0.99
     found = examine(SPARSITY, case)
@@ -176,5 +191,5 @@ def test_small_models_are_trained_where_no_results_are_given(optimized):
     assert found.checks["texts"].met and found.checks["learning rates"].met
     keys = found.case.data["hoyer"].sel(matrix="keys").mean(["block", "seed"])
     assert keys.sel(optimizer="p = 1.1") > keys.sel(optimizer="p = 2")
-    settled = found.checks["enough seeds"].met
-    assert result.outcome is (Outcome.HOLDS if settled else Outcome.ASSUMPTION_NOT_MET)
+    settled = SPARSITY.conclusion.settled_by(found.measured)
+    assert result.outcome is (Outcome.HOLDS if settled else Outcome.NOT_SETTLED)

@@ -121,12 +121,13 @@ class Comparison:
         for quantity in (self.quantity, *self.further):
             if quantity.missing(case.data) is None:
                 details |= self._details(case.data, quantity)
-        return Measurement(found.mean, len(found.by_seed), details)
+        return Measurement(found.mean, len(found.by_seed), details, (found.low, found.high))
 
     def measure_reversed(self, case: ClassifierCase, seed: int) -> Measurement:
         """The mean excess of the second over the first."""
         found = self.difference(case.data)
-        return Measurement(-found.mean, len(found.by_seed), {"differences": -found.by_seed})
+        details = {"differences": -found.by_seed}
+        return Measurement(-found.mean, len(found.by_seed), details, (-found.high, -found.low))
 
     def _counted(self, data: xr.Dataset, quantity: Quantity) -> xr.DataArray:
         """The number for the seeds that count."""

@@ -33,7 +33,13 @@ def results_of(comparison: Comparison) -> Assumption[ClassifierCase]:
         if absent:
             return Check(False, f"there is no {' and no '.join(absent)} among {', '.join(there)}")
         missing = comparison.quantity.missing(case.data)
-        return Check(missing is None, missing or f"{words} of {' and '.join(comparison.names)}")
+        if missing is not None:
+            return Check(False, missing)
+        found = comparison.difference(case.data)
+        unknown = found.seeds[~np.isfinite(found.by_seed)]
+        if len(unknown):
+            return Check(False, f"{comparison.words} has no number for seed {unknown[0]}")
+        return Check(True, f"{words} of {' and '.join(comparison.names)}")
 
     statement = f"The results are of classifiers of {kind} trained by " + " and by ".join(
         comparison.names
@@ -93,31 +99,6 @@ def learned(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:
         "learned",
         "On more than half of the seeds every model knows more than chance, by three standard "
         "errors.",
-        check,
-    )
-
-
-def enough_seeds(comparison: Comparison, bound: float = 0.0) -> Assumption[ClassifierCase]:
-    """There are enough seeds to distinguish a difference from a bound, on either side of it."""
-
-    def check(case: ClassifierCase) -> Check:
-        found = comparison.difference(case.data)
-        unknown = found.seeds[~np.isfinite(found.by_seed)]
-        if len(unknown):
-            return Check(False, f"{comparison.words} has no number for seed {unknown[0]}")
-        if len(found.by_seed) < 2:
-            return Check(False, "there is one seed, and an interval takes two")
-        settled = found.low > bound or found.high < bound
-        place = "leaves out" if settled else "has inside"
-        return Check(
-            settled,
-            f"the 95 % interval of {comparison.words} over {len(found.by_seed)} seeds, "
-            f"{found.low:.3g} to {found.high:.3g}, {place} {bound:g}",
-        )
-
-    return Assumption(
-        "enough seeds",
-        f"The 95 % interval of the mean difference over seeds leaves out {bound:g}.",
         check,
     )
 
