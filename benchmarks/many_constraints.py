@@ -59,8 +59,8 @@ SUITES = (
     ("multiclass", 10_500, 16, 16, 5, tuple(RIVALS)),
     ("planted", 10_000, 15, 25, 1, tuple(RIVALS)),
     ("planted", 10_000, 16, 16, 1, tuple(RIVALS)),
-    ("multiclass", 100_000, 15, 25, 1, ("l_1", "l_inf", "frobenius")),
-    ("multiclass", 100_000, 16, 16, 1, ("l_1", "l_inf", "frobenius")),
+    ("multiclass", 100_000, 15, 25, 1, tuple(RIVALS)),
+    ("multiclass", 100_000, 16, 16, 1, tuple(RIVALS)),
     ("planted", 100_000, 15, 25, 1, ()),
     ("planted", 100_000, 16, 16, 1, ()),
 )
