@@ -8,5 +8,6 @@ ORDER = (
     "rates",
     "endpoints",
     "joint_path",
+    "divergence",
     "trained_classifiers",
 )
