@@ -9,6 +9,7 @@ ORDER = (
     "no_stationary_point",
     "global_convergence",
     "large_start",
+    "every_selection",
     "local_convergence",
     "wide_is_global",
     "key_query_training",
