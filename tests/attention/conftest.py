@@ -67,12 +67,13 @@ def exact_gradient(tokens, head, W, loss="logistic", meets=None):
     """Gradient of the mean loss in W, as (unit Frobenius direction, log of its norm).
 
     Digits cover the cancellation of ``p * (g - <p, g>)``, written here as the textbooks do, and
-    once more that of ``f - y``. With ``meets``, the target of sequence i is not its label but
-    exactly what the head says of its token ``meets[i]``.
+    once more that of ``f - y`` where it can be as small. With ``meets``, the target of sequence i
+    is not its label but exactly what the head says of its token ``meets[i]``.
     """
     head = head if isinstance(head, eqx.Module) else LinearHead(head)
     scores = tokens.scores(W)[tokens.mask]
-    with mpmath.workdps(80 + int(2 * np.ptp(scores) / 2.3)):
+    cancellations = 1 if meets is None and loss != "cross_entropy" else 2
+    with mpmath.workdps(80 + int(cancellations * np.ptp(scores) / 2.3)):
         keys, values, queries = exact(tokens.keys), exact(tokens.values), exact(tokens.queries)
         W = exact(W)
         total = np.zeros(W.shape, dtype=object)

@@ -113,10 +113,10 @@ def test_a_met_target_behind_two_copies_of_the_winner(oracle, heads):
 
 
 def test_an_exactly_met_target_with_nothing_else_to_gain_is_at_rest():
-    tokens = Tokens(np.ones((2, 3, 2)), np.ones((2, 2)), [3.0, 3.0])
+    tokens = Tokens(np.ones((3, 4, 6)), np.ones((3, 6)), [3.0] * 3)
     with double_precision():
-        head, rows = LinearHead([1.0, 2.0]), arrays_of(tokens)
-        mantissa, log = _compiled("squared", jnp.eye(2), head, rows)
+        head, rows = LinearHead([1.0, 2.0, 0.0, 0.0, 0.0, 0.0]), arrays_of(tokens)
+        mantissa, log = _compiled("squared", np.eye(6), head, rows)
         assert (np.asarray(mantissa) == 0).all() and log == -np.inf
 
 
@@ -145,7 +145,8 @@ def test_scale_of_the_cross_entropy_is_kept_for_each_row(oracle):
     check(oracle, tokens, head, W, "cross_entropy", 5e-12)
     found, _ = compute(tokens, head, W, "cross_entropy")
     for row in range(3):
-        alone = Tokens(keys[[row]], queries[[row]], [0.0], values=values[[row]])
+        thrice = [row] * 3  # the mean is that of one, and the shape that of all
+        alone = Tokens(keys[thrice], queries[thrice], np.zeros(3), values=values[thrice])
         share = (found * compute(alone, head, W, "cross_entropy")[0]).sum()
         assert abs(share) > 1e-3  # with one scale for all rows, two of them would vanish
 
