@@ -127,10 +127,10 @@ def test_a_tolerance_out_of_reach_is_said(unit_tokens):
 
 def test_without_a_margin_solution_the_minimum_lies_inside_the_ball():
     # The best token lies between two others, so that no W is better than W = 0.
-    keys = np.array([[[-1.0, 0], [0, 0], [1, 0]], [[0, -1.0], [0, 0], [0, 1]]])
-    values = np.array([[[0.0, 0], [1, 0], [0, 0]]] * 2)
-    tokens = Tokens(keys, np.eye(2)[:, None], np.ones((2, 1)), values=values)
-    run = regularization_path(tokens, LinearHead([1.0, 0.0]), radii=[1, 10, 100, 1000, 10000])
+    keys = np.array([[[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]])
+    values = np.array([[[0.0], [1.0], [0.0]]])
+    tokens = Tokens(keys, np.ones((1, 1, 2)), np.ones((1, 1)), values=values)
+    run = regularization_path(tokens, LinearHead([1.0]), radii=[1, 100, 10000])
     np.testing.assert_allclose(run.data["norm"], 0, atol=1e-5)
     np.testing.assert_array_equal(run.data["status"], TrialStatus.TRAINED)
     np.testing.assert_allclose(run.data["attended_probability"], 1 / 3, rtol=1e-5)
