@@ -1,5 +1,6 @@
 """A gradient oracle in arbitrary precision, and data on which every loser has the same gap."""
 
+import functools
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -119,6 +120,11 @@ def equal_gap_problem(gap, seed, *, n=3, length=5, d=6, dtype=np.float64):
 
 def tanh_network(d, seed, outputs="scalar"):
     """An Equinox module with a smooth, curved response."""
+    return _network(d, seed, outputs, jax.config.jax_enable_x64)
+
+
+@functools.cache  # JAX takes ten milliseconds to draw one
+def _network(d, seed, outputs, double):
     return eqx.nn.MLP(d, outputs, 4, 1, activation=jnp.tanh, key=jax.random.key(seed))
 
 
