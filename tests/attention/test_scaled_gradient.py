@@ -67,7 +67,7 @@ def test_single_precision_direction(oracle, gap):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 5e-12), (np.float32, 1e-3)])
 @pytest.mark.parametrize("gap", [2000, 5000])
 def test_direction_and_scale_where_floating_point_has_ended(oracle, gap, dtype, tolerance):
-    problem = oracle.equal_gap(gap, 0, n=2, length=4, d=4, dtype=dtype)
+    problem = oracle.equal_gap(gap, 0, dtype=dtype)
     found, true, log = compute(*problem, dtype=dtype)
     expected, expected_log = oracle.gradient(*problem)
     assert np.linalg.norm(found - expected) <= tolerance
@@ -76,13 +76,13 @@ def test_direction_and_scale_where_floating_point_has_ended(oracle, gap, dtype, 
 
 
 def test_two_winners_tied_in_attention_far_above_the_rest(oracle):
-    tokens, _, _ = oracle.equal_gap(0, 3, n=2, length=4, d=4)
+    tokens, _, _ = oracle.equal_gap(0, 3)
     keys = tokens.keys.copy()
     keys[:, 1, 0] = keys[:, 0, 0]  # the head reads the first entry: equal token scores
-    scores = np.array([[5000.0, 5000.0, 0.0, 0.0]] * 2)
+    scores = np.array([[5000.0, 5000.0, 0.0, 0.0, 0.0]] * 3)
     W = oracle.matrix(keys, tokens.queries[:, 0], scores)
     tied = Tokens(keys, tokens.queries, tokens.labels)
-    check(oracle, tied, np.array([1.0, 0, 0, 0]), W, 5e-12)
+    check(oracle, tied, np.eye(6)[0], W, 5e-12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
