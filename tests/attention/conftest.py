@@ -120,16 +120,16 @@ def equal_gap_problem(gap, seed, *, n=3, length=5, d=6, dtype=np.float64):
 
 def tanh_network(d, seed, outputs="scalar"):
     """An Equinox module with a smooth, curved response."""
-    return _network(d, seed, outputs, jax.config.jax_enable_x64)
-
-
-@functools.cache  # JAX takes ten milliseconds to draw one
-def _network(d, seed, outputs, double):
     return eqx.nn.MLP(d, outputs, 4, 1, activation=jnp.tanh, key=jax.random.key(seed))
 
 
 def every_head(d, seed=0):
     """One head of each kind, by name; the last gives 4 logits."""
+    return dict(_every_head(d, seed, jax.config.jax_enable_x64))
+
+
+@functools.cache  # the module alone takes some ten milliseconds
+def _every_head(d, seed, double):
     random = np.random.default_rng(seed)
     return {
         "linear": LinearHead(random.normal(size=d)),
