@@ -1,5 +1,6 @@
 """A gradient oracle in arbitrary precision, and data on which every loser has the same gap."""
 
+import functools
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -67,12 +68,13 @@ def exact_gradient(tokens, head, W, loss="logistic", meets=None):
     """Gradient of the mean loss in W, as (unit Frobenius direction, log of its norm).
 
     Digits cover the cancellation of ``p * (g - <p, g>)``, written here as the textbooks do, and
-    once more that of ``f - y``. With ``meets``, the target of sequence i is not its label but
-    exactly what the head says of its token ``meets[i]``.
+    once more that of ``f - y`` where it can be as small. With ``meets``, the target of sequence i
+    is not its label but exactly what the head says of its token ``meets[i]``.
     """
     head = head if isinstance(head, eqx.Module) else LinearHead(head)
     scores = tokens.scores(W)[tokens.mask]
-    with mpmath.workdps(80 + int(2 * np.ptp(scores) / 2.3)):
+    cancellations = 1 if meets is None and loss != "cross_entropy" else 2
+    with mpmath.workdps(80 + int(cancellations * np.ptp(scores) / 2.3)):
         keys, values, queries = exact(tokens.keys), exact(tokens.values), exact(tokens.queries)
         W = exact(W)
         total = np.zeros(W.shape, dtype=object)
@@ -123,6 +125,11 @@ def tanh_network(d, seed, outputs="scalar"):
 
 def every_head(d, seed=0):
     """One head of each kind, by name; the last gives 4 logits."""
+    return dict(_every_head(d, seed, jax.config.jax_enable_x64))
+
+
+@functools.cache  # the module alone takes some ten milliseconds
+def _every_head(d, seed, double):
     random = np.random.default_rng(seed)
     return {
         "linear": LinearHead(random.normal(size=d)),

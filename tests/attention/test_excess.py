@@ -1,5 +1,7 @@
 """The logarithm of the excess loss against arithmetic of as many digits as it takes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -26,6 +28,31 @@ LOSSES = ("logistic", "exponential", "linear")
 LAYER = AttentionMatrix()
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _excess(name, W, head, rows, selected=None):
+    return log_excess_loss(LAYER, get_loss(name), W, head, rows, selected)
+
+
+def excess(name, W, v, rows, selected=None):
+    with double_precision():
+        return float(_excess(name, W, LinearHead(v), rows, selected))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _slope(name, W, head, rows):
+    return jax.grad(log_excess_loss, argnums=2)(LAYER, get_loss(name), W, head, rows)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _mantissa(name, W, head, rows):
+    return scaled_gradient(LAYER, get_loss(name), W, head, rows).attention.mantissa
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _loss(name, W, head, rows):
+    return log_loss(LAYER, get_loss(name), W, head, rows)
+
+
 def margin_loss(name, u):
     if name == "linear":
         return -u
@@ -35,7 +62,7 @@ def margin_loss(name, u):
 def digits(rows, W):
     """Enough for differences as small as the smallest attention weight."""
     scores = np.einsum("ntd,de,nke->nkt", rows.keys, W, rows.queries)
-    return 60 + int(np.ptp(scores, axis=-1).max())
+    return 60 + int(np.ptp(scores, axis=-1).max() / np.log(10))
 
 
 def exact_rows(rows, v, W):
@@ -96,11 +123,10 @@ def toward_best(rows, v, scale, rng):
 def test_the_excess_is_that_of_many_digits(data, rng, name, scale):
     rows, v = data
     for W in (toward_best(rows, v, scale, rng), scale * rng.normal(size=(3, 3))):
-        with double_precision():
-            found = log_excess_loss(LAYER, get_loss(name), jnp.asarray(W), LinearHead(v), rows)
+        found = excess(name, W, v, rows)
         exact = exact_log_excess(name, rows, v, W)
         # Rounding of the scores themselves, which are as large as the scale.
-        np.testing.assert_allclose(float(found), exact, rtol=1e-13, atol=1e-13 * (1 + 10 * scale))
+        np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-13 * (1 + 10 * scale))
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -112,12 +138,7 @@ def test_other_tokens_may_be_the_reference(data, name):
     outcomes = set()
     for scale in (0.0, 1.0, 1.0, 1.0, 30.0, 30.0, 100.0):
         W = scale * generator.normal(size=(3, 3))
-        with double_precision():
-            found = float(
-                log_excess_loss(
-                    LAYER, get_loss(name), jnp.asarray(W), LinearHead(v), rows, selected
-                )
-            )
+        found = excess(name, W, v, rows, selected)
         exact = exact_log_excess(name, rows, v, W, kept)
         outcomes.add(np.isnan(exact))
         np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-11)
@@ -130,9 +151,8 @@ def test_the_derivative_points_along_the_gradient(data, rng, scale):
     W = toward_best(rows, v, scale, rng)
     for name in LOSSES:
         with double_precision():
-            arguments = (LAYER, get_loss(name), jnp.asarray(W), LinearHead(v), rows)
-            slope = np.asarray(jax.grad(log_excess_loss, argnums=2)(*arguments))
-            exact = np.asarray(scaled_gradient(*arguments).attention.mantissa)
+            slope = np.asarray(_slope(name, W, LinearHead(v), rows))
+            exact = np.asarray(_mantissa(name, W, LinearHead(v), rows))
         cosine = (slope * exact).sum() / np.linalg.norm(slope) / np.linalg.norm(exact)
         np.testing.assert_allclose(cosine, 1, rtol=1e-12)
 
@@ -140,13 +160,13 @@ def test_the_derivative_points_along_the_gradient(data, rng, scale):
 def test_the_derivative_is_that_of_finite_differences(data, rng):
     rows, v = data
     W, direction = toward_best(rows, v, 3, rng), rng.normal(size=(3, 3))
+
+    def value(t):
+        moved = jnp.asarray(W) + t * direction
+        return log_excess_loss(LAYER, get_loss("logistic"), moved, LinearHead(v), rows)
+
     with double_precision():
-
-        def value(t):
-            moved = jnp.asarray(W) + t * direction
-            return log_excess_loss(LAYER, get_loss("logistic"), moved, LinearHead(v), rows)
-
-        slope, curve = float(jax.grad(value)(0.0)), float(jax.grad(jax.grad(value))(0.0))
+        slope, curve = map(float, jax.jit(jax.value_and_grad(jax.grad(value)))(0.0))
     ends = [exact_log_excess("logistic", rows, v, W + t * direction) for t in (-1e-5, 1e-5)]
     np.testing.assert_allclose(slope, (ends[1] - ends[0]) / 2e-5, rtol=1e-6)
     assert np.isfinite(curve)
@@ -157,14 +177,11 @@ def test_rows_without_a_choice_have_no_excess(data):
     alone = rows._replace(mask=rows.mask & (np.arange(4) == 0))
     nothing = rows._replace(mask=rows.mask & (np.arange(3) != 1)[:, None, None])
     with double_precision():
-        W, logistic = jnp.ones((3, 3)), get_loss("logistic")
-        function = jax.value_and_grad(log_excess_loss, argnums=2)
-        value, slope = function(LAYER, logistic, W, LinearHead(v), alone)
-        assert float(value) == -np.inf
-        assert not np.asarray(slope).any()
-        value, slope = function(LAYER, logistic, W, LinearHead(v), nothing)
-        assert np.isfinite(value)
-        assert np.isfinite(slope).all()
+        W = np.ones((3, 3))
+        assert excess("logistic", W, v, alone) == -np.inf
+        assert not np.asarray(_slope("logistic", W, LinearHead(v), alone)).any()
+        assert np.isfinite(excess("logistic", W, v, nothing))
+        assert np.isfinite(_slope("logistic", W, LinearHead(v), nothing)).all()
 
 
 def test_tokens_equal_but_for_rounding_share_the_best_score():
@@ -172,10 +189,9 @@ def test_tokens_equal_but_for_rounding_share_the_best_score():
     rows = attention_rows(Tokens(keys, np.ones((1, 1, 1)), np.ones((1, 1))))
     v = np.array([1 / 3, 1 / 3])
     first, second = keys[0, :2] @ v
-    with double_precision():
-        W = jnp.array([[100.0], [100.0]])
-        found = float(log_excess_loss(LAYER, get_loss("linear"), W, LinearHead(v), rows))
-    scores = keys[0] @ np.asarray(W)[:, 0]
+    W = np.array([[100.0], [100.0]])
+    found = excess("linear", W, v, rows)
+    scores = keys[0] @ W[:, 0]
     share = scores[2] - np.logaddexp.reduce(scores)
     assert abs(first - second) < 1e-16
     np.testing.assert_allclose(found, share + np.log(first + 1 / 3), rtol=1e-13)
@@ -188,7 +204,7 @@ def test_the_loss_of_a_trained_head_is_exact_beyond_underflow(data, rng, name, s
     rows = rows._replace(labels=np.sign(rows.keys.mean(1) @ v)[:, None])
     W = rng.normal(size=(3, 3))
     with double_precision():
-        found = float(log_loss(LAYER, get_loss(name), jnp.asarray(W), LinearHead(size * v), rows))
+        found = float(_loss(name, W, LinearHead(size * v), rows))
     np.testing.assert_allclose(found, exact_log_loss(name, rows, size * v, W), rtol=2e-13)
 
 
@@ -197,9 +213,8 @@ def test_what_has_no_known_best_loss_is_refused(data):
     W = np.ones((3, 3))
     value_matrix = ValueMatrix(np.eye(3), LinearHead(v))
     with double_precision():
-        plain = log_excess_loss(LAYER, get_loss("logistic"), W, LinearHead(v), rows)
-        same = log_excess_loss(LAYER, get_loss("logistic"), W, value_matrix, rows)
-    np.testing.assert_allclose(float(same), float(plain), rtol=1e-14)
+        same = float(_excess("logistic", W, value_matrix, rows))
+    np.testing.assert_allclose(same, excess("logistic", W, v, rows), rtol=1e-14)
     with pytest.raises(InvalidInputError, match="mixture of tokens"):
         log_excess_loss(LAYER, get_loss("logistic"), W, ReLUHead(np.eye(3)), rows)
     for loss in (CrossEntropy(), Squared(), get_loss(lambda f, y: (f - y) ** 4)):

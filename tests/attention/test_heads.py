@@ -21,6 +21,11 @@ KINDS = ["linear", "relu", "concave", "value matrix", "module", "vocabulary"]
 SCALAR = KINDS[:-1]
 
 
+@jax.jit
+def mean_gradient(head, start, end):
+    return head.mean_gradient(start, end)
+
+
 def stacked(heads):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *heads)
 
@@ -52,7 +57,7 @@ def test_an_axis_of_instances_pairs_heads_with_data_sets(heads, rng, kind):
     sizes = np.stack([head.reach(x) for head, x in zip(alone, outputs, strict=True)])
     np.testing.assert_allclose(together.reach(outputs), sizes, rtol=1e-13, atol=1e-14)
     with double_precision():
-        traced = jax.vmap(lambda head, x: head(x))(together, outputs)
+        traced = jax.jit(jax.vmap(lambda head, x: head(x)))(together, outputs)
     np.testing.assert_allclose(traced, expected, rtol=1e-13, atol=1e-14)
 
 
@@ -124,7 +129,7 @@ def test_the_mean_gradient_spans_a_segment_without_cancellation(heads, oracle, r
         start = rng.normal(size=6)
         end = start + length * rng.normal(size=6)
         with double_precision():
-            mean = np.asarray(head.mean_gradient(jnp.asarray(start), jnp.asarray(end)))
+            mean = np.asarray(mean_gradient(head, start, end))
         with mpmath.workdps(60):
             exact = np.vectorize(mpmath.mpf, otypes=[object])
             (before,), (after,) = (oracle.prediction(head, exact(x))[0] for x in (start, end))
@@ -137,16 +142,16 @@ def test_a_segment_across_a_kink_counts_the_unit_for_its_part():
     head = ReLUHead([[1.0], [0.0]], [2.0])
     with double_precision():
         for a, b in [(1.0, -3.0), (-3.0, 1.0), (1e-12, -3e-12), (0.0, 1e-300), (0.0, -1.0)]:
-            start, end = jnp.array([a, 5.0]), jnp.array([b, 5.0])
+            start, end = np.array([a, 5.0]), np.array([b, 5.0])
             expected = 2 * (max(b, 0) - max(a, 0)) / (b - a)
-            mean = head.mean_gradient(start, end)
+            mean = mean_gradient(head, start, end)
             np.testing.assert_allclose(mean, [expected, 0.0], rtol=1e-15)
 
 
 def test_training_the_head_leaves_the_penalty_alone(rng):
     head = ConcaveHead(rng.normal(size=3), 0.5)
     with double_precision():
-        slope = jax.grad(lambda head, x: head(x))(jax.tree.map(jnp.asarray, head), jnp.ones(3))
+        slope = jax.jit(jax.grad(lambda head, x: head(x)))(head, np.ones(3))
         assert float(slope.penalty) == 0
     np.testing.assert_array_equal(slope.weight, np.ones(3))
 
@@ -241,8 +246,7 @@ def test_a_new_head_is_one_small_class(rng):
     np.testing.assert_allclose(head(outputs), outputs**3 @ head.weight)
     np.testing.assert_array_equal(head.reach(outputs), abs(head(outputs)))
     with double_precision():
-        start = jnp.asarray(outputs)
-        mean = head.mean_gradient(start, start + 1e-6)
+        mean = mean_gradient(head, outputs, outputs + 1e-6)
         np.testing.assert_allclose(
             mean.sum(-1), ((3 * outputs**2 + 3e-6 * outputs + 1e-12) @ head.weight), rtol=1e-12
         )

@@ -47,13 +47,19 @@ def _compiled(loss, W, head, rows):
     return direction(gradient), log_norm(gradient)
 
 
-def arrays_of(tokens):
-    return jax.tree.map(jnp.asarray, attention_rows(tokens))
+@jax.jit
+def _predictions(head, keys):
+    return head(keys)
+
+
+def predictions(head, keys):
+    with double_precision():
+        return np.asarray(_predictions(head, keys))
 
 
 def compute(tokens, head, W, loss):
     with double_precision():
-        found, log = _compiled(loss, jnp.asarray(W), head, arrays_of(tokens))
+        found, log = _compiled(loss, jnp.asarray(W), head, attention_rows(tokens))
         found = np.asarray(found)
         return found / np.linalg.norm(found), float(log)
 
@@ -76,7 +82,7 @@ def problem(oracle, gap, seed, head, loss, graded=False):
     labels = {
         "squared": random.normal(size=3),
         "cross_entropy": random.integers(4, size=3),
-        "met": np.asarray(head(keys))[np.arange(3), winners] if loss == "met" else None,
+        "met": predictions(head, keys)[np.arange(3), winners] if loss == "met" else None,
     }.get(loss, np.where(random.random(3) < 0.5, -1.0, 1.0))
     return Tokens(keys, queries, labels), head, W, winners
 
@@ -108,15 +114,15 @@ def test_a_met_target_behind_two_copies_of_the_winner(oracle, heads):
         keys[:, 1] = keys[:, 0]
         scores = np.array([[0.0, 0.0, -1500.0, -1600.0]] * 3)
         W = oracle.matrix(keys, tokens.queries[:, 0], scores)
-        twins = Tokens(keys, tokens.queries, np.asarray(head(keys))[:, 0])
+        twins = Tokens(keys, tokens.queries, predictions(head, keys)[:, 0])
         check(oracle, twins, head, W, "squared", 1e-11, meets=[0, 0, 0])
 
 
 def test_an_exactly_met_target_with_nothing_else_to_gain_is_at_rest():
-    tokens = Tokens(np.ones((2, 3, 2)), np.ones((2, 2)), [3.0, 3.0])
+    tokens = Tokens(np.ones((3, 4, 6)), np.ones((3, 6)), [3.0] * 3)
     with double_precision():
-        head, rows = LinearHead([1.0, 2.0]), arrays_of(tokens)
-        mantissa, log = _compiled("squared", jnp.eye(2), head, rows)
+        head, rows = LinearHead([1.0, 2.0, 0.0, 0.0, 0.0, 0.0]), attention_rows(tokens)
+        mantissa, log = _compiled("squared", np.eye(6), head, rows)
         assert (np.asarray(mantissa) == 0).all() and log == -np.inf
 
 
@@ -145,7 +151,8 @@ def test_scale_of_the_cross_entropy_is_kept_for_each_row(oracle):
     check(oracle, tokens, head, W, "cross_entropy", 5e-12)
     found, _ = compute(tokens, head, W, "cross_entropy")
     for row in range(3):
-        alone = Tokens(keys[[row]], queries[[row]], [0.0], values=values[[row]])
+        thrice = [row] * 3  # the mean is that of one, and the shape that of all
+        alone = Tokens(keys[thrice], queries[thrice], np.zeros(3), values=values[thrice])
         share = (found * compute(alone, head, W, "cross_entropy")[0]).sum()
         assert abs(share) > 1e-3  # with one scale for all rows, two of them would vanish
 
@@ -179,7 +186,9 @@ def test_gradients_agree_with_automatic_differentiation_at_small_gaps(oracle, he
         return magnitude(tuple(found)), expected, mean
 
     with double_precision():
-        found, (value, expected), (mean, slope) = all_ways(jnp.asarray(W), head, arrays_of(tokens))
+        found, (value, expected), (mean, slope) = all_ways(
+            jnp.asarray(W), head, attention_rows(tokens)
+        )
     leaves = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
     for leaf, other in leaves:
         np.testing.assert_allclose(leaf, other, rtol=1e-11, atol=1e-14)
@@ -202,7 +211,7 @@ def test_the_squared_loss_of_a_met_target_is_known_far_below_rounding(oracle, he
     assert 1e-95 < expected < 1e-80
     with double_precision():
         loss = functools.partial(mean_loss, W_TRAINED, get_loss("squared"))
-        found = jax.jit(loss)(jnp.asarray(W), head, arrays_of(tokens))
+        found = jax.jit(loss)(jnp.asarray(W), head, attention_rows(tokens))
         np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
@@ -218,8 +227,8 @@ def test_a_module_is_a_head_as_it_stands(oracle, heads, tanh_module):
         return magnitude(tuple(gradient)), mean_loss(W_TRAINED, loss, parameters, chosen, rows)
 
     with double_precision():
-        found = everything("wrapped", arrays_of(tokens))
-        as_it_stands = everything("as it stands", arrays_of(tokens))
+        found = everything("wrapped", attention_rows(tokens))
+        as_it_stands = everything("as it stands", attention_rows(tokens))
     for one, other in zip(jax.tree.leaves(as_it_stands), jax.tree.leaves(found), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-18)
 
@@ -237,7 +246,9 @@ def test_under_vmap_every_instance_has_its_own_head(oracle, heads, kind):
     loss = "cross_entropy" if kind == "vocabulary" else "logistic"
     cases = [problem(oracle, gap, gap, heads(6, gap)[kind], loss) for gap in (3, 700)]
     with double_precision():
-        rows = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[arrays_of(c[0]) for c in cases])
+        rows = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves), *[attention_rows(c[0]) for c in cases]
+        )
         together = jax.tree.map(lambda *leaves: np.stack(leaves), *[c[1] for c in cases])
         assert together.instances == 2
         W = jnp.stack([c[2] for c in cases])
@@ -262,5 +273,5 @@ def test_a_head_of_the_wrong_dimension_is_refused_by_name(oracle):
     with double_precision(), pytest.raises(InvalidInputError, match=r"head: .*dimension 4.*have 6"):
         scaled_gradient(
             W_TRAINED, get_loss("logistic"), jnp.asarray(W), ConcaveHead(np.ones(4), 1.0),
-            arrays_of(tokens),
+            attention_rows(tokens),
         )  # fmt: skip

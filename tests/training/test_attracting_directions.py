@@ -23,7 +23,7 @@ def test_training_leaves_every_direction_that_is_not_locally_optimal(unit_tokens
         tokens[use],
         LinearHead(head.weight[use]),
         normalized_gradient_descent(0.1),
-        steps=2000,
+        steps=600,
         seeds=2,
         initial=np.stack([30 * ray, 100 * ray], axis=1),
         record=[0],

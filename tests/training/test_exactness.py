@@ -51,6 +51,11 @@ def exact_direction(tokens, v, W):
         return (total / norm).astype(float), float(mpmath.log(norm / len(keys))), gap
 
 
+@jax.jit
+def mantissa(W, head, rows):
+    return scaled_gradient(AttentionMatrix(), Logistic(), W, head, rows).attention.mantissa
+
+
 def test_the_gradient_is_exact_along_a_run_to_a_gap_of_two_thousand():
     tokens, head = unit_tokens(4, 5, 6, seeds=[3])
     run = train(
@@ -63,10 +68,8 @@ def test_the_gradient_is_exact_along_a_run_to_a_gap_of_two_thousand():
     for W, log_norm in zip(*curves, strict=True):
         expected, log_expected, gap = exact_direction(tokens[0], head.weight[0], W)
         with double_precision():
-            found = scaled_gradient(
-                AttentionMatrix(), Logistic(), jnp.asarray(W), LinearHead(head.weight[0]), rows
-            ).attention
-            direction = np.asarray(found.mantissa / jnp.linalg.norm(found.mantissa))
+            found = np.asarray(mantissa(W, LinearHead(head.weight[0]), rows))
+        direction = found / np.linalg.norm(found)
         worst.append(np.abs(direction - expected).max())
         gaps.append(gap)
         assert abs(log_norm - log_expected) < 1e-12 * max(1, gap)
@@ -129,15 +132,19 @@ def plain_run(tokens, head, p, steps, recorded, start):
         outputs = jnp.einsum("bnt,bntd,bd->bn", weights, x, v)
         return jax.nn.softplus(-y * outputs).mean(-1).sum()
 
-    def step(W, _):
+    def step(_, W):
         g = jax.grad(loss)(W)
         norm = (jnp.abs(g) ** q).sum((-2, -1), keepdims=True) ** (1 / q)
         Y = jnp.sign(W) * jnp.abs(W) ** (p - 1) - 0.1 * g / (norm + 2.22e-16)
-        return jnp.sign(Y) * jnp.abs(Y) ** (1 / (p - 1)), None
+        return jnp.sign(Y) * jnp.abs(Y) ** (1 / (p - 1))
+
+    @jax.jit
+    def steps(W, count):
+        return jax.lax.fori_loop(0, count, step, W)
 
     W, kept, before = jnp.asarray(start), [], 0
     for stop in recorded:
-        W = jax.jit(lambda W, n=stop - before: jax.lax.scan(step, W, length=n)[0])(W)
+        W = steps(W, stop - before)
         kept.append(np.asarray(W))
         before = stop
     return kept

@@ -60,6 +60,13 @@ def statuses(run):
     return run.data["status"].to_numpy().ravel().tolist()
 
 
+@pytest.fixture(scope="module")
+def far():
+    """Random tokens, their head, and their flow to a norm of 200."""
+    tokens, head = random_tokens(np.random.default_rng(20231))
+    return tokens, head, gradient_flow(tokens, head, norm=200.0, record=RADII)
+
+
 @pytest.mark.parametrize("solver", ["explicit", "implicit"])
 def test_the_flow_of_the_matrix_is_that_of_another_solver(rng, solver):
     tokens, head = random_tokens(rng)
@@ -98,7 +105,7 @@ def test_the_flow_of_the_factors_is_that_of_another_solver(rng):
 def test_time_is_right_far_past_saturation():
     tokens, head = one_direction()
     start = np.zeros((3, 2))
-    run = gradient_flow(tokens, head, norm=10_000.0, record=[1, 20, 200, 2000], initial=start)
+    run = gradient_flow(tokens, head, norm=2000.0, record=[1, 20, 200], initial=start)
     assert run.axis == "radius" and statuses(run) == [TrialStatus.TRAINED]
     np.testing.assert_allclose(run.data["norm"][0, 0], run.steps, rtol=1e-9)
     mpmath.mp.dps = 30
@@ -126,14 +133,14 @@ def test_small_steps_of_gradient_descent_follow_the_flow(rng):
     assert errors[1] < 1e-3 and errors[1] / errors[0] == pytest.approx(0.5, abs=0.1)
 
 
-def test_small_normalized_steps_follow_it_far_past_saturation(rng):
-    tokens, head = random_tokens(rng)
-    run = gradient_flow(tokens, head, norm=200.0, record=RADII)
-    recorded = range(0, 40_001, 50)
+def test_small_normalized_steps_follow_it_far_past_saturation(far):
+    tokens, head, run = far
+    recorded = range(0, 8001, 50)
     step = normalized_gradient_descent(0.005)
-    descent = train(tokens, head, step, steps=40_000, record=recorded)
+    descent = train(tokens, head, step, steps=8000, record=recorded)
     for instance in range(2):
         norms = descent.data["norm"].to_numpy()[instance, 0]
+        assert norms[-1] > RADII[3]
         for position, radius in enumerate(RADII[2:4], 2):
             near = np.abs(norms - radius).argmin()
             W = descent.data["W"].to_numpy()[instance, 0, near]
@@ -146,7 +153,7 @@ def test_small_normalized_steps_follow_it_far_past_saturation(rng):
 
 def test_factors_stay_in_balance_and_the_monitor_can_tell(rng):
     tokens, head = random_tokens(rng)
-    given = {"norm": 200.0, "record": RADII, "parameterization": "KQ"}
+    given = {"norm": 50.0, "record": RADII[:4], "parameterization": "KQ"}
     fine = gradient_flow(tokens, head, **given)
     coarse = gradient_flow(tokens, head, tolerance=1e-3, **given)
     drift = fine.data["conserved_drift"].to_numpy()
@@ -154,13 +161,13 @@ def test_factors_stay_in_balance_and_the_monitor_can_tell(rng):
     assert coarse.data["conserved_drift"].max() > 100 * drift.max()
     K, Q = (fine.data[name].to_numpy()[:, 0] for name in ("K", "Q"))
     balance = K.mT @ K - Q.mT @ Q
-    np.testing.assert_allclose(balance[:, -1], balance[:, 0], atol=1e-6)
+    np.testing.assert_allclose(balance[:, -1], balance[:, 0], atol=1e-7)
     nuclear = np.linalg.norm(fine.data["W"].to_numpy()[:, 0], "nuc", axis=(-2, -1))
-    np.testing.assert_allclose(nuclear[:, -1], 200, rtol=1e-9)
+    np.testing.assert_allclose(nuclear[:, -1], 50, rtol=1e-9)
 
 
-def test_nothing_leaves_the_span_of_token_differences(rng):
-    tokens, head = random_tokens(rng)
+def test_nothing_leaves_the_span_of_token_differences(far):
+    tokens, head, everything = far
     mask = np.broadcast_to([True, False, True], tokens.mask.shape)
     fewer = Tokens(tokens.keys, tokens.queries, tokens.labels, mask)
     run = gradient_flow(fewer, head, norm=200.0, record=RADII)
@@ -170,7 +177,6 @@ def test_nothing_leaves_the_span_of_token_differences(rng):
     span = np.einsum("nd,ne->nde", differences, tokens.queries[0, :, 0]).reshape(3, -1).T
     left = moved.ravel() - span @ np.linalg.lstsq(span, moved.ravel(), rcond=None)[0]
     assert np.abs(left).max() < 1e-10 * np.linalg.norm(moved)
-    everything = gradient_flow(tokens, head, norm=200.0, record=RADII)
     assert everything.data["conserved_drift"].isnull().all()
 
 
@@ -195,7 +201,7 @@ def test_whichever_of_norm_and_time_comes_first(rng):
 
 def test_a_trial_gives_the_same_bits_alone(rng):
     tokens, head = random_tokens(rng, instances=3)
-    given = {"norm": 200.0, "record": RADII}
+    given = {"norm": 50.0, "record": RADII[:4]}
     together = gradient_flow(tokens, head, seeds=3, **given)
     alone = gradient_flow(tokens[1:2], LinearHead(head.weight[1:2]), seed=2, **given)
     np.testing.assert_array_equal(alone.data["W"][0, 0], together.data["W"][1, 2])
@@ -261,7 +267,7 @@ def test_a_trial_out_of_steps_is_frozen_where_it_is(rng):
 
 def test_it_is_saved_and_read_like_any_trajectory(rng, tmp_path):
     tokens, head = random_tokens(rng)
-    run = gradient_flow(tokens, head, norm=200.0, record=RADII, weights="last")
+    run = gradient_flow(tokens, head, norm=20.0, record=RADII[:3], weights="last")
     run.save(tmp_path / "flow.nc")
     again = Trajectory.load(tmp_path / "flow.nc")
     assert again.data.identical(run.data) and again.axis == "radius"
@@ -270,7 +276,7 @@ def test_it_is_saved_and_read_like_any_trajectory(rng, tmp_path):
 
 def test_default_records_begin_at_the_start_and_end_at_the_end(rng):
     tokens, head = random_tokens(rng)
-    run = gradient_flow(tokens, head, time=1e300, weights="last")
+    run = gradient_flow(tokens[:1], LinearHead(head.weight[:1]), time=1e300, weights="last")
     assert run.steps[0] == 0 and run.steps[-1] == 1e300 and len(run.steps) == 61
     assert run.data["log_time"][0, 0, -1] == pytest.approx(np.log(1e300))
 

@@ -35,7 +35,7 @@ def wide(d):
 HOPELESS = {
     "seeds": [
         lambda: train(seeds=10**9),
-        lambda: at.train(*wide(3000), NGD, steps=3, seeds=10**6),
+        lambda: at.train(*wide(1000), NGD, steps=3, seeds=10**6),
         lambda: at.gradient_flow(TOKENS, HEAD, time=1.0, seeds=10**9),
         lambda: at.regularization_path(TOKENS, HEAD, seeds=10**9),
         lambda: unit_tokens(6, 8, 10, seeds=10**12),

@@ -47,11 +47,11 @@ def test_batches_are_those_of_the_trial_alone(unit_tokens):
 def test_a_batch_at_rest_does_not_freeze_the_trial():
     from attractor.tokens import Tokens
 
-    keys = np.ones((6, 3, 2))  # sequences of equal tokens have no gradient
-    keys[5, 0] = [2.0, 1.0]
-    tokens = Tokens(keys, np.ones((6, 2)), np.ones(6))
+    keys = np.ones((6, 8, 10))  # sequences of equal tokens have no gradient
+    keys[5, 0, 0] = 2.0
+    tokens = Tokens(keys, np.ones((6, 10)), np.ones(6))
     run = train(
-        tokens, LinearHead([1.0, 0.0]), STEP, steps=50, batch_size=1, initial=np.zeros((2, 2))
+        tokens, LinearHead(np.eye(10)[0]), STEP, steps=50, batch_size=1, initial=np.zeros((10, 10))
     )
     assert run.data["status"].item() == TrialStatus.TRAINED
     moved = np.linalg.norm(run.W()) / 0.1

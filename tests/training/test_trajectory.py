@@ -144,10 +144,18 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("what", DAMAGE)
-def test_every_way_of_being_damaged_is_one_error_that_names_the_file(what, run, tmp_path):
-    path = tmp_path / "run.nc"
+@pytest.fixture(scope="module")
+def saved(run, tmp_path_factory):
+    """The bytes of the file of a run."""
+    path = tmp_path_factory.mktemp("saved") / "run.nc"
     run.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_every_way_of_being_damaged_is_one_error_that_names_the_file(what, saved, tmp_path):
+    path = tmp_path / "run.nc"
+    path.write_bytes(saved)
     with h5py.File(path, "r+") as stored:
         DAMAGE[what](stored)
     with pytest.raises(FileFormatError, match=r"run\.nc"):

@@ -137,9 +137,9 @@ def test_without_a_margin_solution_the_minimum_lies_inside_the_ball():
 
 
 def test_where_all_tokens_score_the_same_the_path_rests_at_zero():
-    keys = np.array([[[1.0, 0.5], [-2.0, 0.5]], [[0.3, 1.0], [0.1, 1.0]]])
-    tokens = Tokens(keys, np.ones((2, 1, 2)), np.ones((2, 1)))
-    run = regularization_path(tokens, LinearHead([0.0, 1.0]), radii=[1, 10])
+    keys = np.array([[[1.0, 0.5], [-2, 0.5], [0, 0.5]], [[0.3, 1.0], [0.1, 1], [0.2, 1]]])
+    tokens = Tokens(keys, np.eye(2)[:, None], np.ones((2, 1)))
+    run = regularization_path(tokens, LinearHead([0.0, 1.0]), radii=[1, 3, 10, 30, 100])
     np.testing.assert_array_equal(run.data["status"], TrialStatus.STATIONARY)
     np.testing.assert_array_equal(run.W(), 0)
     np.testing.assert_array_equal(run.data["optimality"], 0)
