@@ -105,7 +105,7 @@ def test_the_flow_of_the_factors_is_that_of_another_solver(rng):
 def test_time_is_right_far_past_saturation():
     tokens, head = one_direction()
     start = np.zeros((3, 2))
-    run = gradient_flow(tokens, head, norm=2000.0, record=[1, 20, 200], initial=start)
+    run = gradient_flow(tokens, head, norm=10_000.0, record=[1, 20, 200, 2000], initial=start)
     assert run.axis == "radius" and statuses(run) == [TrialStatus.TRAINED]
     np.testing.assert_allclose(run.data["norm"][0, 0], run.steps, rtol=1e-9)
     mpmath.mp.dps = 30
