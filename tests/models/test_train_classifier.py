@@ -1,4 +1,5 @@
 import dataclasses
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -197,7 +198,7 @@ def starts_of(training, config, data, seeds, dtype="float32"):
     """The initial models of so many seeds, made by the very program that training uses."""
     trials = ClassifierTrials(training, config, data, seed=0, same_initial_model=False, dtype=dtype)
     models = jax.tree.map(np.asarray, trials(np.arange(seeds))[0].model)
-    return [jax.tree.map(lambda leaf: leaf[seed], models) for seed in range(seeds)]
+    return [jax.tree.map(operator.itemgetter(seed), models) for seed in range(seeds)]
 
 
 def lost(sign):
