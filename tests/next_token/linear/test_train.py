@@ -86,6 +86,26 @@ def test_steps_are_those_of_automatic_differentiation(optimizer):
     assert (trajectory.data["steps_taken"] == 7).all()
 
 
+def test_normalized_steps_follow_the_closed_form_for_as_long_as_asked():
+    """``W(t) = t eta W* / ||W*||``; softmax less one-hot has lost the direction by 10,000."""
+    V, steps = 8, 10_000
+    rng = np.random.default_rng(0)
+    labels, eta = rng.permutation(V), 0.2 / np.sqrt(V)
+    bases = np.stack([np.eye(V), np.linalg.qr(rng.normal(size=(V, V)))[0]])
+    contexts = Contexts.one_hot(bases, np.stack([labels, labels]), V)
+    optimizer = optimizers.normalized_gradient_descent(eta)
+    trajectory = train_linear(contexts, optimizer, steps=steps, record=[0, 1, 900, steps])
+    direction = (np.eye(V)[labels] - 1 / V).T @ bases / np.sqrt(V - 1)
+    for t in trajectory.steps:
+        found = trajectory.W(t)[:, 0]
+        np.testing.assert_allclose(found, t * eta * direction, atol=1e-12 * max(t * eta, 1))
+        expected = np.log1p((V - 1) * np.exp(-t * eta / np.sqrt(V - 1)))
+        record = trajectory.data.sel(step=t, seed=0)
+        np.testing.assert_allclose(record["loss"], expected, rtol=1e-10)
+        np.testing.assert_allclose(record["log_excess_loss"], np.log(expected), atol=1e-10)
+        np.testing.assert_allclose(record["norm"], t * eta, rtol=1e-12)
+
+
 def test_trials_are_the_same_alone_and_among_others():
     run = train_linear(SMALL, NGD, steps=7, seeds=3, initial_scale=0.4, record=[0, 7])
     alone = train_linear(SMALL[1:2], NGD, steps=7, seed=2, initial_scale=0.4, record=[0, 7])
@@ -173,24 +193,3 @@ def test_bad_arguments_are_named(argument, change):
     options = {"contexts": SMALL, "optimizer": NGD, "steps": 7, **change}
     with pytest.raises(InvalidInputError, match=f"^{argument}: "):
         train_linear(options.pop("contexts"), options.pop("optimizer"), **options)
-
-
-# The last, as what was compiled before is let go.
-def test_normalized_steps_follow_the_closed_form_for_as_long_as_asked(optimized):
-    """``W(t) = t eta W* / ||W*||``; softmax less one-hot has lost the direction by 10,000."""
-    V, steps = 8, 10_000
-    rng = np.random.default_rng(0)
-    labels, eta = rng.permutation(V), 0.2 / np.sqrt(V)
-    bases = np.stack([np.eye(V), np.linalg.qr(rng.normal(size=(V, V)))[0]])
-    contexts = Contexts.one_hot(bases, np.stack([labels, labels]), V)
-    optimizer = optimizers.normalized_gradient_descent(eta)
-    trajectory = train_linear(contexts, optimizer, steps=steps, record=[0, 1, 900, steps])
-    direction = (np.eye(V)[labels] - 1 / V).T @ bases / np.sqrt(V - 1)
-    for t in trajectory.steps:
-        found = trajectory.W(t)[:, 0]
-        np.testing.assert_allclose(found, t * eta * direction, atol=1e-12 * max(t * eta, 1))
-        expected = np.log1p((V - 1) * np.exp(-t * eta / np.sqrt(V - 1)))
-        record = trajectory.data.sel(step=t, seed=0)
-        np.testing.assert_allclose(record["loss"], expected, rtol=1e-10)
-        np.testing.assert_allclose(record["log_excess_loss"], np.log(expected), atol=1e-10)
-        np.testing.assert_allclose(record["norm"], t * eta, rtol=1e-12)
