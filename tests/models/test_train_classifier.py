@@ -195,7 +195,7 @@ def test_all_seeds_can_start_from_one_model(trained, data):
 
 
 def starts_of(training, config, data, seeds, dtype="float32"):
-    """The initial models of so many seeds, made by the very program that training uses."""
+    """The initial models of so many seeds from 0 on."""
     trials = ClassifierTrials(training, config, data, seed=0, same_initial_model=False, dtype=dtype)
     models = jax.tree.map(np.asarray, trials(np.arange(seeds))[0].model)
     return [jax.tree.map(operator.itemgetter(seed), models) for seed in range(seeds)]
