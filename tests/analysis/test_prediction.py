@@ -39,7 +39,7 @@ def changed(run, **attributes):
 
 
 @pytest.fixture(scope="module")
-def relaxing(optimized):
+def relaxing():
     """The published setting in which one label lies beyond the margin."""
     return train_jointly(joint_training(all_labels_support=False).tokens)
 
@@ -90,7 +90,7 @@ def test_every_text_says_which_problem_it_is_and_why(relaxing):
         assert read["problem"].item() == "relaxed margin problem"
 
 
-def test_the_plain_problem_where_every_label_is_at_the_margin(optimized):
+def test_the_plain_problem_where_every_label_is_at_the_margin():
     run = train_jointly(joint_training(all_labels_support=True).tokens)
     verdict = at.verify(run)
     assert verdict.summary()["problem"] == {"margin problem": 1}

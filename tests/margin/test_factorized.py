@@ -16,6 +16,11 @@ def stored():
     return MarginProblem.from_selection(tokens, selection)
 
 
+@pytest.fixture(scope="module")
+def of_rank_one(stored):
+    return solve_factorized(stored[0], 1)
+
+
 def test_enough_columns_give_the_nuclear_solution(stored):
     solution = solve_factorized(stored, 3, starts=2)
     nuclear = solve(stored, Nuclear())
@@ -26,8 +31,8 @@ def test_enough_columns_give_the_nuclear_solution(stored):
     assert (np.linalg.matrix_rank(solution.W, rtol=1e-12) <= 3).all()
 
 
-def test_too_few_columns_give_a_local_solution(stored):
-    solution = solve_factorized(stored[0], 1)
+def test_too_few_columns_give_a_local_solution(stored, of_rank_one):
+    solution = of_rank_one
     nuclear = solve(stored[0], Nuclear()).value
     assert solution.status is Status.LOCALLY_OPTIMAL
     # The best of many starts; a trained rank-one direction had 0.873 of the nuclear margin.
@@ -38,8 +43,8 @@ def test_too_few_columns_give_a_local_solution(stored):
     assert solution.dual_value <= nuclear
 
 
-def test_a_local_solution_has_no_better_neighbor(stored):
-    solution = solve_factorized(stored[0], 1)
+def test_a_local_solution_has_no_better_neighbor(stored, of_rank_one):
+    solution = of_rank_one
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-2, 1e-1):
         for _ in range(200):
@@ -50,8 +55,8 @@ def test_a_local_solution_has_no_better_neighbor(stored):
                 assert Nuclear().norm(K @ Q.T) / margin >= solution.value * (1 - 1e-9)
 
 
-def test_first_order_conditions_hold_in_the_factors(stored):
-    solution = solve_factorized(stored[0], 1)
+def test_first_order_conditions_hold_in_the_factors(stored, of_rank_one):
+    solution = of_rank_one
     K, Q, x = solution.K, solution.Q, solution.multipliers
     np.testing.assert_allclose(solution.W, K @ Q.T, atol=1e-15)
     assert np.linalg.norm(K) == pytest.approx(np.linalg.norm(Q))

@@ -67,7 +67,7 @@ def test_agrees_with_the_dense_method(shape):
 
 
 def test_a_problem_of_medium_size_agrees_with_the_dense_method(monkeypatch):
-    problem = planted_problem(36, 64, 40)
+    problem = planted_problem(32, 64, 40)
     large = solve(problem)
     assert driver.is_large(len(problem.bounds))
     monkeypatch.setattr("attractor.margin.large.driver._MOST_DENSE", 10**9)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from attractor.models import TextTransformerConfig, VisionTransformerConfig, build_model
+from attractor.models.building import model_shapes
 from attractor.models.model_file import named_weights
 from attractor.precision import double_precision
 
@@ -21,14 +22,23 @@ def built(config):
     return jax.jit(lambda key: build_model(config, key=key))(jax.random.key(1))
 
 
+def drawn(config):
+    """A model of a config with any weights, biases among them, for which nothing is compiled."""
+    rng = np.random.default_rng(1)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(0.5 * rng.normal(size=leaf.shape), leaf.dtype),
+        model_shapes(config),
+    )
+
+
 @pytest.fixture(scope="session")
 def text():
-    return built(TEXT)
+    return drawn(TEXT)
 
 
 @pytest.fixture(scope="session")
 def vision():
-    return built(VISION)
+    return drawn(VISION)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,9 @@
+import jax.numpy as jnp
 import numpy as np
 
 from attractor.models import head_matrices
+
+from .conftest import forward
 
 
 def test_matrices_of_a_head_give_its_attention(text, texts, seen):
@@ -10,7 +13,7 @@ def test_matrices_of_a_head_give_its_attention(text, texts, seen):
     assert matrices["output"].shape == (2, 2, 8, 4)
     assert matrices["W"].shape == (2, 2, 8, 8)
     attention = np.asarray(seen[1])[:1]  # the one text without padding
-    x = np.asarray(text.tokens[ids[:1]] + text.positions, np.float64)
+    x = (np.asarray(text.tokens)[ids[:1]] + np.asarray(text.positions)).astype(np.float64)
     for head in range(2):
         scores = np.einsum("btd,de,bqe->bqt", x, matrices["W"][0, head], x)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -21,8 +24,8 @@ def test_matrices_of_a_head_give_its_attention(text, texts, seen):
 def test_values_and_outputs_of_heads_add_up_to_the_layer(text, texts):
     ids, _ = texts
     layer, matrices = text.blocks[1].attention, head_matrices(text)
-    x = (text.tokens[ids] + text.positions)[0]
-    added, weights = layer(x)
+    x = (np.asarray(text.tokens)[ids] + np.asarray(text.positions))[0]
+    added, weights = forward(layer, jnp.asarray(x))
     by_head = [
         np.asarray(weights[head])
         @ x

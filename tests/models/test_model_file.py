@@ -21,7 +21,7 @@ def test_a_model_is_read_back_bit_for_bit(text, vision, tmp_path, wide):
         with double_precision():
             assert jax.tree.structure(found) == jax.tree.structure(model)
             same = jax.tree.map(
-                lambda a, b: a.dtype == b.dtype and bool((a == b).all()), found, model
+                lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), found, model
             )
             assert all(jax.tree.leaves(same))
 

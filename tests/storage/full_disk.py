@@ -119,6 +119,7 @@ class Full:
 
 
 def main(folder, how, which):
+    gc.freeze()  # what the libraries hold need not be gone through for every file
     for name, write in itertools.chain(few(), others() if which == "all" else ()):
         place = Path(folder) / "place"
         place.mkdir()

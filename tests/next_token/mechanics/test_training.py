@@ -19,7 +19,6 @@ from attractor.next_token.mechanics import (
     vocabulary_tokens,
 )
 
-pytestmark = pytest.mark.usefixtures("optimized")
 SETS = 10
 
 
