@@ -8,6 +8,10 @@ import subprocess
 import sys
 
 BEGIN = """
+import gc
+
+gc.disable()  # tracing makes many objects and few cycles
+
 from beartype import BeartypeConf, beartype
 from jaxtyping import TypeCheckError, install_import_hook
 import sys, types

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from attractor import plots
 from attractor.cli import app
 
 
@@ -35,10 +36,35 @@ def run_json(run):
     return call
 
 
+@pytest.fixture(scope="session")
+def example(tmp_path_factory):
+    """The contents of the token file that the command line writes as an example."""
+    path = tmp_path_factory.mktemp("example") / "tokens.npz"
+    result = CliRunner().invoke(app, ["example", "tokens", str(path), "--quiet"])
+    assert result.exit_code == 0
+    return path.read_bytes()
+
+
 @pytest.fixture
-def file(tmp_path, run):
-    assert run("example", "tokens", tmp_path / "tokens.npz", "--quiet").exit_code == 0
-    return tmp_path / "tokens.npz"
+def file(tmp_path, example):
+    path = tmp_path / "tokens.npz"
+    path.write_bytes(example)
+    return path
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Pictures are made and written, but blank: drawing takes longer than all else of a report.
+
+    For tests of something else, beside one that has the same pictures drawn.
+    """
+    save_figure = plots.save_figure
+
+    def save_blank(figure, *arguments, **options):
+        figure.clear()
+        save_figure(figure, *arguments, **options)
+
+    monkeypatch.setattr(plots, "save_figure", save_blank)
 
 
 @pytest.fixture

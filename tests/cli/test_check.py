@@ -17,6 +17,7 @@ def test_predicts_trains_and_reports(run, file, tmp_path):
     assert (tmp_path / "report" / "report.html").is_file()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_json_is_one_object_and_all_there_is_on_standard_output(run_json, file, tmp_path):
     found, result = run_json("check", file, "--out", tmp_path / "report", *QUICK)
     assert found["command"] == "check"
@@ -27,6 +28,7 @@ def test_json_is_one_object_and_all_there_is_on_standard_output(run_json, file, 
     assert "margin ratio" in result.stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_quiet_prints_nothing(run, file, tmp_path):
     result = run("check", file, "--out", tmp_path / "report", "--quiet", *QUICK)
     assert (result.stdout, result.stderr) == ("", "")
@@ -59,6 +61,7 @@ def test_without_head_takes_a_selection(run_json, file, tmp_path, change):
     assert "verdict" not in found
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_holds_the_run_against_the_selection_given(run_json, file, tmp_path):
     found, result = run_json(
         "check", file, "--out", tmp_path / "report", "--selection", "7,4,6,1,3,1", *QUICK
@@ -139,6 +142,7 @@ def test_help_shows_the_layout(run):
         assert line in text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_several_data_sets(run_json, file, tmp_path):
     one = load(file)
     several = {

@@ -59,6 +59,7 @@ def test_checks_a_claim_on_the_papers_data(run_json, tmp_path):
     assert again["same"] and again["changed"] == []
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_counterexample_is_a_file_that_check_reads(run_json, elsewhere, tmp_path):
     name = "max-margin/global-convergence"
     found, result = run_json("claims", name, "--data", elsewhere, "--out", "report")
@@ -72,6 +73,7 @@ def test_a_counterexample_is_a_file_that_check_reads(run_json, elsewhere, tmp_pa
     assert "did not reach the predicted tokens" in " ".join(result.stderr.split())
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_path, monkeypatch):
     import attractor.papers.registry as registry
     from attractor.papers.next_token.data import missing_relations

@@ -61,6 +61,7 @@ def test_trains_both_layers_to_where_they_are_predicted(run_json, realizable, tm
     assert "two_stages.svg" in {path.name for path in (tmp_path / "report").iterdir()}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_report_comes_out_the_same(run_json, realizable):
     run_json("corpus", realizable, "--context", 2, "--out", "report")
     _, result = run_json("reproduce", "report/summary.json")
@@ -89,6 +90,7 @@ def test_what_is_not_realizable_is_said_first_and_routed_to_graphs_with_cycles(
     assert trained["finite_distance"] < 0.06
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_vocabulary_larger_than_the_embeddings_is_no_error(run_json, realizable):
     found, result = run_json("corpus", realizable, "--embedding", "gaussian:3")
     assert result.exit_code == 0, result.stderr
@@ -108,6 +110,7 @@ def test_problems_are_solved_with_the_embeddings_given(run_json, realizable, dim
         assert "no direction to turn to" in result.stderr.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_options_and_what_was_left_out(run_json, realizable):
     realizable.write_text(SENTENCES + "\nS\nS V X\n")
     found, result = run_json("corpus", realizable, "--context", 1, "--vocabulary", 4)
@@ -173,6 +176,7 @@ def test_help_shows_the_layout(run):
         assert line in text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.npz"])
 def test_the_example_is_realizable(run_json, tmp_path, name):
     found, result = run_json("example", "corpus", name, "--out", tmp_path / "folder")

@@ -1,6 +1,9 @@
+import pytest
+
 import attractor.cli.demo
 
 
+@pytest.mark.usefixtures("optimized")
 def test_digits(run_json, tmp_path, monkeypatch):
     """The smallest and the largest data sets of the demo, at its own settings."""
     monkeypatch.setattr(attractor.cli.demo, "SIZES", (6, 24))

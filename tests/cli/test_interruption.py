@@ -15,6 +15,7 @@ from attractor.cli.session import ExitCode
 QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
 SLOWLY = """
 import runpy, signal, time
+from attractor import plots
 from attractor.storage import atomic
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C.
@@ -25,7 +26,12 @@ def wait_and_swap(temporary, destination, old, swap=atomic._swap):
     time.sleep(3)  # where Ctrl-C always interrupts; a callback of a library may swallow it
     swap(temporary, destination, old)
 
+def save_blank(figure, *arguments, save=plots.save_figure, **options):
+    figure.clear()  # drawing takes longest, and is not where it ends
+    save(figure, *arguments, **options)
+
 atomic._swap = wait_and_swap
+plots.save_figure = save_blank
 runpy.run_module("attractor", run_name="__main__")
 """
 
@@ -48,6 +54,7 @@ def wait_until_it_writes(folder, process):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_half_written(run_json, file, tmp_path, sent):
     out = tmp_path / "report"

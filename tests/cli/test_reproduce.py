@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from attractor.cli.session import ExitCode
 from attractor.provenance import read_provenance
@@ -8,6 +9,7 @@ from attractor.provenance import read_provenance
 FEW = ("--steps", 100, "--seeds", 2)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_what_differs_is_named_and_nothing_else(run_json, file, change, tmp_path):
     _, result = run_json("check", file, "--out", "report", *FEW)
     assert result.exit_code == 0
@@ -27,6 +29,7 @@ def test_what_differs_is_named_and_nothing_else(run_json, file, change, tmp_path
     assert any(words.startswith("the data were those of hash") for words in found["changed"])
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_verified_run_comes_out_the_same(run_json, file):
     run_json("train", file, "--out", "run.nc", "--steps", 100, "--seeds", 2)
     run_json("verify", "run.nc", "--out", "report")
@@ -38,6 +41,7 @@ def test_a_verified_run_comes_out_the_same(run_json, file):
     assert found["same"] and found["name"] == "verify" and not found["changed"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_basins_come_out_the_same(run_json, tmp_path):
     keys = np.array([[[-0.1, 1], [1, 0], [0, 0]]])
     np.savez(tmp_path / "tokens.npz", keys=keys, scores=[[1, 0.9, 0]], parameterization="p")

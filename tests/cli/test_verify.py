@@ -15,6 +15,7 @@ def saved(run, file, tmp_path):
     return path
 
 
+@pytest.mark.usefixtures("blank_pictures")  # as `check` draws them
 def test_holds_a_run_against_what_it_reached(run_json, saved, tmp_path):
     found, result = run_json("verify", saved, "--out", tmp_path / "report")
     assert result.exit_code == 0
