@@ -142,7 +142,6 @@ def test_help_shows_the_layout(run):
         assert line in text
 
 
-@pytest.mark.usefixtures("blank_pictures")
 def test_several_data_sets(run_json, file, tmp_path):
     one = load(file)
     several = {

@@ -48,7 +48,6 @@ def text(result):
     return " ".join(result.stderr.split())
 
 
-@pytest.mark.usefixtures("blank_pictures")
 def test_check_shows_that_a_prompt_ends_elsewhere(run_json, prompt):
     found, result = run_json("check", prompt)
     assert result.exit_code == 0, result.stderr
@@ -59,7 +58,6 @@ def test_check_shows_that_a_prompt_ends_elsewhere(run_json, prompt):
     assert "training did not reach the predicted tokens" in text(result)
 
 
-@pytest.mark.usefixtures("blank_pictures")
 def test_check_shows_that_a_matrix_ends_elsewhere(run_json, matrix):
     found, result = run_json("check", matrix)
     assert result.exit_code == 0, result.stderr

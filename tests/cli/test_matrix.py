@@ -32,7 +32,6 @@ def test_your_own_optimizer(run_json, tmp_path):
     assert stored["optimizers"] == found["optimizers"]
 
 
-@pytest.mark.usefixtures("blank_pictures")
 def test_several_by_name(run_json, tmp_path):
     names = ("--optimizer", "sign", "--optimizer", "sign descent")
     found, result = run_json("matrix", *names, "--lr", 0.2, *FEW)
