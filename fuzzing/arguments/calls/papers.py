@@ -16,6 +16,7 @@ def calls() -> Iterator[Call]:
     yield Call(papers.Request.checkpoint, self=given.REQUEST, name="run")
     yield Call(papers.all_claims)
     yield Call(papers.all_figures)
+    yield Call(papers.all_statements)
     examined = {"claim": given.CLAIM, "case": given.CASE}
     yield Call(papers.examine, **examined)
     yield Call(papers.examine_control, **examined)

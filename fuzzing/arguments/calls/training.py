@@ -69,7 +69,7 @@ def _optimizers() -> Iterator[Call]:
         yield Call(factory, learning_rate=0.1, takes=TAKES)
     yield Call(at.polyak_step, takes=TAKES)
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
-    wrapped = {"transformation": given.OPTAX, "geometry": None}
+    wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
     yield Call(at.declare, **wrapped)
     yield Call(at.with_rescaled_state, **wrapped)
     yield Call(

@@ -1,11 +1,18 @@
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.training import Optimizer, declare, gradient_descent, normalized_gradient_descent
+from attractor.training import (
+    Optimizer,
+    declare,
+    gradient_descent,
+    normalized_gradient_descent,
+    with_rescaled_state,
+)
 
 
 def test_an_optimizer_is_an_optax_transformation_with_a_declaration():
@@ -34,6 +41,13 @@ def test_declarations_are_checked():
         declare(optax.sgd(0.1), geometry=Frobenius(), reads="sign")
     with pytest.raises(InvalidInputError, match="weight_decay"):
         declare(optax.sgd(0.1), geometry=Frobenius(), weight_decay=-1)
+
+
+@pytest.mark.parametrize("make", [declare, with_rescaled_state])
+def test_a_declared_optimizer_has_one_weight_decay(make):
+    for several in ([0.1], [0.1, 0.2], np.zeros(1)):
+        with pytest.raises(InvalidInputError, match="weight_decay"):
+            make(optax.sgd(0.1), geometry=Frobenius(), weight_decay=several)
 
 
 def test_a_declared_weight_decay_reaches_loops_of_ones_own():

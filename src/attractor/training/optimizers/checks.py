@@ -78,6 +78,17 @@ def check_not_traced(argument: str, value: Any) -> None:
         )
 
 
+def check_one_hyperparameter(argument: str, value: Any) -> Any:
+    """Checks one number of an optimizer against the bounds of its name; a traced one passes.
+
+    Raises:
+        InvalidInputError: If it is out of bounds.
+    """
+    return (
+        value if isinstance(value, Tracer) else check_number(argument, value, **_BOUNDS[argument])
+    )
+
+
 def check_hyperparameter(argument: str, value: Any) -> Any:
     """Checks a number of an optimizer, or several values of it, against the bounds of its name.
 
@@ -88,10 +99,9 @@ def check_hyperparameter(argument: str, value: Any) -> Any:
     """
     if isinstance(value, Tracer):
         return value
-    bounds = _BOUNDS[argument]
     if not (isinstance(value, Sequence) and not isinstance(value, str)) and np.ndim(value) != 1:
-        return check_number(argument, value, **bounds)
-    several = tuple(check_number(argument, each, **bounds) for each in value)
+        return check_one_hyperparameter(argument, value)
+    several = tuple(check_one_hyperparameter(argument, each) for each in value)
     if not several or len(set(several)) < len(several):
         problem = "names no value" if not several else "names a value twice"
         raise InvalidInputError(argument, f"{shown(value)} {problem}", "Give values that differ")

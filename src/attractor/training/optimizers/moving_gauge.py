@@ -16,7 +16,7 @@ from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
 from attractor.checks import check_choice
 from attractor.geometry import Geometry
-from attractor.training.optimizers.checks import check_hyperparameter
+from attractor.training.optimizers.checks import check_one_hyperparameter
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
 from attractor.training.optimizers.hyperparameters import Number
 from attractor.training.optimizers.leaves import as_scaled
@@ -134,7 +134,7 @@ def with_rescaled_state(
         reads=declared.reads,
         name=declared.name,
         settings=declared.settings,
-        weight_decay=check_hyperparameter("weight_decay", weight_decay),
+        weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
     )
     optimizer.homogeneity = homogeneity
     return optimizer

@@ -22,7 +22,7 @@ from attractor.attention.scaled import (
 from attractor.checks import check_choice, check_kinds, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
-from attractor.training.optimizers.checks import check_hyperparameter
+from attractor.training.optimizers.checks import check_one_hyperparameter
 from attractor.training.optimizers.hyperparameters import Number, example_of, is_zero
 
 Reads = Literal[
@@ -248,7 +248,7 @@ def declare(
         reads=reads,
         name=name,
         settings=settings or {},
-        weight_decay=check_hyperparameter("weight_decay", weight_decay),
+        weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
     )
 
 
