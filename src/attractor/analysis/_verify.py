@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -94,7 +95,9 @@ def verify(
         reference = use_given(tokens, solution, trained, W.shape[:3])
     else:
         reference = solve_for(tokens, reached, selection, trained, _geometry_of(trajectory))
-    curves = _curves(tokens, W, reference) | _excess_curve(tokens, W, reference, trajectory)
+    instances = [tokens[place] for place in range(len(W))]
+    curves = _curves(instances, W, reference)
+    curves |= _excess_curve(tokens, instances, W, reference, trajectory)
     head = head_measures(trajectory, W, reference)
     curves |= head.curves
     along = ("instance", "seed", axis)
@@ -186,7 +189,9 @@ def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) ->
 
 
 def _curves(
-    tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"], reference: Reference
+    instances: Sequence[Tokens],
+    W: Float[np.ndarray, "instance seed step d e"],
+    reference: Reference,
 ) -> dict[str, np.ndarray]:
     """Measures of every recorded matrix, over (instance, seed, record)."""
     shape = W.shape[:3]
@@ -200,7 +205,6 @@ def _curves(
     )
     found = {name: np.full(shape, np.nan) for name in names}
     log_losers = np.full(shape, np.nan)
-    instances = [tokens[place] for place in range(shape[0])]
     for number in range(len(reference.instance)):
         places = np.nonzero(reference.number == number)
         measures = measure_direction(W[places], reference.solutions[number])
@@ -219,6 +223,7 @@ def _curves(
 
 def _excess_curve(
     tokens: Tokens,
+    instances: Sequence[Tokens],
     W: Float[np.ndarray, "instance seed step d e"],
     reference: Reference,
     trajectory: Trajectory,
@@ -233,7 +238,6 @@ def _excess_curve(
         return {}
     gamma, reach = token_scores(tokens, head), np.asarray(head.reach(tokens.values))
     logs = np.full(W.shape[:3], np.nan)
-    instances = [tokens[place] for place in range(len(W))]
     for number, instance in enumerate(reference.instance):
         places = np.nonzero((reference.number == number) & np.isfinite(W).all((-1, -2)))
         scores = instances[int(instance)].scores(W[places])

@@ -147,11 +147,10 @@ def _list_statements(current: Session, of: str | None) -> None:
     for paper, those in by_paper(listed).items():
         lines = [paper.citation]
         for one in those:
-            subject, _, _, missing = one.row({})
-            lines += [f"  {subject}"]
+            lines += [f"  {one.title}"]
             lines += [f"      claim {name}" for name in one.claims]
             lines += [f"      figure {name}" for name in one.figures]
-            lines += [f"      not checked: {missing}"] if missing else []
+            lines += [f"      not checked: {one.missing}"] if one.missing else []
         current.say_lines([*lines, ""])
     current.result(statements=[one.summary() for one in listed])
 

@@ -41,6 +41,7 @@ class SelectionCensus(Summary):
         worst_advantage: Smallest score advantage over a support token; infinite without support
             tokens, NaN where no solution was found.
         worst_token: (sequence, query, token) of that support token; -1 where there is none.
+        support_tokens: Mask of the support tokens of each solution.
         norms: Norm of each solution; NaN where there is none.
         gaps: Relative duality gap of each solution; infinite where there is none.
         statuses: Status of each margin problem.
@@ -52,6 +53,7 @@ class SelectionCensus(Summary):
     locally_optimal: Bool[np.ndarray, "selection"]
     worst_advantage: Float[np.ndarray, "selection"]
     worst_token: Int[np.ndarray, "selection 3"]
+    support_tokens: Bool[np.ndarray, "selection sequence query token"]
     norms: Float[np.ndarray, "selection"]
     gaps: Float[np.ndarray, "selection"]
     statuses: Any
@@ -213,6 +215,7 @@ def _findings(solution: Solution, advantage: np.ndarray) -> dict[str, np.ndarray
         "locally_optimal": solved & (worst > 0),
         "worst_advantage": worst,
         "worst_token": np.where(np.isfinite(worst)[:, None], np.stack(places, axis=-1), -1),
+        "support_tokens": support,
         "norms": solution.norm,
         "gaps": solution.gap,
         "statuses": solution.status,

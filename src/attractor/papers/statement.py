@@ -37,8 +37,13 @@ class Statement:
     missing: str = ""
     is_experiment: bool = False
 
+    @property
+    def title(self) -> str:
+        """Its number, where it has one, and what it is about."""
+        return f"{self.number}: {self.subject}" if self.number else self.subject
+
     def row(self, outcomes: Mapping[str, str]) -> tuple[str, str, str, str]:
-        """Subject, claims, figures, and what is missing, as words.
+        """Title, claims, figures, and what is missing, as words.
 
         Args:
             outcomes: Outcomes of claims by name, to stand beside those that have one.
@@ -46,8 +51,7 @@ class Statement:
         claims = [
             f"{name} ({outcomes[name]})" if name in outcomes else name for name in self.claims
         ]
-        subject = f"{self.number}: {self.subject}" if self.number else self.subject
-        return subject, ", ".join(claims), ", ".join(self.figures), self.missing
+        return self.title, ", ".join(claims), ", ".join(self.figures), self.missing
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain values of JSON."""

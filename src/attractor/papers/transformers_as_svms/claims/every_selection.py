@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
+from attractor.errors import InvalidInputError
 from attractor.files.case import Case
-from attractor.margin import (
-    MarginProblem,
-    SelectionCensus,
-    enumerate_selections,
-    locally_optimal_selections,
-    solve,
-)
+from attractor.margin import SelectionCensus, locally_optimal_selections
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Contrast, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
@@ -29,30 +20,22 @@ _NARROW = 2
 _SIZES = ((3, 4, 100), (2, 4, 60), (3, 3, 60), (2, 3, 20))
 
 
-def _every_selection(case: Case) -> Check:
-    tokens = case.tokens
-    count = math.prod(int(choices) for choices in tokens.mask.sum(-1).ravel())
-    if count > _MOST:
-        return Check(False, f"there are {count:,} selections, and up to {_MOST:,} are tried")
-    return case.once("support of every selection", lambda: _supports(tokens))
-
-
-def _supports(tokens: Tokens) -> Check:
-    """Whether all tokens stand at the margin of every selection's solution."""
-    selections = enumerate_selections(tokens)
-    count = len(selections.mask)
-    alike = Tokens(
-        *(
-            np.broadcast_to(array, (count, *array.shape))
-            for array in (tokens.keys, tokens.queries, np.ones(tokens.mask.shape[:-1]), tokens.mask)
-        )
+def _census(case: Case) -> SelectionCensus:
+    """Which selections are locally optimal, and by which support tokens."""
+    return case.once(
+        "census", lambda: locally_optimal_selections(case.tokens, case.head, most=_MOST)
     )
-    solution = solve(MarginProblem.from_selection(alike, selections))
-    others = tokens.mask & ~selections.mask
-    missing = (others & ~solution.support_tokens).sum((-1, -2, -3))
-    missing = np.where(np.isfinite(solution.value), missing, others.sum((-1, -2, -3)))
-    full = int((missing == 0).sum())
-    return Check(full == count, f"of {count} selections all tokens support {full}")
+
+
+def _every_selection(case: Case) -> Check:
+    try:
+        census = _census(case)
+    except InvalidInputError as error:
+        return Check(False, error.problem)
+    others = case.tokens.mask & ~census.selections.mask
+    full = (census.support_tokens | ~others).all((-1, -2, -3)) & census.feasible
+    found = f"of {len(census)} selections all tokens support {int(full.sum())}"
+    return Check(bool(full.all()), found)
 
 
 EVERY_SELECTION_SUPPORTED = Assumption[Case](
@@ -63,17 +46,20 @@ EVERY_SELECTION_SUPPORTED = Assumption[Case](
 )
 
 
-def _others(case: Case, dimension: int | None = None) -> Measurement:
-    """Locally optimal selections besides the best one, perhaps of the first coordinates alone."""
-    tokens = case.tokens
-    if dimension is not None:
-        keys, queries = tokens.keys[..., :dimension], tokens.queries[..., :dimension]
-        tokens = Tokens(keys, queries, tokens.labels, tokens.mask, tokens.values)
-    census: SelectionCensus = locally_optimal_selections(tokens, case.head)
+def _others(case: Case) -> Measurement:
+    """Locally optimal selections besides the best one."""
+    census = _census(case)
     is_best = (census.selections.mask == case.optimal.mask).all((-1, -2, -3))
     found = int((census.locally_optimal & ~is_best).sum())
     details = {"selections": len(census), "feasible": int(census.feasible.sum())}
     return Measurement(found, len(census) - 1, details)
+
+
+def _narrow(case: Case) -> Case:
+    """The first coordinates of all tokens and queries, with the same scores."""
+    tokens = case.tokens
+    keys, queries = tokens.keys[..., :_NARROW], tokens.queries[..., :_NARROW]
+    return case.replace(tokens=Tokens(keys, queries, tokens.labels, tokens.mask, tokens.values))
 
 
 ONLY_BEST_ATTRACTS = CLAIMS.claim(
@@ -85,7 +71,7 @@ ONLY_BEST_ATTRACTS = CLAIMS.claim(
         "locally optimal selections besides the best one",
         lambda case, seed: _others(case),
         "the same of the first two coordinates of all tokens and queries",
-        lambda case, seed: _others(case, _NARROW),
+        lambda case, seed: _others(_narrow(case)),
         bound=0,
         reason="a count over all selections",
     ),
