@@ -6,6 +6,7 @@ import functools
 import pytest
 
 from attractor.papers import PAPERS, Outcome, all_claims, examine, examine_control
+from tests.papers.false_objects import false_objects
 
 CLAIMS = all_claims()
 LONG = (
@@ -24,6 +25,15 @@ LONG = (
     "large-prompt/trajectory-stability",
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
+OWN_WRONG_ONE = {
+    "max-margin/local-path-converse": "the path leaves nearly every direction",
+    "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
+}
+"""Claims of which no false object is made, but the wrong one that they bring, and why."""
+TURNED_BY = {"max-margin/no-stationary-point": 2.1}
+"""Angles by which to turn directions where all near the right one have what is claimed."""
+ONE_SIDED: set[str] = set()
+"""Claims of exponents that are bounds, so that one of two neighbors is right as well."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
 
 
@@ -43,6 +53,14 @@ def test_holds_where_it_should_and_its_control_fails(name):
     found, control = examine(claim, case), examine_control(claim, case)
     assert found.outcome is Outcome.HOLDS, found.reason
     assert control.outcome is Outcome.FAILS, control.reason
+    if claim.comparison is not None and name not in OWN_WRONG_ONE:
+        named = claim.comparison.right(case, 0)
+        wrong = false_objects(named, TURNED_BY.get(name, 0.5))
+        outcomes = {
+            words: examine(claim.about(each), case).outcome for words, each in wrong.items()
+        }
+        enough = any if name in ONE_SIDED else all
+        assert outcomes and enough(each is Outcome.FAILS for each in outcomes.values()), outcomes
 
 
 @pytest.mark.parametrize(("name", "assumption"), BROKEN)

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from attractor.papers.claim import (
         Claim as Claim,
         Claims as Claims,
+        Comparison as Comparison,
         Conclusion as Conclusion,
         Contrast as Contrast,
+        Exponent as Exponent,
         Measurement as Measurement,
         Outcome as Outcome,
     )

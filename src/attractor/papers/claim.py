@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from attractor.checks import check_items, check_kinds
+from attractor.errors import InvalidInputError
 from attractor.files.case import Case
 from attractor.files.contents import DataSet
 from attractor.papers.assumption import Assumption, Data
 from attractor.papers.paper import Paper
+
+Object = TypeVar("Object")
+
+
+class Exponent(float):
+    """An exponent that a statement names; one a quarter away is a wrong one."""
 
 
 class Outcome(enum.Enum):
@@ -77,10 +85,11 @@ class Conclusion(Generic[Data]):
 
 @dataclass(frozen=True)
 class Contrast(Generic[Data]):
-    """A conclusion beside a wrong one, as near to it as can be, measured the same way.
+    """A conclusion beside a wrong one, as near to it as can be, measured by functions of their own.
 
-    Where both are met the measurement cannot distinguish right from wrong: the same limit compared
-    with another selection, another norm, another exponent must fail.
+    It is for a wrong one on other data or of another kind; where one function can measure both,
+    ``Comparison`` shows that it is one. Where both are met the measurement cannot distinguish
+    right from wrong.
 
     Attributes:
         quantity: The quantity of the conclusion, as a formula or in words.
@@ -119,6 +128,52 @@ class Contrast(Generic[Data]):
 
 
 @dataclass(frozen=True)
+class Comparison(Generic[Data, Object]):
+    """What a statement names, and a wrong one as near to it as can be, measured by one function.
+
+    What it names is its object: a direction, a selection, a norm, an ``Exponent``, a constant, a
+    map. Any other can be put in its place, see ``Claim.about``.
+
+    Attributes:
+        quantity: The quantity of the conclusion, as a formula or in words.
+        measure: Measures it: the data, the seed of all that is random in it, and an object.
+        right: Gives the object of the statement: a function of the data and the seed.
+        wrong_quantity: The quantity of the wrong conclusion.
+        wrong: Gives the wrong object, likewise.
+        bound: The tolerance, of both.
+        reason: Why this tolerance.
+        sense: ``"<="`` or ``">="``: on which side of the tolerance the conclusion holds.
+    """
+
+    quantity: str
+    measure: Callable[[Data, int, Object], Measurement]
+    right: Callable[[Data, int], Object]
+    wrong_quantity: str
+    wrong: Callable[[Data, int], Object]
+    bound: float
+    reason: str
+    sense: Literal["<=", ">="] = "<="
+
+    def about(self, named: Callable[[Data, int], Object], quantity: str) -> Conclusion[Data]:
+        """The conclusion about an object, given as ``right`` is."""
+
+        def measure(data: Data, seed: int) -> Measurement:
+            return self.measure(data, seed, named(data, seed))
+
+        return Conclusion(quantity, measure, self.bound, self.reason, self.sense)
+
+    @property
+    def conclusion(self) -> Conclusion[Data]:
+        """The conclusion of the statement."""
+        return self.about(self.right, self.quantity)
+
+    @property
+    def control(self) -> Conclusion[Data]:
+        """The wrong conclusion, as a negative control."""
+        return self.about(self.wrong, self.wrong_quantity)
+
+
+@dataclass(frozen=True)
 class Claim(Generic[Data]):
     """A statement of a paper, with everything needed to check it on data.
 
@@ -138,6 +193,7 @@ class Claim(Generic[Data]):
         note: Remarks for readers, such as the reason for a tolerance; no part of the outcome.
         search: Candidates for counterexamples, small ones first, or None.
         takes: The class of data that it is examined on.
+        comparison: What it names beside a wrong one, where one function measures both.
     """
 
     name: str
@@ -153,6 +209,25 @@ class Claim(Generic[Data]):
     note: str = ""
     search: Callable[[int], Sequence[Data]] | None = None
     takes: type[DataSet] = Case
+    comparison: Comparison[Data, Any] | None = None
+
+    def about(self, named: Any) -> Claim[Data]:
+        """The claim with an object of yours in place of the one that its statement names.
+
+        Args:
+            named: A direction, selection, exponent ..., as the measurement takes it.
+
+        Raises:
+            InvalidInputError: If right and wrong are measured apart, so that there is none.
+        """
+        if self.comparison is None:
+            raise InvalidInputError(
+                f"{self.name} names nothing that could be exchanged; claims whose comparison "
+                "is not None do"
+            )
+        quantity = f"{self.conclusion.quantity}, of another object"
+        conclusion = self.comparison.about(lambda data, seed: named, quantity)
+        return dataclasses.replace(self, conclusion=conclusion)
 
     @property
     def bibtex(self) -> str:
@@ -186,7 +261,7 @@ class Claims(Generic[Data]):
         *,
         statement: str,
         assuming: Sequence[Assumption[Data]],
-        contrast: Contrast[Data],
+        contrast: Contrast[Data] | Comparison[Data, Any],
         data: Callable[[int], Sequence[Data]],
         holding: Callable[[], Data] | None = None,
         note: str = "",
@@ -209,7 +284,9 @@ class Claims(Generic[Data]):
             InvalidInputError: If one of them is of another kind.
         """
         check_kinds(name=(name, str), summary=(summary, str), statement=(statement, str))
-        check_kinds(contrast=(contrast, Contrast), data=(data, Callable), note=(note, str))
+        check_kinds(
+            contrast=(contrast, Contrast | Comparison), data=(data, Callable), note=(note, str)
+        )
         check_kinds(holding=(holding, Callable | None), search=(search, Callable | None))
         assuming = tuple(check_items("assuming", assuming, Assumption))
         return Claim(
@@ -226,4 +303,5 @@ class Claims(Generic[Data]):
             note=note,
             search=search,
             takes=self.takes,
+            comparison=contrast if isinstance(contrast, Comparison) else None,
         )

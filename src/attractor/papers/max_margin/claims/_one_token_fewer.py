@@ -8,7 +8,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import Solution
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.measurements.directions import CONVERGED, CONVERGED_BECAUSE
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
 
@@ -21,7 +21,7 @@ def contrast_with_one_token_fewer(
     solution: Callable[[Case], Solution] = lambda case: case.solution(selection=case.optimal),
     bound: float = CONVERGED,
     reason: str = CONVERGED_BECAUSE,
-) -> Contrast[Case]:
+) -> Comparison[Case, np.ndarray]:
     """The distance of training or of a path from a solution, and from the near miss of it.
 
     Args:
@@ -32,11 +32,12 @@ def contrast_with_one_token_fewer(
         bound: The tolerance, of both.
         reason: Why this tolerance.
     """
-    return Contrast(
+    return Comparison(
         quantity,
-        lambda case, seed: distance(case, seed, solution(case).W),
+        distance,
+        lambda case, seed: solution(case).W,
         wrong_quantity,
-        lambda case, seed: distance(case, seed, drop_largest_multiplier(solution(case))),
+        lambda case, seed: drop_largest_multiplier(solution(case)),
         bound=bound,
         reason=reason,
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.analysis.offset import measured_offsets, predicted_offsets
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
     LOCALLY_OPTIMAL,
@@ -55,17 +55,12 @@ def _matrices(case: Case, seed: int, steps: int) -> tuple[np.ndarray, np.ndarray
     return run.W(halfway)[0, 0], run.W()[0, 0]
 
 
-def _error(case: Case, seed: int) -> Measurement:
-    found, predicted = _offsets(case, seed)
+def _error(case: Case, seed: int, predicted: np.ndarray) -> Measurement:
+    found, _ = _offsets(case, seed)
     details = {"reached": found.tolist(), "predicted": predicted.tolist()}
     return Measurement(
         float(np.abs(found - predicted).max(initial=0.0)), max(len(found) - 1, 0), details
     )
-
-
-def _difference_of_margins(case: Case, seed: int) -> Measurement:
-    found, _ = _offsets(case, seed)
-    return Measurement(float(np.abs(found).max(initial=0.0)), max(len(found) - 1, 0))
 
 
 FINITE_OFFSET = CLAIMS.claim(
@@ -73,11 +68,12 @@ FINITE_OFFSET = CLAIMS.claim(
     "normalized descent runs beside its ray, where loss and score gaps meet multipliers",
     statement="finite offset of normalized gradient descent",
     assuming=(trains("p", "W"), NORMALIZED_STEPS, ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest error of the margins of what is orthogonal to the solution, at support tokens",
         _error,
+        lambda case, seed: _offsets(case, seed)[1],
         "largest such margin, as if all support tokens came to the same",
-        _difference_of_margins,
+        lambda case, seed: np.zeros_like(_offsets(case, seed)[1]),
         bound=1e-4,
         reason="what is left of tokens beyond the margin, whose weight has fallen by exp(-20)",
     ),

@@ -16,7 +16,7 @@ from attractor.margin import (
     relaxed_problem,
     solve,
 )
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW, trains
 from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,
@@ -42,15 +42,16 @@ def _contrast(
     direction: Callable[[Case], np.ndarray],
     wrong_words: str,
     wrong_direction: Callable[[Case], np.ndarray],
-) -> Contrast[Case]:
+) -> Comparison[Case, np.ndarray]:
     """The distance of a path from a direction of attention, and from a wrong one."""
     quantity = "larger 1 - cos of the path with {} and with the label solution"
     reason = "both angles fall like c / R; at 10,000 norms of the solution the bound lets c be 14"
-    return Contrast(
+    return Comparison(
         quantity.format(words),
-        lambda case, seed: distance_of_both(run(case, seed), case, direction(case)),
+        lambda case, seed, named: distance_of_both(run(case, seed), case, named),
+        lambda case, seed: direction(case),
         quantity.format(wrong_words),
-        lambda case, seed: distance_of_both(run(case, seed), case, wrong_direction(case)),
+        lambda case, seed: wrong_direction(case),
         bound=1e-6,
         reason=reason,
     )

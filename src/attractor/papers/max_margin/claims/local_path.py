@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.margin import attracting_cone
+from attractor.margin import AttractingCone, attracting_cone
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
     LOCALLY_OPTIMAL,
@@ -46,13 +46,18 @@ def _shares(case: Case, seed: int, direction: Any, opening: float, radii: Any) -
     return run.data["angle"].to_numpy()[0, 0] / np.arccos(1 - opening)
 
 
-def _inside(case: Case, seed: int, *, aside: bool = False) -> Measurement:
-    """The share in the attracting cone, or in the same cone around a direction on its edge."""
-    cone = attracting_cone(case.tokens, case.head, case.selection, case.solution())
+def _cone(case: Case) -> AttractingCone:
+    return attracting_cone(case.tokens, case.head, case.selection, case.solution())
+
+
+def _on_its_edge(case: Case, seed: int) -> np.ndarray:
+    return turned(case.solution().W, np.arccos(1 - float(_cone(case).opening)), seed)
+
+
+def _inside(case: Case, seed: int, axis: np.ndarray) -> Measurement:
+    """The share in the attracting cone, turned to an axis."""
+    cone = _cone(case)
     opening = float(cone.opening)
-    axis = case.solution().W
-    if aside:
-        axis = turned(axis, np.arccos(1 - opening), seed)
     radii = float(cone.radius) * np.array([1.0, 10.0, 100.0, 1000.0])
     shares = _shares(case, seed, axis, opening, radii)
     details = {"opening": opening, "radii": radii.tolist(), "shares": shares.tolist()}
@@ -69,7 +74,7 @@ def _at_edge(case: Case, seed: int, direction: np.ndarray | None) -> Measurement
     return Measurement(float(np.min(shares)), len(shares) * len(radii), details)
 
 
-def _best_direction(case: Case) -> np.ndarray | None:
+def _best_direction(case: Case, seed: int) -> np.ndarray | None:
     solution = case.solution(selection=case.optimal)
     return solution.W if np.isfinite(solution.value) else None
 
@@ -117,11 +122,12 @@ LOCAL_PATH = CLAIMS.claim(
     "in a small cone around a locally optimal direction, the path tends to that direction",
     statement="local regularization path",
     assuming=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, LOCALLY_OPTIMAL),
-    contrast=Contrast(
+    contrast=Comparison(
         "angle of the path to the direction, as a share of the largest in the cone",
         _inside,
+        lambda case, seed: case.solution().W,
         "that share in the same cone around a direction on the edge of this one",
-        lambda case, seed: _inside(case, seed, aside=True),
+        _on_its_edge,
         bound=0.05,
         reason="it falls like c / R, here at 1,000 times the radius from which descent is held",
     ),
@@ -138,11 +144,12 @@ LOCAL_PATH_CONVERSE = CLAIMS.claim(
     "around a solution that is not locally optimal the path leaves every small cone",
     statement="converse for local regularization paths",
     assuming=(trains("p", "W"), ONE_TOKEN_A_ROW, FEASIBLE, SUPPORT_TOKEN_SCORES_HIGHER),
-    contrast=Contrast(
+    contrast=Comparison(
         "least angle of the path to the direction, as a share of the largest in the cone",
-        lambda case, seed: _at_edge(case, seed, case.solution().W),
+        _at_edge,
+        lambda case, seed: case.solution().W,
         "that share around the direction of the best tokens",
-        lambda case, seed: _at_edge(case, seed, _best_direction(case)),
+        _best_direction,
         bound=0.999,
         reason="the minimizer lies on the edge, to rounding, however small the cone",
         sense=">=",
@@ -159,11 +166,12 @@ LOCAL_PATH_ELSEWHERE = CLAIMS.claim(
     "around a direction that solves no margin problem the path leaves every small cone",
     statement="converse for local regularization paths",
     assuming=(trains("p", "W"), FEASIBLE, SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "least share of the largest angle, around the solution turned by 0.1",
-        lambda case, seed: _at_edge(case, seed, turned(case.solution().W, 0.1, seed)),
+        _at_edge,
+        lambda case, seed: turned(case.solution().W, 0.1, seed),
         "that share around the direction of the best tokens",
-        lambda case, seed: _at_edge(case, seed, _best_direction(case)),
+        _best_direction,
         bound=0.999,
         reason="the minimizer lies on the edge, to rounding, however small the cone",
         sense=">=",

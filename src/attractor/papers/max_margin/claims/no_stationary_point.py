@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,
     OPTIMUM_FEASIBLE,
@@ -31,11 +31,12 @@ def _gain(case: Case, seed: int, direction: Float[np.ndarray, "d e"]) -> Measure
     )
 
 
-CONTRAST = Contrast[Case](
+CONTRAST = Comparison[Case, np.ndarray](
     "least cosine of the descent direction with the max-margin direction",
-    lambda case, seed: _gain(case, seed, case.solution(selection=case.optimal).W),
+    _gain,
+    lambda case, seed: case.solution(selection=case.optimal).W,
     "least cosine of the descent direction with one just past a support token's margin",
-    lambda case, seed: _gain(case, seed, turned_past(case.solution(selection=case.optimal))),
+    lambda case, seed: turned_past(case.solution(selection=case.optimal)),
     bound=0.0,
     reason="every term of the product is positive; the sign alone is claimed",
     sense=">=",

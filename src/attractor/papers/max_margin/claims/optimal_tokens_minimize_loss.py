@@ -9,7 +9,7 @@ from scipy.special import softmax
 from attractor.analysis.excess_loss import log_excess_loss
 from attractor.attention import get_loss
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, SCORES_DIFFER, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.data import (
     one_sequence,
@@ -45,22 +45,22 @@ def _not_above(case: Case, seed: int, kept: Selection) -> Measurement:
     return Measurement(float((~above).sum()), len(matrices), details)
 
 
-def _not_above_runner_up(case: Case, seed: int) -> Measurement:
+def _runner_up(case: Case, seed: int) -> Selection:
     other = runner_up(case)
     assert other is not None  # as the scores of some row differ
-    return _not_above(case, seed, other)
+    return other
 
 
-def _decay(case: Case, direction: np.ndarray) -> Measurement:
+def _decay(case: Case, seed: int, direction: np.ndarray) -> Measurement:
     logs = log_excess(case, along(direction, _FAR), case.optimal)
     rate = float(np.diff(logs)[0]) / (_FAR[1] - _FAR[0])
     return Measurement(abs(rate + 1), 1, {"rate": rate, "log of the excess": logs.tolist()})
 
 
-def _decay_past_the_margin(case: Case, seed: int) -> Measurement:
+def _past_the_margin(case: Case, seed: int) -> np.ndarray:
     solution = case.solution(selection=case.optimal)
     turned = turned_past(solution)
-    return _decay(case, turned * float(solution.value) / np.linalg.norm(turned))
+    return turned * float(solution.value) / np.linalg.norm(turned)
 
 
 OPTIMAL_TOKENS_MINIMIZE_LOSS = CLAIMS.claim(
@@ -68,11 +68,12 @@ OPTIMAL_TOKENS_MINIMIZE_LOSS = CLAIMS.claim(
     "no parameters reach the loss of keeping the best tokens, and none lies below",
     statement="optimal tokens minimize the training loss",
     assuming=(trains("p", "W"), SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "number of parameters whose loss is not above that of the best tokens",
-        lambda case, seed: _not_above(case, seed, case.optimal),
+        _not_above,
+        lambda case, seed: case.optimal,
         "number whose loss is not above that of one second best token among the best",
-        _not_above_runner_up,
+        _runner_up,
         bound=0.0,
         reason="not one is allowed",
     ),
@@ -89,11 +90,12 @@ LEAST_LOSS_AT_INFINITY = CLAIMS.claim(
     "along the max-margin direction the loss falls to that of the best tokens like exp(-R)",
     statement="optimal tokens minimize the training loss",
     assuming=(trains("p", "W"), UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    contrast=Contrast(
+    contrast=Comparison(
         "distance from -1 of the slope of log(L(R p) - L_best) in R, p the margin solution",
-        lambda case, seed: _decay(case, case.solution(selection=case.optimal).W),
+        _decay,
+        lambda case, seed: case.solution(selection=case.optimal).W,
         "the same along a direction just past a support token's margin",
-        _decay_past_the_margin,
+        _past_the_margin,
         bound=0.01,
         reason="from R = 1,000 to 2,000, m tokens just off the margin change it by log(m) / 1000",
     ),

@@ -11,7 +11,7 @@ import xarray as xr
 from attractor.analysis import verify
 from attractor.attention import get_parameterization
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, NORMALIZED_STEPS, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import step_length, trained
@@ -29,7 +29,7 @@ DECADE = float(np.log(10))
 _NOTHING = 1e-12
 
 
-def _excess(case: Case, seed: int, exponent: float) -> Measurement:
+def _excess(case: Case, seed: int, exponent: Exponent) -> Measurement:
     found = curves(case, seed)
     slope = found.slope("log_excess_loss", "log_time", before_end=DECADE)
     leak = found.slope("log_unselected_probability", "log_time", before_end=DECADE)
@@ -46,7 +46,7 @@ def _norm(case: Case, seed: int, factor: float) -> Measurement:
     return Measurement(abs(ratio - factor), found.settled, details)
 
 
-def _angle(case: Case, seed: int, against: str, exponent: float) -> Measurement:
+def _angle(case: Case, seed: int, against: str, exponent: Exponent) -> Measurement:
     found = curves(case, seed)
     slope = found.exponent("angle", against)
     details = {
@@ -70,11 +70,12 @@ GRADIENT_DESCENT_RATE = CLAIMS.claim(
     "with constant steps the loss above its infimum falls like 1 / t",
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "distance from -1 of the slope of log(L - L_best) in log t",
-        lambda case, seed: _excess(case, seed, -1.0),
+        _excess,
+        lambda *_: Exponent(-1),
         "distance of that slope from -1/2",
-        lambda case, seed: _excess(case, seed, -0.5),
+        lambda *_: Exponent(-1 / 2),
         bound=0.05,
         reason="over the last decade of 20,000 constant steps, where 1 / (t log t) is off by 0.1",
     ),
@@ -91,11 +92,12 @@ GRADIENT_DESCENT_NORM = CLAIMS.claim(
     "the norm of the prompt grows like that of the margin solution times log t",
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "distance from 1 of the slope of |p| in log t, in norms of the margin solution",
-        lambda case, seed: _norm(case, seed, 1.0),
+        _norm,
+        lambda *_: 1.0,
         "distance of that slope from 1/2",
-        lambda case, seed: _norm(case, seed, 0.5),
+        lambda *_: 0.5,
         bound=0.1,
         reason="tokens close to the margin slow it until log t passes one over their slack",
     ),
@@ -108,11 +110,12 @@ GRADIENT_DESCENT_DIRECTION = CLAIMS.claim(
     "with constant steps the angle with the max-margin direction falls like 1 / log t",
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "distance from -1 of the slope of log(angle) in log(log t)",
-        lambda case, seed: _angle(case, seed, "log_time", -1.0),
+        lambda case, seed, exponent: _angle(case, seed, "log_time", exponent),
+        lambda *_: Exponent(-1),
         "distance of that slope from -5/4",
-        lambda case, seed: _angle(case, seed, "log_time", -1.25),
+        lambda *_: Exponent(-5 / 4),
         bound=0.1,
         reason="what is left of the beginning at half the logarithm",
     ),
@@ -125,11 +128,12 @@ NORMALIZED_GRADIENT_DESCENT_RATE = CLAIMS.claim(
     "with normalized steps the angle with the max-margin direction falls like 1 / t",
     statement=_STATEMENT,
     assuming=(trains("p", "W"), NORMALIZED_STEPS, SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "distance from -1 of the slope of log(angle) in log t",
-        lambda case, seed: _angle(case, seed, "step", -1.0),
+        lambda case, seed, exponent: _angle(case, seed, "step", exponent),
+        lambda *_: Exponent(-1),
         "distance of that slope from -5/4",
-        lambda case, seed: _angle(case, seed, "step", -1.25),
+        lambda *_: Exponent(-5 / 4),
         bound=0.1,
         reason="what is left of the beginning half way",
     ),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import Solution, check_local_optimality, solve, tie_classes
 from attractor.margin.alternatives import problem_against_outsiders
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import (
     one_sequence,
@@ -51,7 +54,7 @@ def _solution(case: Case, mask: np.ndarray) -> Solution | None:
     return case.once(("of tie classes", mask.tobytes()), compute)
 
 
-def _distance(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
+def _distance(case: Case, seed: int, direction: Callable[[Solution], np.ndarray]) -> Measurement:
     def distance(run: Trajectory) -> Measurement:
         scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
         reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
@@ -59,8 +62,7 @@ def _distance(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
         for way, mask in zip(second_half(run)[0], reached, strict=True):
             solution = _solution(case, mask)
             if solution is not None:
-                direction = drop_largest_multiplier(solution) if wrong else solution.W
-                found.append(float(distances(way, direction)))
+                found.append(float(distances(way, direction(solution))))
         details = {
             "starts": len(reached),
             "at other than locally optimal selections": len(reached) - len(found),
@@ -86,11 +88,12 @@ SELECTED_DIRECTION = CLAIMS.claim(
     "wherever training ends, its direction is the margin solution of the tokens selected",
     statement="direction of the tokens that training selects",
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest 1 - cos of the second half of the way with that of the selection reached",
         _distance,
+        lambda *_: operator.attrgetter("W"),
         "largest 1 - cos of it with the solution for one support token fewer",
-        lambda case, seed: _distance(case, seed, wrong=True),
+        lambda *_: drop_largest_multiplier,
         bound=CONVERGED,
         reason=CONVERGED_BECAUSE,
     ),

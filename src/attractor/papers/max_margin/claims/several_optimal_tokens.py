@@ -8,7 +8,7 @@ from attractor.files.case import Case
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, SeveralSolution, solve, solve_several
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.measurements.paths import distance_of_path, path
@@ -52,24 +52,27 @@ def _path(case: Case, seed: int) -> Trajectory:
     )
 
 
-def _distance(case: Case, seed: int) -> Measurement:
+def _minimizers(case: Case, seed: int) -> list[np.ndarray]:
+    return [solution.W for solution in _several(case).solutions]
+
+
+def _distance(case: Case, seed: int, directions: list[np.ndarray]) -> Measurement:
     run, found = _path(case, seed), _several(case)
-    each = [distance_of_path(run, solution.W) for solution in found.solutions]
+    each = [distance_of_path(run, direction) for direction in directions]
     nearest = min(each, key=lambda measured: measured.value)
     details = {**nearest.details, "norm": found.value, "choices": found.combinations}
     return Measurement(nearest.value, 1, details)
 
 
-def _distance_from_all_pairs(case: Case, seed: int) -> Measurement:
-    """The same for the problem in which every best token has to beat all that are not."""
+def _where_all_win(case: Case, seed: int) -> list[np.ndarray]:
+    """The solution of the problem in which every best token has to beat all that are not."""
     best, others = case.optimal.mask, case.tokens.mask & ~case.optimal.mask
     sequence, query, winner, loser = np.nonzero(best[..., :, None] & others[..., None, :])
     keys = case.tokens.keys
     left = keys[sequence, winner] - keys[sequence, loser]
     every = solve(MarginProblem(left, case.tokens.queries[sequence, query]), Frobenius())
     feasible = np.isfinite(every.value)
-    wrong = every.W if feasible else drop_largest_multiplier(_several(case).solution)
-    return distance_of_path(_path(case, seed), wrong)
+    return [every.W if feasible else drop_largest_multiplier(_several(case).solution)]
 
 
 def _two_best_tokens(seed: int) -> Case:
@@ -91,11 +94,12 @@ SEVERAL_OPTIMAL_TOKENS_PATH = CLAIMS.claim(
     "with several best tokens the path leads to the least norm by which one of them wins",
     statement="regularization path with several optimal tokens and nonlinear heads",
     assuming=(trains("p", "W"), SEVERAL_OPTIMAL_TOKENS, SOME_CHOICE_FEASIBLE),
-    contrast=Contrast(
+    contrast=Comparison(
         "1 - cos of the path with the nearest minimizer, at 10,000 norms of it",
         _distance,
+        _minimizers,
         "1 - cos of the path with the solution by which every best token wins",
-        _distance_from_all_pairs,
+        _where_all_win,
         bound=1e-5,
         reason="the angle falls like c / R; the bound lets c be 45 norms, where 2 are usual",
     ),
