@@ -161,8 +161,8 @@ def log_rise_and_fall(
     whole = jnp.where(mask.any(-1), whole, 0)
     below = _log_sum(scores + tokens.log_lower) - whole
     if tokens.log_higher is None:
-        rise = _log_sum(_log_rise(loss, below, tokens.kept).ravel())
-        return rise - jnp.log(whole.size), jnp.full_like(rise, -jnp.inf)
+        rise = log_mean_rise(loss, below, tokens.kept)
+        return rise, jnp.full_like(rise, -jnp.inf)
     above = _log_sum(scores + tokens.log_higher) - whole
     positive = below > above
     log_delta = _log_difference(jnp.maximum(below, above), jnp.minimum(below, above))
@@ -172,6 +172,13 @@ def log_rise_and_fall(
     return rise - jnp.log(whole.size), fall - jnp.log(whole.size)
 
 
+def log_mean_rise(
+    loss: Loss, log_delta: Float[Array, "sequence query"], kept: Float[Array, "sequence query"]
+) -> Float[Array, ""]:
+    """``log mean(l(kept - delta) - l(kept))`` for shortfalls of the score given by logarithms."""
+    return _log_sum(_log_rise(loss, log_delta, kept).ravel()) - jnp.log(kept.size)
+
+
 def check_excess(loss: Loss, head: Head) -> None:
     """Checks that the best loss is that of the best token in each row.
 
@@ -179,18 +186,27 @@ def check_excess(loss: Loss, head: Head) -> None:
         InvalidInputError: If the loss is not known to decrease with the margin, or if a mixture
             of tokens may please the head more than any token.
     """
-    if not isinstance(loss, Logistic | Exponential | Linear):
-        raise InvalidInputError(
-            "loss",
-            f"the best value that the {loss.name} loss can reach is not known",
-            "Use the logistic, exponential or linear loss",
-        )
+    check_decreasing(loss)
     if not is_linear(head):
         raise InvalidInputError(
             "head",
             f"a mixture of tokens may please the head {head.name!r} more than any token, so that "
             "the best loss is not known",
             "Use LinearHead(v), with a ValueMatrix before it if there is one",
+        )
+
+
+def check_decreasing(loss: Loss) -> None:
+    """Checks that a loss decreases with the margin, so that its infimum is known.
+
+    Raises:
+        InvalidInputError: If it is not known to.
+    """
+    if not isinstance(loss, Logistic | Exponential | Linear):
+        raise InvalidInputError(
+            "loss",
+            f"the best value that the {loss.name} loss can reach is not known",
+            "Use the logistic, exponential or linear loss",
         )
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import prompt_examples as examples
 
-from attractor.attention import LinearHead
-from attractor.margin import MarginProblem, solve
+from attractor.attention import ConcaveHead, LinearHead
+from attractor.margin import MarginProblem, solve, solve_several
 from attractor.selection import optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import regularization_path
@@ -85,3 +85,37 @@ def test_no_point_of_the_disk_is_lower():
             disk = radius * sizes[..., None] * on_circle(1, angles)
             lowest = log_excess(keys[instance], scores[instance], disk).min()
             assert run.data["log_excess"].values[instance, 0, number] <= lowest + 1e-9
+
+
+def test_a_head_that_is_not_linear_leads_to_one_of_the_best_tokens():
+    """Two best tokens a row, of score 1, under h(u) = 1.3 u - 0.3 u^2; on the circle by hand."""
+    generator = np.random.default_rng(0)
+    keys = generator.normal(size=(2, 5, 2)) + np.array(
+        [[2, 0], [0, 2], [-1, -1], [-1, -1], [-1, -1]]
+    )
+    scores = np.where(np.arange(5) < 2, 1.0, 0.5 * generator.random((2, 5)))
+    tokens = Tokens(keys, np.ones((2, 1)), np.ones(2), values=scores[..., None])
+    radii = (2.0, 10.0, 100.0)
+    run = regularization_path(tokens, ConcaveHead([1.3], 0.3), radii=radii, parameterization="p")
+    assert (run.data["optimality"] < 1e-12).all()
+
+    def excess(p):
+        logits = np.einsum("ntd,ad->ant", keys, p)
+        with np.errstate(divide="ignore"):
+            short = np.logaddexp.reduce(logits + np.log(1 - scores), -1)
+        short -= np.logaddexp.reduce(logits, -1)
+        log_delta = short + np.log(1 - 0.3 * -np.expm1(short))  # h(1) - h(u) = (1 - u)(1 - .3 u)
+        delta = np.exp(log_delta)
+        grown = np.where(delta < 1e-12, log_delta, np.log(np.expm1(delta)))
+        rise = grown - np.logaddexp(0, 1.0)
+        rise = np.where(rise < -25, rise, np.log(np.log1p(np.exp(rise))))
+        return np.logaddexp.reduce(rise, -1) - np.log(2)
+
+    angles = np.linspace(0, 2 * np.pi, 20_001)
+    for number, radius in enumerate(radii):
+        lowest = excess(on_circle(radius, angles)).min()
+        found = float(run.data["log_excess"][0, 0, number])
+        assert lowest - 1e-3 <= found <= lowest + 1e-9
+    best = solve_several(tokens, optimal_tokens(tokens, LinearHead([1.0]))).solution.W[:, 0]
+    p = run.data["p"].values[0, 0, -1]
+    assert p @ best / (np.linalg.norm(p) * np.linalg.norm(best)) > 0.99999

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from attractor.attention import Head, LinearHead, Loss, Parameterization
-from attractor.attention.excess import check_excess, check_log_loss
+from attractor.attention.excess import check_decreasing, check_excess, check_log_loss
+from attractor.attention.heads import is_linear
+from attractor.attention.mixing import measure_mixing
 from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_count
 from attractor.errors import InvalidInputError
@@ -14,7 +16,7 @@ from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training import validation
-from attractor.training.inputs import check_inputs
+from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.paths.checks import (
     check_geometry,
     check_head_radius,
@@ -22,7 +24,7 @@ from attractor.training.paths.checks import (
     check_selected,
     check_tolerance,
 )
-from attractor.training.paths.trial import PathTrials, follow_all
+from attractor.training.paths.trial import PathTrials, follow_all, one_instance
 from attractor.training.trajectory import Trajectory
 
 _DESCRIPTIONS = {
@@ -74,7 +76,9 @@ def regularization_path(
 
     Args:
         tokens: Data sets with labels.
-        head: A linear head: fixed, or where the search for one starts.
+        head: A linear head: fixed, or where the search for one starts. Or a fixed head that is not
+            linear, to which mixtures of the best tokens are equal, and all others worse; that is
+            sampled, and what was found is in the message where it is not so.
         geometry: The norm, of W and of a head that is trained. For ``"KQ"`` it is that of the
             factors, and only Frobenius will do.
         radii: Increasing radii; default: 17, evenly spread over the logarithm from 1 to 10^4.
@@ -108,7 +112,9 @@ def regularization_path(
     """
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
-    check_excess(loss, head)
+    if layer.trains_head or selected is not None:
+        check_excess(loss, head)
+    check_decreasing(loss)
     validation.refuse_weights(tokens, "a regularization path")
     if layer.trains_head:
         check_log_loss(loss)
@@ -122,6 +128,8 @@ def regularization_path(
     tolerance = check_tolerance(tolerance)
     check_choice("weights", weights, ("all", "last"))
     inputs.check_memory(len(radii), copies=2)  # path by path, and of all paths together
+    if not is_linear(head):
+        _check_mixing(inputs)
 
     with single_blas_thread():
         trials = PathTrials(inputs, ball, radii, head_radii, chosen, starts, tolerance)
@@ -146,6 +154,22 @@ def regularization_path(
             "weights": weights,
         },
     )
+
+
+def _check_mixing(inputs: Inputs) -> None:
+    """Checks that no mixture of tokens pleases a head more than the best tokens of a row."""
+    for instance in range(inputs.tokens.instances or 1):
+        found = measure_mixing(*one_instance(inputs, instance))
+        if not found.holds:
+            where = "" if inputs.tokens.instances is None else f" in instance {instance}"
+            raise InvalidInputError(
+                "head",
+                f"the best loss of the head {inputs.head.name!r} is not that of its best tokens"
+                f"{where}: attention that leaves them costs {found.least:.3g} times as much as "
+                f"leaves, or more, and mixtures of them differ by {found.uneven:.3g} of a score",
+                "Give a head for which the first number is positive and the second is zero, such "
+                "as LinearHead(v)",
+            )
 
 
 def _check_trained_head(head: Head, selected: Selection | None) -> None:

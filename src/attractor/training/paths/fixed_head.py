@@ -12,7 +12,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attractor.attention.excess import TokenScores, log_excess_of_scores
+from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
+from attractor.attention.mixing import log_excess_of_mixtures
+from attractor.attention.rows import Rows
 from attractor.geometry import Geometry
 from attractor.training.paths.balls import Ball, BallObjective
 from attractor.training.paths.following import Place, Point, Search
@@ -53,6 +56,44 @@ class FixedHead(BallObjective):
         return log_excess_of_scores(self.loss, scores, data.mask, data.tokens)
 
 
+class NonlinearHeadData(NamedTuple):
+    """One data set at one radius, with a head to which mixtures of the best tokens are equal.
+
+    Attributes:
+        matrix: Scores of every unit coordinate matrix.
+        rows: The data set.
+        head: The head.
+        best: The best tokens of each row.
+        tokens: Token scores.
+        radius: The radius R.
+    """
+
+    matrix: Float[Any, "sequence query token k"]
+    rows: Rows
+    head: Head
+    best: Bool[Any, "sequence query token"]
+    tokens: TokenScores
+    radius: Float[Any, ""]
+
+
+@dataclass(frozen=True)
+class NonlinearHead(BallObjective):
+    """``log(L(R C) - L_best)`` over the unit ball, where the head is not linear.
+
+    Attributes:
+        loss: The loss.
+        ball: The ball.
+    """
+
+    loss: Loss
+    ball: Ball
+
+    def at(self, C: Float[Any, "p q"], data: NonlinearHeadData) -> Float[Array, ""]:
+        """The objective at a point of the ball."""
+        scores = data.radius * (data.matrix @ C.ravel())
+        return log_excess_of_mixtures(self.loss, scores, data.best, data.head, data.rows)
+
+
 @dataclass(frozen=True)
 class FixedHeadSearch(Search):
     """Minima of the excess loss of one data set.
@@ -65,10 +106,10 @@ class FixedHeadSearch(Search):
         reach: Largest norm of a row of its matrix.
     """
 
-    objective: FixedHead
+    objective: FixedHead | NonlinearHead
     geometry: Geometry
     width: int | None
-    data: FixedHeadData
+    data: FixedHeadData | NonlinearHeadData
     reach: float
 
     def __call__(self, radius: float, start: Place) -> Point:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from attractor.attention import Head, KeyQuery, LinearHead, Parameterization
 from attractor.attention.excess import TokenScores, token_scores
+from attractor.attention.heads import is_linear
 from attractor.attention.parameterization import attention_layer
 from attractor.attention.rows import Rows, attention_rows
 from attractor.errors import AttractorWarning, TrialStatus
@@ -26,7 +27,13 @@ from attractor.tokens import Tokens
 from attractor.training.inputs import Inputs
 from attractor.training.measurements import Records
 from attractor.training.paths.balls import ball_of
-from attractor.training.paths.fixed_head import FixedHead, FixedHeadData, FixedHeadSearch
+from attractor.training.paths.fixed_head import (
+    FixedHead,
+    FixedHeadData,
+    FixedHeadSearch,
+    NonlinearHead,
+    NonlinearHeadData,
+)
 from attractor.training.paths.following import (
     Place,
     Point,
@@ -143,8 +150,12 @@ class PathTrials:
         one = np.float64(1)
         if self.head_radii is None:
             scores = token_scores(head, rows, selected)
-            data = FixedHeadData(map.matrix, rows.mask, scores, one)
-            return FixedHeadSearch(fixed, self.geometry, width, data, reach)
+            if is_linear(head):
+                data = FixedHeadData(map.matrix, rows.mask, scores, one)
+                return FixedHeadSearch(fixed, self.geometry, width, data, reach)
+            best = rows.mask & np.isneginf(np.asarray(scores.log_lower))
+            other = NonlinearHeadData(map.matrix, rows, head, best, scores, one)
+            return FixedHeadSearch(NonlinearHead(loss, ball), self.geometry, width, other, reach)
         head_ball = ball_of(self.geometry, (rows.values.shape[-1], 1))
         size = len(ball.lift(np.zeros(map.shape), 0.1))
         return JointSearch(

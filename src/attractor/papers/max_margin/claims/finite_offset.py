@@ -20,7 +20,7 @@ from attractor.papers.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
-_SETTLED = 1e-5
+_SETTLED = 1e-9
 """Change of an offset in the second half of training up to which it counts as settled."""
 
 
@@ -74,8 +74,8 @@ FINITE_OFFSET = CLAIMS.claim(
         lambda case, seed: _offsets(case, seed)[1],
         "largest such margin, as if all support tokens came to the same",
         lambda case, seed: np.zeros_like(_offsets(case, seed)[1]),
-        bound=1e-4,
-        reason="what is left of tokens beyond the margin, whose weight has fallen by exp(-20)",
+        bound=1e-8,
+        reason="ten times the change in the second half up to which an offset counts as settled",
     ),
     data=lambda seed: [
         three_sequences(),
