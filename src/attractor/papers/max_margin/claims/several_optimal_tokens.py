@@ -105,9 +105,9 @@ def _of_units(seed: int) -> Case:
 
 
 def _peaked() -> Case:
-    """A concave head that is highest between tokens."""
+    """A concave head that is highest at u = 0.8, between tokens."""
     case = _concave(0)
-    return case.replace(head=ConcaveHead([2.0], 1.5))
+    return case.replace(head=ConcaveHead([1.6], 1.0))
 
 
 def _mixing(case: Case) -> Check:
