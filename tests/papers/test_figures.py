@@ -24,6 +24,7 @@ LONG = (
     "next-token/mechanics-global",
     "next-token/linear-overparameterized",
     "max-margin/random-data",
+    "max-margin/vision-transformer",
     "transformers-as-svms/key-query-width",
     "mirror-descent/directional-divergence",
     "mirror-descent/joint-probabilities",

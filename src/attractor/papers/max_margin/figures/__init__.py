@@ -6,5 +6,6 @@ ORDER = (
     "joint_training",
     "losses_and_score_gaps",
     "random_data",
+    "vision_transformer",
     "basins",
 )

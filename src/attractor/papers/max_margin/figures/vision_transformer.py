@@ -1,0 +1,244 @@
+"""A vision transformer: attention gets sparse while its weights grow; maps of the class token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optax
+import xarray as xr
+from matplotlib.figure import Figure
+
+from attractor.analysis.sparsity import effective_support
+from attractor.models import ClassifierTrajectory, train_classifier
+from attractor.models._head_matrices import head_matrices
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.mirror_descent.classifiers.task import Schedule
+from attractor.papers.mirror_descent.images.task import ImageTask, image_task, images_of
+from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._style import PAGE
+from attractor.plots.pairs import panel_letters
+from attractor.plots.roles import ordered_line_styles
+
+_SHOWN = 3
+"""Images whose maps are drawn."""
+_MEASURED = 250
+"""Images that attention is averaged over."""
+
+
+def _compute(request: Request) -> xr.Dataset:
+    settings = request.settings
+    images = images_of(settings["images"], request.source)
+    task = image_task(
+        Schedule(settings["epochs"], None, 0),
+        images,
+        sizes=settings["split"] if images.splits is None else settings["given_split"],
+        seed=request.seed,
+        **settings["model"],
+    )
+    request.uses("data", **task.arrays)
+    # A run of fewer epochs is the beginning of a longer one, so that doubling costs twice one run.
+    epochs = [0, *(2**k for k in range(int(np.log2(settings["epochs"])) + 1))]
+    total = sum(max(epoch, 1) for epoch in epochs) * request.seeds
+    steps = -(-len(task.data.train) // task.schedule.batch)
+    with request.bar("vision transformer", total * steps) as advance:
+        runs = [_trained(request, task, epoch, advance) for epoch in epochs]
+    found = xr.concat([_measured(task, run, request.seed) for run in runs], "epoch")
+    name = settings["images"] if request.source is None else request.source.name
+    classes = np.array(images.classes)
+    return found.assign_coords(
+        epoch=epochs, true_class=("image", classes[task.data.test.labels[_examples(task)]])
+    ).assign_attrs(images=name, classes=len(classes), learning_rate=settings["learning_rate"])
+
+
+def _trained(request: Request, task: ImageTask, epochs: int, advance: Any) -> ClassifierTrajectory:
+    """The run of so many epochs; with none, one of steps that rounding leaves nothing of."""
+    rate = request.settings["learning_rate"] if epochs else 1e-30
+    return train_classifier(
+        task.config,
+        task.data,
+        optax.adam,
+        learning_rate=rate,
+        epochs=max(epochs, 1),
+        batch=task.schedule.batch,
+        seeds=request.seeds,
+        seed=request.seed,
+        augment=task.augment,
+        prepare=task.prepare,
+        checkpoint=request.checkpoint(f"epoch-{epochs}"),
+        progress=advance,
+    )
+
+
+def _examples(task: ImageTask) -> np.ndarray:
+    """The first test image of each of a few classes."""
+    labels = task.data.test.labels
+    _, first = np.unique(labels, return_index=True)
+    return np.sort(first)[:_SHOWN]
+
+
+def _measured(task: ImageTask, run: ClassifierTrajectory, first_seed: int) -> xr.Dataset:
+    """What attention does in the models of all seeds, and the maps of the first one."""
+    inputs = task.data.test.inputs
+    some, shown = inputs[:_MEASURED], inputs[_examples(task)]
+    if task.prepare is not None:
+        some, shown = task.prepare(some), task.prepare(shown)
+    support, norm = [], []
+    for seed in run.data["seed"].values.tolist():
+        model = run.model(seed, "last")
+        _, attention = model(some, return_attention=True)  # image, block, head, query, token
+        share = effective_support(np.asarray(attention)) / attention.shape[-1]
+        support.append(share.mean((0, 2, 3)))
+        norm.append(np.linalg.norm(head_matrices(model)["W"], axis=(-1, -2)).mean(-1))
+    _, attention = run.model(first_seed, "last")(shown, return_attention=True)
+    side = task.config.patch
+    maps = np.asarray(attention)[:, -1, :, 0, 1:].mean(1)
+    rows, columns = (pixels // side for pixels in task.config.image)
+    pixels = np.asarray(shown, dtype=np.float64)
+    lowest, highest = (edge(pixels, axis=(1, 2, 3), keepdims=True) for edge in (np.min, np.max))
+    accuracy = run.data["last_test_accuracy"].values
+    return xr.Dataset(
+        {
+            "effective_support": (("seed", "block"), np.stack(support)),
+            "norm": (("seed", "block"), np.stack(norm)),
+            "test_accuracy": (("seed",), accuracy),
+            "class_map": (("image", "row", "column"), maps.reshape(-1, rows, columns)),
+        },
+        {"seed": run.data["seed"].values, "block": np.arange(1, task.config.blocks + 1)},
+    ).assign(
+        pixels=(("image", "y", "x", "channel"), (pixels - lowest) / (highest - lowest + 1e-12))
+    )
+
+
+def _readings(data: xr.Dataset) -> Readings:
+    support, norm = (data[name].mean(["seed", "block"]) for name in ("effective_support", "norm"))
+    return Readings(
+        at_most("effective support at the end, over that at the start",
+                support[-1] / support[0], 0.9),
+        at_least("norm of attention weights at the end, over that at the start",
+                 norm[-1] / norm[0], 1.1),
+        at_most("rank correlation of support and norm along training",
+                _rank_correlation(support.values, norm.values), -0.8),
+        at_least("test accuracy at the end, over that of chance",
+                 data["test_accuracy"].mean("seed")[-1] * data.attrs["classes"], 2.0),
+        percent_start=100 * float(support[0]),
+        percent_end=100 * float(support[-1]),
+        growth=float(norm[-1] / norm[0]),
+        accuracy=float(data["test_accuracy"].mean("seed")[-1]),
+    )  # fmt: skip
+
+
+def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    from scipy.stats import rankdata  # a second to load
+
+    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
+
+
+def _draw(data: xr.Dataset) -> Figure:
+    figure = Figure(figsize=(PAGE, 5.4))
+    upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.45))
+    support, norm, both = upper.subplots(1, 3)
+    blocks = data["block"].values.tolist()
+    place = np.maximum(data["epoch"].values, 0.5)
+    for block, style in zip(blocks, ordered_line_styles(len(blocks)), strict=True):
+        one = data.sel(block=block)
+        for axes, name in ((support, "effective_support"), (norm, "norm")):
+            every = one[name]
+            axes.plot(place, every.mean("seed"), color=style["color"], label=f"block {block}")
+            low, high = every.min("seed"), every.max("seed")
+            axes.fill_between(place, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        both.plot(
+            one["norm"].mean("seed"), one["effective_support"].mean("seed"), marker="o",
+            markersize=3, color=style["color"], label=f"block {block}",
+        )  # fmt: skip
+    for axes in (support, norm):
+        axes.set(xscale="log", xlabel="epoch")
+        ticks = [0.5, *(tick for tick in (1, 10, 100, 1000) if tick <= place[-1])]
+        axes.set_xticks(ticks, ["0", *(f"{tick:g}" for tick in ticks[1:])])
+    support.set(ylabel="effective support / T", ylim=(0, 1.02))
+    norm.set(ylabel=r"$\|W_K^\top W_Q\|_F / \sqrt{d_h}$")
+    norm.set_ylim(bottom=0)
+    both.set(xlabel="norm of attention weights", ylabel="effective support / T", ylim=(0, 1.02))
+    both.set_xlim(left=0)
+    support.legend(loc="lower left")
+    panel_letters((support, norm, both))
+    _draw_maps(lower, data)
+    return figure
+
+
+def _draw_maps(figure: Any, data: xr.Dataset) -> None:
+    """A row an image: the image, and its map at a few epochs."""
+    every = data["epoch"].values
+    chosen = np.unique(np.round(np.linspace(0, len(every) - 1, 5)).astype(int))
+    cells = figure.subplots(data.sizes["image"], 1 + len(chosen), squeeze=False)
+    for row, (axes, image) in enumerate(zip(cells, data["image"].values, strict=True)):
+        picture = data["pixels"].isel(epoch=0).sel(image=image).values
+        gray = picture.shape[-1] == 1
+        axes[0].imshow(picture[..., 0] if gray else picture, cmap="gray" if gray else None)
+        axes[0].set_ylabel(str(data["true_class"].sel(image=image).item()))
+        maps = data["class_map"].sel(image=image).values[chosen]
+        for cell, values, epoch in zip(axes[1:], maps, every[chosen], strict=True):
+            drawn = cell.imshow(values * values.size, cmap="viridis", vmin=0, vmax=_TOP)
+            if row == 0:
+                cell.set_title(f"epoch {epoch}")
+        for cell in axes:
+            cell.set(xticks=[], yticks=[])
+            cell.grid(visible=False)
+    cells[0, 0].set_title("image")
+    bar = figure.colorbar(drawn, ax=cells, shrink=0.85, pad=0.01, extend="max")
+    bar.set_label("attention of [CLS], times patches")
+
+
+_TOP = 6.0
+"""Multiple of uniform attention at which colors end."""
+_DIGITS = {"train": 900, "validation": 300, "test": 500}
+_MNIST = {"images": "MNIST", "split": {"train": 4000, "validation": 500, "test": 500}}
+
+VISION_TRANSFORMER = Figures(MAX_MARGIN).figure(
+    "vision-transformer",
+    "a vision transformer: attention gets sparse as its weights grow; maps of the class token",
+    statement="experiment: vision transformer",
+    published="CIFAR-10: effective support of attention maps, norm of attention weights, and "
+    "attention of [CLS] over an image at several epochs",
+    sizes={
+        "quick": {
+            "images": "digits",
+            "split": _DIGITS,
+            "given_split": _DIGITS,
+            "seeds": 2,
+            "epochs": 32,
+            "learning_rate": 3e-3,
+            "model": {"patch": 2, "width": 32, "blocks": 2, "heads": 4, "hidden": 64},
+        },
+        "small": {
+            **_MNIST,
+            "given_split": {"train": 4000, "validation": 1000, "test": 4000},
+            "seeds": 3,
+            "epochs": 64,
+            "learning_rate": 1e-3,
+            "model": {"patch": 4, "width": 64, "blocks": 4, "heads": 4, "hidden": 128},
+        },
+        "paper": {
+            **_MNIST,
+            "given_split": {"train": None, "validation": 5000, "test": None},
+            "seeds": 3,
+            "epochs": 256,
+            "learning_rate": 3e-4,
+            "model": {"patch": 4, "width": 192, "blocks": 6, "heads": 6, "hidden": 384},
+        },
+    },
+    compute=_compute,
+    draw=_draw,
+    readings=_readings,
+    caption=(
+        "Vision transformers trained on {attrs[images]} by Adam with steps of "
+        "{attrs[learning_rate]:g}, which read {accuracy:.0%} of test images rightly. (a) Effective "
+        "support of attention, (||s||_1 / ||s||_2)^2 over the number of tokens, mean over heads, "
+        "queries and test images: from {percent_start:.0f} to {percent_end:.0f} % of the tokens; "
+        "(b) norm of the attention weights, mean over heads, {growth:.3g} times as large at the "
+        "end; (c) one against the other. Lines: means over {sizes[seed]} seeds, bands from the "
+        "lowest to the highest. Below: attention of the class token in the last block, mean over "
+        "heads, as a multiple of uniform attention, of the first seed."
+    ),
+    takes="the binary version of CIFAR-10, or a folder in the format of MNIST",
+)
