@@ -12,6 +12,7 @@ from attractor.cli import app
 from attractor.errors import InvalidInputError
 from attractor.files import reading
 from attractor.papers import (
+    Exponent,
     Outcome,
     all_claims,
     examine,
@@ -55,6 +56,24 @@ def test_the_command_line_checks_it_on_a_file_of_its_kind(own, tmp_path):
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert list(said["claims"]) == ["bridges/handshakes"]
+
+
+def test_the_claim_written_out_in_contributing_holds(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+    (block,) = (part.split("```")[0] for part in text.split("```python\n")[1:])
+    assert block.count("\n") < 40
+    exec(block, {})
+    claim = get_claim("max-margin/longer-keys")
+    found = check_claim(claim)
+    assert found.outcome is Outcome.HOLDS and len(found.findings) == 2
+    assert examine(claim.about(Exponent(-1.25)), claim.example()).outcome is Outcome.FAILS
+    assert examine_control(claim, claim.example()).outcome is Outcome.FAILS
+
+
+def test_what_is_measured_apart_names_nothing_to_exchange(own):
+    with pytest.raises(InvalidInputError, match="handshakes measures its wrong conclusion apart"):
+        own["HANDSHAKES"].about(1.0)
 
 
 def test_no_claim_of_the_papers_is_replaced():

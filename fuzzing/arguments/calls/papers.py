@@ -21,6 +21,12 @@ def calls() -> Iterator[Call]:
     yield Call(papers.examine, **examined)
     yield Call(papers.examine_control, **examined)
     yield Call(papers.get_claim, name=given.CLAIM_NAME)
+    yield Call(
+        papers.Claim.about,
+        self=given.CLAIM,
+        named=1.0,
+        skip={"named": "anything that the measurement takes"},
+    )
     yield Call(papers.Assumption.broken_by, self=given.ASSUMPTION, breaker=dict)
     yield Call(
         papers.Assumption.negated, self=given.ASSUMPTION, name="no", statement="no", breaker=dict

@@ -154,23 +154,21 @@ class Comparison(Generic[Data, Object]):
     reason: str
     sense: Literal["<=", ">="] = "<="
 
-    def about(self, named: Callable[[Data, int], Object], quantity: str) -> Conclusion[Data]:
-        """The conclusion about an object, given as ``right`` is."""
-
-        def measure(data: Data, seed: int) -> Measurement:
-            return self.measure(data, seed, named(data, seed))
-
-        return Conclusion(quantity, measure, self.bound, self.reason, self.sense)
-
     @property
     def conclusion(self) -> Conclusion[Data]:
         """The conclusion of the statement."""
-        return self.about(self.right, self.quantity)
+        return self._of(self.quantity, self.right)
 
     @property
     def control(self) -> Conclusion[Data]:
         """The wrong conclusion, as a negative control."""
-        return self.about(self.wrong, self.wrong_quantity)
+        return self._of(self.wrong_quantity, self.wrong)
+
+    def _of(self, quantity: str, named: Callable[[Data, int], Object]) -> Conclusion[Data]:
+        def measure(data: Data, seed: int) -> Measurement:
+            return self.measure(data, seed, named(data, seed))
+
+        return Conclusion(quantity, measure, self.bound, self.reason, self.sense)
 
 
 @dataclass(frozen=True)
@@ -222,12 +220,12 @@ class Claim(Generic[Data]):
         """
         if self.comparison is None:
             raise InvalidInputError(
-                f"{self.name} names nothing that could be exchanged; claims whose comparison "
-                "is not None do"
+                "named",
+                f"the claim {self.name} measures its wrong conclusion apart",
+                "Ask a claim whose comparison is not None",
             )
-        quantity = f"{self.conclusion.quantity}, of another object"
-        conclusion = self.comparison.about(lambda data, seed: named, quantity)
-        return dataclasses.replace(self, conclusion=conclusion)
+        other = dataclasses.replace(self.comparison, right=lambda data, seed: named)
+        return dataclasses.replace(self, conclusion=other.conclusion, comparison=other)
 
     @property
     def bibtex(self) -> str:
