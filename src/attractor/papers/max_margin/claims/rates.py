@@ -23,7 +23,8 @@ _STATEMENT = "rates of convergence"
 _CONSTANT = "gradient descent:learning_rate=1"
 _NOTE = (
     "derived from the finite offset of descent, not quoted; nothing is claimed of a run that "
-    "ends at tokens which are not locally optimal"
+    "ends at tokens which are not locally optimal. Trained from zero, unless the data have a "
+    "start, and measured at the end: earlier, or from far off, slopes are others"
 )
 DECADE = float(np.log(10))
 _NOTHING = 1e-12
@@ -71,7 +72,7 @@ GRADIENT_DESCENT_RATE = CLAIMS.claim(
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
     contrast=Comparison(
-        "distance from -1 of the slope of log(L - L_best) in log t",
+        "distance from -1 of the slope of log(L - L_best) in log t, from zero, over a decade of t",
         _excess,
         lambda *_: Exponent(-1),
         "distance of that slope from -1/2",
@@ -93,7 +94,7 @@ GRADIENT_DESCENT_NORM = CLAIMS.claim(
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
     contrast=Comparison(
-        "distance from 1 of the slope of |p| in log t, in norms of the margin solution",
+        "distance from 1 of the slope of |p| in log t over a decade, in norms of the solution",
         _norm,
         lambda *_: 1.0,
         "distance of that slope from 1/2",
@@ -111,7 +112,7 @@ GRADIENT_DESCENT_DIRECTION = CLAIMS.claim(
     statement=_STATEMENT,
     assuming=(trains("p", "W"), GRADIENT_DESCENT, SCORES_DIFFER),
     contrast=Comparison(
-        "distance from -1 of the slope of log(angle) in log(log t)",
+        "distance from -1 of the slope of log(angle) in log(log t), since half of that log t",
         lambda case, seed, exponent: _angle(case, seed, "log_time", exponent),
         lambda *_: Exponent(-1),
         "distance of that slope from -5/4",
@@ -129,7 +130,7 @@ NORMALIZED_GRADIENT_DESCENT_RATE = CLAIMS.claim(
     statement=_STATEMENT,
     assuming=(trains("p", "W"), NORMALIZED_STEPS, SCORES_DIFFER),
     contrast=Comparison(
-        "distance from -1 of the slope of log(angle) in log t",
+        "distance from -1 of the slope of log(angle) in log t, over the second half of the steps",
         lambda case, seed, exponent: _angle(case, seed, "step", exponent),
         lambda *_: Exponent(-1),
         "distance of that slope from -5/4",
