@@ -18,6 +18,7 @@ ORDER = (
     "mixtures",
     "discriminant",
     "discriminant_saddles",
+    "discriminant_escape",
     "discriminant_local_flow",
     "discriminant_krylov_flow",
     "denoising",
