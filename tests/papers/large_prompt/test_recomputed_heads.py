@@ -157,3 +157,17 @@ def test_gaps_of_linear_attention_and_of_one_head():
         of_scores, [0.3, -0.1, 0.1, 0.1], method="Nelder-Mead", options=tight
     )
     assert one.measured.value == pytest.approx(best.fun, rel=1e-6)
+
+
+def test_error_under_wide_scores_by_drawing_prompts():
+    # On a line, with scores 16 g and outputs g, the output of infinite prompts is 16.
+    _, finding = found("hard-attention")
+    draws = np.random.default_rng(7)
+    squares = []
+    for _ in range(60):
+        g = draws.standard_normal(round(np.exp(0.1 * 16**2 / 2)))
+        weights = np.exp(16 * (g - g.max()))
+        squares.append((weights @ g / weights.sum() - 16) ** 2 / 16**2)
+    spread = np.std(squares) / np.sqrt(60)
+    ((error, *_), *_) = finding.measured.details["errors"]
+    assert error**2 == pytest.approx(np.mean(squares), abs=4 * spread) and spread < 0.01

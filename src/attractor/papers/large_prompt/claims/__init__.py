@@ -15,6 +15,7 @@ ORDER = (
     "concentration",
     "sharp_rates",
     "exponent",
+    "hard_attention",
     "mixtures",
     "discriminant",
     "discriminant_saddles",

@@ -54,9 +54,11 @@ def _off_curvature(case: HeadCase, seed: int, centers: Sequence[Parameters]) -> 
     """
     of, draws = classes(case), np.random.default_rng([seed, 48])
     ends = [end for center in centers if (end := _rate_near(of, center, draws)) is not None]
-    rates, curvatures = np.transpose(ends or np.empty((0, 2)))
+    if not ends:
+        return Measurement(np.nan, 0)
+    rates, curvatures = np.transpose(ends)
     details = {"relative rates": rates.tolist(), "least curvatures": curvatures.tolist()}
-    return Measurement(float(np.abs(rates - 1).max(initial=-np.inf)), len(rates), details)
+    return Measurement(float(np.abs(rates - 1).max()), len(rates), details)
 
 
 def _rate_near(
