@@ -1,4 +1,4 @@
-"""A head that classifies points of two classes: it can be Bayes, and minimizers of its risk are."""
+"""A head that classifies points of two classes: it can be Bayes, as critical points are."""
 
 from __future__ import annotations
 

@@ -131,7 +131,10 @@ def _least_curvature(case: HeadCase, seed: int, points: Sequence[Parameters]) ->
         for point in points
     ]
     excess = sorted({round(_excess(of, point), 4) for point in points})
-    details = {"points": len(points), "risks above that of Bayes": excess}
+    values = max((float(np.linalg.norm(Matrices.of(point).v21)) for point in points), default=0.0)
+    details = {
+        "points": len(points), "risks above that of Bayes": excess, "largest norm of v21": values
+    }  # fmt: skip
     return Measurement(max(curvatures, default=np.nan), len(points), details)
 
 
