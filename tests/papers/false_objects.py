@@ -71,7 +71,7 @@ def _(named: Selection, angle=0.5):
 @false_objects.register(tuple)
 @false_objects.register(list)
 def _(named, angle=0.5):
-    kind = type(named)
+    kind = getattr(type(named), "_make", type(named))
     if len({type(each) for each in named}) == 1 and kind is list:  # alternatives: all are wrong
         false = [false_objects(each, angle) for each in named]
         return {words: [each[words] for each in false] for words in false[0]}

@@ -28,6 +28,8 @@ LONG = (
 OWN_WRONG_ONE = {
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
+    "large-prompt/one-head-gap": "no heads at all miss what one head misses",
+    "large-prompt/linear-attention-gap": "linear maps of nearly anything miss it",
 }
 """Claims of which no false object is made, but the wrong one that they bring, and why."""
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}

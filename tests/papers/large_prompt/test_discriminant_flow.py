@@ -65,9 +65,12 @@ def test_the_risk_falls_along_the_flow():
     assert np.all(np.diff(values) < 0)
 
 
-def test_the_rate_near_bayes_is_that_of_the_hessian():
-    measured = found("discriminant-local-convergence", two_classes()).measured
-    assert measured.details["relative rates"] == pytest.approx([1, 1], abs=0.3)
+@pytest.mark.parametrize(("gate", "relative", "off"), [(True, 1, 1e-3), (False, 2 / 3, 0.1)])
+def test_rates_near_bayes_are_those_of_a_square_or_of_a_fourth_power(gate, relative, off):
+    case = two_classes((1.0, 0.0, 0.5), (0.0, 1.0, 0.0))
+    claim = get_claim("large-prompt/discriminant-local-convergence")
+    measured = (claim.conclusion if gate else claim.control).measure(case, 0)
+    assert measured.details["relative rates"] == pytest.approx([relative] * 2, abs=off)
 
 
 @pytest.mark.parametrize(

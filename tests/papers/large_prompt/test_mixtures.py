@@ -132,3 +132,26 @@ def test_the_gradient_in_the_matrices_of_a_head_and_the_score_it_stands_for():
     scores = output(case.tokens, AttentionHead(U, flat[None, 6:]), queries)[:, 0]
     losses = np.logaddexp(0, -drawn[:, -1] * scores)
     assert head_risk(of, flat).value == pytest.approx(losses.mean(), abs=4 * losses.std() / 200)
+
+
+@pytest.mark.parametrize(("probability", "power"), [(0.6, 2), (0.5, 4)])
+def test_the_risk_far_away_falls_like_a_power_of_the_size_of_the_gate(probability, power):
+    measured = found("discriminant-escape", two_classes(probability=probability)).measured
+    first, second, *_ = measured.details["risk above that of Bayes"]
+    assert np.log10(first / second) == pytest.approx(power, abs=0.02)
+
+
+def test_what_stays_at_bayes_does_not_escape():
+    case = two_classes()
+    w, b = classes(case).bayes
+    staying = get_claim("large-prompt/discriminant-escape").about(
+        lambda of, size: Effective(w, b, 0.0, np.array([size, 0.0]))
+    )
+    assert examine(staying, case).outcome is Outcome.FAILS
+
+
+def test_critical_points_that_are_not_bayes_are_found_close_to_its_risk():
+    details = found("discriminant-saddles", two_classes()).measured.details
+    excess = details["risks above that of Bayes"]
+    assert excess[0] < 0.01 and excess[-1] == pytest.approx(0.2145, abs=1e-4)
+    assert details["largest norm of v21"] < 1e-6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +17,6 @@ from attractor.prompt.head import AttentionHead
 
 Points = Float[np.ndarray, "query d"]
 """Points as they are seen, which are the queries, or as they are returned."""
-Denoiser = Callable[[HeadCase, Points], Points]
 
 
 def posterior_mean(case: HeadCase, seen: Points) -> Points:
@@ -81,28 +80,27 @@ def _basis(
     return np.linalg.qr(np.column_stack([*columns, rest]))[0]
 
 
-def one_head(case: HeadCase, seen: Points) -> Points:
-    """The output of the head of the case."""
-    return attention(case, case.head, seen)
-
-
-def first_of_two(case: HeadCase, seen: Points) -> Points:
-    """The output of the first of the two heads."""
-    return attention(case, two_heads(case)[0], seen)
+def together(case: HeadCase, heads: Sequence[AttentionHead], seen: Points) -> Points:
+    """The sum of the outputs of heads."""
+    return np.sum([attention(case, head, seen) for head in heads], axis=0)
 
 
 def both_heads(case: HeadCase, seen: Points) -> Points:
     """The sum of the outputs of the two heads."""
-    first, second = two_heads(case)
-    return attention(case, first, seen) + attention(case, second, seen)
+    return together(case, two_heads(case), seen)
 
 
-def plain_residual(case: HeadCase, seen: Points) -> Points:
-    """The output of the head, added to its query."""
-    return one_head(case, seen) + seen
+def with_residual(case: HeadCase, seen: Points, left_out: float) -> Points:
+    """The output of the head, added to its query less a multiple of that."""
+    return attention(case, case.head, seen) + (1 - left_out) * seen
+
+
+def left_out(case: HeadCase) -> float:
+    """The multiple ``2 xi^2 / (gamma^2 + xi^2)`` that makes of that the posterior mean."""
+    spread, noise = variances(case)
+    return 2 * noise / (spread + noise)
 
 
 def residual(case: HeadCase, seen: Points) -> Points:
     """The output of the head, added to its query less ``2 xi^2 / (gamma^2 + xi^2)`` of it."""
-    spread, noise = variances(case)
-    return plain_residual(case, seen) - 2 * noise / (spread + noise) * seen
+    return with_residual(case, seen, left_out(case))

@@ -136,15 +136,11 @@ def bayes_risk(of: Classes) -> float:
     return risk(of, Effective(w, b, 0.0, np.zeros(len(w))).flat).value
 
 
-def bayes_head(of: Classes, *, with_labels: bool = True) -> AttentionHead:
+def bayes_head(of: Classes) -> AttentionHead:
     """A head whose score is the exact log-odds.
 
     Its scores do not separate the classes, so that its gate stays at the probability of the
     label 1, and the values of the labels make up for the intercept.
-
-    Args:
-        of: The classes.
-        with_labels: Whether labels take part; without them scores do separate the classes.
     """
     w, b = of.bayes
     d, between, probability = len(w), of.between, expit(of.log_odds)
@@ -156,5 +152,5 @@ def bayes_head(of: Classes, *, with_labels: bool = True) -> AttentionHead:
     last = (b - values @ mean) / labels if labels else 0.0
     U = np.zeros((d + 1, d + 1))
     U[:d, :d] = points.T
-    U[d, :d] = -points @ between / 2 * with_labels
-    return AttentionHead(U, np.concatenate([values, [last * with_labels]])[None])
+    U[d, :d] = -points @ between / 2
+    return AttentionHead(U, np.concatenate([values, [last]])[None])

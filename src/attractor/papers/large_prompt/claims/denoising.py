@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import (
-    Denoiser,
     Points,
-    both_heads,
-    first_of_two,
-    one_head,
-    plain_residual,
+    attention,
+    left_out,
     posterior_mean,
-    residual,
+    together,
+    two_heads,
+    with_residual,
 )
 from attractor.papers.large_prompt.denoising_data import (
     DENOISING,
@@ -28,20 +28,11 @@ from attractor.papers.large_prompt.denoising_data import (
     variances,
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS
+from attractor.prompt.head import AttentionHead
 
 _QUERIES = 16
 _LARGEST_DEVIATION = 5.0
-
-
-def _off_posterior(denoiser: Denoiser) -> Callable[[HeadCase, int], Measurement]:
-    """Measures the largest difference from the mean of a point given what is seen."""
-
-    def measure(case: HeadCase, seed: int) -> Measurement:
-        seen = _within_reach(case, case.queries.sample(_QUERIES, seed=seed))
-        difference = denoiser(case, seen) - posterior_mean(case, seen)
-        return Measurement(float(np.abs(difference).max(initial=0.0)), len(seen))
-
-    return measure
+_Named = TypeVar("_Named")
 
 
 def _data(seed: int) -> Sequence[HeadCase]:
@@ -63,21 +54,30 @@ def _denoises(
     name: str,
     statement: str,
     summary: str,
-    right: Denoiser,
-    wrong: tuple[str, Denoiser],
+    denoised: Callable[[HeadCase, Points, _Named], Points],
+    right: Callable[[HeadCase], _Named],
+    wrong: tuple[str, Callable[[HeadCase], _Named]],
     further: tuple[Assumption, ...] = (),
     data: Callable[[int], Sequence[HeadCase]] = _data,
 ) -> Claim:
+    """The claim that points denoised by what is named are means of points given what is seen."""
+
+    def off_posterior(case: HeadCase, seed: int, named: _Named) -> Measurement:
+        seen = _within_reach(case, case.queries.sample(_QUERIES, seed=seed))
+        difference = denoised(case, seen, named) - posterior_mean(case, seen)
+        return Measurement(float(np.abs(difference).max(initial=0.0)), len(seen))
+
     return MIXTURE_CLAIMS.claim(
         name,
         summary,
         statement=statement,
         assuming=(*DENOISING, FEW_DIMENSIONS, *further),
-        contrast=Contrast(
+        contrast=Comparison(
             "largest difference of attention by quadrature over the tokens from E[X | Z]",
-            _off_posterior(right),
+            off_posterior,
+            lambda case, seed: right(case),
             f"the same for {wrong[0]}",
-            _off_posterior(wrong[1]),
+            lambda case, seed: wrong[1](case),
             bound=1e-9,
             reason="rounding",
         ),
@@ -85,27 +85,35 @@ def _denoises(
     )
 
 
+def _of_noise_alone(case: HeadCase) -> AttentionHead:
+    """The head of the case with scores over the variance of the noise."""
+    return AttentionHead(np.eye(len(case.U)) / variances(case).noise, case.V)
+
+
 RESIDUAL_DENOISER = _denoises(
     "residual-denoiser",
     "in-context construction of the posterior mean with a residual connection",
     "a head added to its query, less 2 xi^2/(gamma^2 + xi^2) of it, returns E[X | Z]",
-    residual,
-    ("the head with a plain residual connection", plain_residual),
+    with_residual,
+    left_out,
+    ("the head added to its query less half as much", lambda case: left_out(case) / 2),
 )
 TWO_HEAD_DENOISER = _denoises(
     "two-head-denoiser",
     "two heads realize the posterior mean",
     "two heads together return the mean of a point given what is seen of it",
-    both_heads,
-    ("the first of the two heads alone", first_of_two),
+    lambda case, seen, heads: together(case, heads, seen),
+    two_heads,
+    ("the first of the two heads alone", lambda case: two_heads(case)[:1]),
     (TWO_DIMENSIONS,),
 )
 ONE_HEAD_DENOISER = _denoises(
     "one-head-denoiser",
     "one head realizes the posterior mean where noise and spread are alike",
     "one head alone returns E[X | Z] where the noise is as large as the spread of points",
-    one_head,
-    ("the head with a plain residual connection", plain_residual),
+    lambda case, seen, head: attention(case, head, seen),
+    lambda case: case.head,
+    ("the head with scores over the variance of the noise alone", _of_noise_alone),
     (EQUAL_VARIANCES,),
     lambda seed: [
         noisy_points(spread=2.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import scipy.optimize
@@ -11,14 +12,10 @@ from scipy.special import softmax
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
-from attractor.papers.large_prompt.denoising import (
-    Denoiser,
-    both_heads,
-    posterior_mean,
-    residual,
-)
+from attractor.papers.large_prompt.data import Outputs, Queries
+from attractor.papers.large_prompt.denoising import attention, posterior_mean
 from attractor.papers.large_prompt.denoising_data import (
     CLUSTERS_APART,
     DENOISING,
@@ -29,11 +26,12 @@ from attractor.papers.large_prompt.denoising_data import (
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS, clusters
 from attractor.papers.large_prompt.quadrature import Points, cluster_points
+from attractor.papers.once import once_a_case
 
-_QUERIES = 64
-_STARTS = 2
+_STARTS = 4
 _NODES = {1: 24, 2: 24, 3: 10}
 """Nodes along an axis, by the dimension."""
+_Named = TypeVar("_Named")
 
 
 def _moved_by_gate(case: HeadCase) -> float:
@@ -47,42 +45,53 @@ def _seen(case: HeadCase) -> Points:
     return cluster_points(case, _NODES[case.V.shape[1]])
 
 
+@once_a_case
+def _wanted(case: HeadCase) -> Outputs:
+    return posterior_mean(case, _seen(case).points)
+
+
 def _least_missed(case: HeadCase, features: Float[np.ndarray, "point feature"]) -> float:
     """Mean squared distance from ``E[X | Z]`` of the nearest linear function of features."""
-    seen, logs = _seen(case)
-    scale = np.exp(logs / 2)[:, None]
-    features, wanted = scale * features, scale * posterior_mean(case, seen)
+    scale = np.exp(_seen(case).log_weights / 2)[:, None]
+    features, wanted = scale * features, scale * _wanted(case)
     fitted = features @ np.linalg.lstsq(features, wanted)[0]
     return float(((fitted - wanted) ** 2).sum() / _moved_by_gate(case))
 
 
-def _missed_by_one_head(case: HeadCase, seed: int) -> Measurement:
-    """The least that one head misses, over score matrices found by descent, with best values."""
+def _missed_by_heads(case: HeadCase, seed: int, count: int) -> Measurement:
+    """The least that so many heads miss, over score matrices found by descent, with best values."""
     weights, means, covariances = clusters(case)
     seen = _seen(case).points
 
-    def missed(flat: Float[np.ndarray, "entry"]) -> float:
-        a = seen @ flat.reshape(case.U.shape).T
+    def output(U: Float[np.ndarray, "d d"]) -> Outputs:
+        a = seen @ U.T
         gates = softmax(np.log(weights) + a @ means.T, axis=-1)
-        return _least_missed(case, gates @ means + a @ covariances[0])
+        return gates @ means + a @ covariances[0]
 
-    draws = np.random.default_rng([seed, 31]).standard_normal((_STARTS, case.U.size))
-    starts = [case.U.ravel(), *(draws * np.abs(case.U).max())]
+    def missed(flat: Float[np.ndarray, "entry"]) -> float:
+        outputs = [output(U) for U in flat.reshape(count, *case.U.shape)]
+        return _least_missed(case, np.concatenate(outputs, axis=-1))
+
+    draws = np.random.default_rng([seed, 31]).standard_normal((_STARTS, count, *case.U.shape))
+    draws *= np.abs(case.U).max()
+    draws[0, 0] = case.U
     found = [
-        scipy.optimize.minimize(missed, start, method="BFGS", options={"maxiter": 60}).fun
-        for start in starts
+        scipy.optimize.minimize(missed, start.ravel(), method="BFGS", options={"maxiter": 60}).fun
+        for start in draws
     ]
-    return Measurement(float(min(found)), len(starts), {"found": found})
+    return Measurement(float(min(found)), len(found), {"found": found})
 
 
-def _missed_by(denoiser: Denoiser) -> Callable[[HeadCase, int], Measurement]:
-    def measure(case: HeadCase, seed: int) -> Measurement:
-        seen = case.queries.sample(_QUERIES, seed=seed)
-        difference = denoiser(case, seen) - posterior_mean(case, seen)
-        error = (difference**2).sum(-1).mean() / _moved_by_gate(case)
-        return Measurement(float(error), len(seen))
+def _missed_from_features(
+    case: HeadCase, seed: int, features: Callable[[HeadCase, Queries], Outputs]
+) -> Measurement:
+    """The least that linear functions of features of what is seen miss."""
+    return Measurement(_least_missed(case, features(case, _seen(case).points)))
 
-    return measure
+
+def _with_output(case: HeadCase, seen: Queries) -> Outputs:
+    """What is seen, and the output of the head for it."""
+    return np.concatenate([seen, attention(case, case.head, seen)], axis=-1)
 
 
 def _misses(
@@ -90,8 +99,9 @@ def _misses(
     statement: str,
     summary: str,
     what: str,
-    missed: Callable[[HeadCase, int], Measurement],
-    right: tuple[str, Denoiser],
+    missed: Callable[[HeadCase, int, _Named], Measurement],
+    right: _Named,
+    wrong: tuple[str, _Named],
     further: Sequence[Assumption],
     note: str,
 ) -> Claim:
@@ -100,12 +110,13 @@ def _misses(
         summary,
         statement=statement,
         assuming=(*DENOISING, FEW_DIMENSIONS, *further),
-        contrast=Contrast(
+        contrast=Comparison(
             f"mean squared distance of {what} from E[X | Z], over the square of what the gate "
             "moves it",
             missed,
-            f"the same for {right[0]}",
-            _missed_by(right[1]),
+            lambda case, seed: right,
+            f"the same for {wrong[0]}",
+            lambda case, seed: wrong[1],
             bound=1e-4,
             reason="far above rounding; clusters that are barely apart leave 1e-3",
             sense=">=",
@@ -124,8 +135,9 @@ ONE_HEAD_GAP = _misses(
     "one head does not realize the posterior mean where noise and spread differ",
     "one head alone misses E[X | Z] where the noise is not as large as the spread of points",
     "the best head",
-    _missed_by_one_head,
-    ("two heads", both_heads),
+    _missed_by_heads,
+    1,
+    ("the best two heads, of the same search", 2),
     (CLUSTERS_APART, DIFFERENT_VARIANCES, TWO_DIMENSIONS),
     "the best head is the best that descent finds; its values are best for its scores",
 )
@@ -134,8 +146,9 @@ LINEAR_ATTENTION_GAP = _misses(
     "linear attention does not realize the posterior mean",
     "linear attention, whose gates are fixed, misses E[X | Z] whatever its matrices are",
     "the best linear map",
-    lambda case, seed: Measurement(_least_missed(case, _seen(case).points)),
-    ("the head with its residual connection", residual),
+    _missed_from_features,
+    lambda case, seen: seen,
+    ("the best linear map of what is seen and of the output of the head", _with_output),
     (CLUSTERS_APART,),
     "over infinitely many tokens linear attention is a linear map of its query",
 )

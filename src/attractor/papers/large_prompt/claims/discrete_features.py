@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import softmax
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
 from attractor.papers.large_prompt.data import Outputs, Queries, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
@@ -23,6 +23,10 @@ _PROMPTS = 100
 _FEWEST = 10
 _GAP = 40.0
 _ROUNDING = 1e-9
+
+
+Scores = Float[np.ndarray, "query k"]
+"""Scores of values, or attention on them."""
 
 
 class Values(NamedTuple):
@@ -44,7 +48,7 @@ def token_values(case: HeadCase) -> Values:
     return Values(values[frequencies > 0], (frequencies / frequencies.sum())[frequencies > 0])
 
 
-def _weights(case: HeadCase, queries: Queries) -> Float[np.ndarray, "query k"]:
+def _weights(case: HeadCase, queries: Queries) -> Scores:
     """Attention on each value over infinitely many tokens: softmax of ``log p_k + v_k^T U z``."""
     values, frequencies = token_values(case)
     return softmax(np.log(frequencies) + queries @ case.U.T @ values.T, axis=-1)
@@ -63,6 +67,13 @@ def _affine(case: HeadCase, queries: Queries) -> Outputs:
 
 
 @once_a_case
+def _counts(case: HeadCase, seed: int) -> Int[np.ndarray, "prompt value"]:
+    """How often each value occurs in prompts of drawn tokens."""
+    draws = np.random.default_rng([seed, 37])
+    return draws.multinomial(_LENGTH, token_values(case).frequencies, _PROMPTS)
+
+
+@once_a_case
 def _finite(case: HeadCase, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries, and the outputs of drawn prompts: their mean and its standard error.
 
@@ -73,26 +84,26 @@ def _finite(case: HeadCase, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     drawn = case.queries.sample(_QUERIES, seed=seed)
     concentration = (_weights(case, drawn) ** 2 / frequencies).sum(-1)
     queries = drawn[concentration * _FEWEST <= _LENGTH]
-    counts = np.random.default_rng([seed, 37]).multinomial(_LENGTH, frequencies, _PROMPTS)
     scores = queries @ case.U.T @ values.T
     scores = np.exp(scores - scores.max(-1, keepdims=True))
     outputs = np.empty((_PROMPTS, len(queries), len(case.V)))
-    for prompt, count in enumerate(counts):
+    for prompt, count in enumerate(_counts(case, seed)):
         weights = scores * count  # softmax over the tokens of a prompt, equal ones added
         outputs[prompt] = weights / weights.sum(-1, keepdims=True) @ values @ case.V.T
     return queries, outputs.mean(0), outputs.std(0, ddof=1) / np.sqrt(_PROMPTS)
 
 
-def _off_finite(case: HeadCase, seed: int, selecting: bool) -> Measurement:
+def _off_finite(
+    case: HeadCase, seed: int, limit: Callable[[HeadCase, Queries], Outputs]
+) -> Measurement:
     """The largest difference of long prompts from a limit, in standard errors and biases."""
     queries, found, error = _finite(case, seed)
     if not len(queries):
         return Measurement(np.nan, 0)
-    claimed = (_selected if selecting else _affine)(case, queries)
     # The bias of a prompt is of the order of its variance, over the size of the values.
     size = max(float(np.abs(token_values(case).values @ case.V.T).max()), np.finfo(float).tiny)
     allowed = error + error**2 * _PROMPTS / size + _ROUNDING * size
-    return Measurement(float((np.abs(found - claimed) / allowed).max()), found.size)
+    return Measurement(float((np.abs(found - limit(case, queries)) / allowed).max()), found.size)
 
 
 def _data(seed: int) -> Sequence[HeadCase]:
@@ -104,12 +115,13 @@ DISCRETE_ATTENTION = FEATURE_CLAIMS.claim(
     "over discrete tokens attention is the softmax of log p_k + v_k^T U z, not affine",
     statement="attention over features that occur with given probabilities",
     assuming=(DISCRETE_TOKENS,),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest difference of prompts of 4,096 drawn tokens from the softmax of "
         "log p_k + v_k^T U z, in standard errors",
-        lambda case, seed: _off_finite(case, seed, True),
+        _off_finite,
+        lambda *_: _selected,
         "the same for the affine map of Gaussian tokens with that mean and covariance",
-        lambda case, seed: _off_finite(case, seed, False),
+        lambda *_: _affine,
         bound=6.0,
         reason="of some hundred nearly normal numbers one exceeds 6 with probability 1e-6",
     ),
@@ -118,28 +130,41 @@ DISCRETE_ATTENTION = FEATURE_CLAIMS.claim(
 )
 
 
-def _least_on(case: HeadCase, seed: int, frequent: bool) -> Measurement:
-    """The least attention on the best value for long queries, or on the most frequent one.
+def _highest(scores: Scores, frequencies: Float[np.ndarray, "k"]) -> Scores:
+    """All attention on the value of the highest score."""
+    return np.eye(len(frequencies))[scores.argmax(-1)]
+
+
+def _most_frequent(scores: Scores, frequencies: Float[np.ndarray, "k"]) -> Scores:
+    """All attention on the value that occurs most often."""
+    return np.eye(len(frequencies))[np.full(len(scores), frequencies.argmax())]
+
+
+def _off_selection(
+    case: HeadCase, seed: int, selected: Callable[[Scores, Float[np.ndarray, "k"]], Scores]
+) -> Measurement:
+    """The largest difference of attention in drawn prompts, for long queries, from a selection.
 
     Queries are as long as makes the gap between the best scores a fixed one beyond what
-    frequencies can make up for; those with tied best scores are left out.
+    frequencies can make up for; those with tied best scores are left out, as are prompts in which
+    a value does not occur.
     """
     values, frequencies = token_values(case)
-    if len(values) < 2:
-        return Measurement(np.nan, 0)
+    counts = _counts(case, seed)
+    counts = counts[counts.all(-1)]
     drawn = case.queries.sample(_QUERIES, seed=seed)
     scores = drawn @ case.U.T @ values.T
+    if len(values) < 2 or not len(counts):
+        return Measurement(np.nan, 0)
     ordered = np.sort(scores, axis=-1)
     gap = ordered[:, -1] - ordered[:, -2]
     clear = gap > _ROUNDING * np.abs(scores).max(-1)
     if not clear.any():
         return Measurement(np.nan, 0)
-    wanted = _GAP + np.ptp(np.log(frequencies))
-    longer = drawn[clear] * (wanted / gap[clear])[:, None]
-    weights = _weights(case, longer)
-    rows = np.arange(len(longer))
-    chosen = np.full(len(longer), frequencies.argmax()) if frequent else scores[clear].argmax(-1)
-    return Measurement(float(weights[rows, chosen].min()), len(longer))
+    longer = scores[clear] * ((_GAP + np.ptp(np.log(counts))) / gap[clear])[:, None]
+    attention = softmax(longer + np.log(counts)[:, None], axis=-1)
+    difference = np.abs(attention - selected(scores[clear], frequencies))
+    return Measurement(float(difference.max()), len(longer))
 
 
 DISCRETE_SELECTION = FEATURE_CLAIMS.claim(
@@ -147,14 +172,15 @@ DISCRETE_SELECTION = FEATURE_CLAIMS.claim(
     "for long queries all attention is on the feature of the highest score, however rare",
     statement="attention concentrates on the feature of the query",
     assuming=(DISCRETE_TOKENS,),
-    contrast=Contrast(
-        "least attention on the value of the highest score, for queries that lead by 40 and more",
-        lambda case, seed: _least_on(case, seed, False),
-        "the same for the most frequent value",
-        lambda case, seed: _least_on(case, seed, True),
-        bound=1 - 1e-9,
+    contrast=Comparison(
+        "largest difference, in drawn prompts of 4,096 tokens, of attention from all on the value "
+        "of the highest score, for queries whose best score leads by 40 and more",
+        _off_selection,
+        lambda *_: _highest,
+        "the same from all attention on the most frequent value",
+        lambda *_: _most_frequent,
+        bound=1e-9,
         reason="other values have exp(-40) of the weight each, whatever their frequency",
-        sense=">=",
     ),
     data=_data,
     note="the opposite of Gaussian tokens, over which the output grows with the query for ever; "

@@ -9,12 +9,12 @@ from jaxtyping import Float
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
+from attractor.papers.large_prompt.claims.discriminant_saddles import Parameters
 from attractor.papers.large_prompt.discriminant import Classes, Effective, classes, risk
 from attractor.papers.large_prompt.discriminant_head import Matrices, head_flow
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
-from attractor.papers.once import once_a_case
 
 _ROUNDING = 1e-9
 _STARTS = 2
@@ -84,38 +84,44 @@ def _krylov(of: Classes) -> Float[np.ndarray, "d basis"]:
     return basis
 
 
-def _start(of: Classes, draws: np.random.Generator, *, orthogonal: bool) -> Matrices:
+def _starts(case: HeadCase, seed: int, *, orthogonal: bool = True) -> list[Matrices]:
     """Random ``U11`` and ``v21`` of norm one, ``u12 = 0`` and ``v22 = 0``.
 
     Args:
-        of: The classes.
-        draws: What they are drawn from.
+        case: Labeled points.
+        seed: Names what is drawn.
         orthogonal: Whether ``U11`` vanishes on the Krylov subspace and ``v21`` is orthogonal to it.
     """
+    of, draws = classes(case), np.random.default_rng([seed, 53])
     d, basis = len(of.positive), _krylov(of)
     away = np.eye(d) - basis @ basis.T * orthogonal
-    U11, v21 = draws.standard_normal((d, d)) @ away, away @ draws.standard_normal(d)
-    return Matrices(U11 / np.linalg.norm(U11), np.zeros(d), v21 / np.linalg.norm(v21), 0.0)
+    found = []
+    for _ in range(_STARTS):
+        U11, v21 = draws.standard_normal((d, d)) @ away, away @ draws.standard_normal(d)
+        head = Matrices(U11 / np.linalg.norm(U11), np.zeros(d), v21 / np.linalg.norm(v21), 0.0)
+        found.append(head)
+    return found
 
 
-@once_a_case
-def _change_of_balance(case: HeadCase, seed: int, *, orthogonal: bool) -> Measurement:
-    """The largest change of ``||U11||^2 - ||v21||^2`` along flows from matrices of norm one.
+def _flat(heads: Sequence[Matrices]) -> list[Parameters]:
+    return [head.flat for head in heads]
+
+
+def _change_of_balance(case: HeadCase, seed: int, starts: Sequence[Parameters]) -> Measurement:
+    """The largest change of ``||U11||^2 - ||v21||^2`` along flows from starts.
 
     The gate is off at an unstable point: with ``m`` half the difference of the means ``r`` and
     ``s`` grow at about ``||m|| (1 + ||m||^2) / 2`` at most.
     """
     of = classes(case)
-    draws = np.random.default_rng([seed, 53])
     size = float(np.linalg.norm(of.between)) / 2
     times = np.linspace(0, _GROWTHS / max(1.0, size * (1 + size**2) / 2), _RECORDS)
     changes, moves = [], []
-    for _ in range(_STARTS):
-        flat = _start(of, draws, orthogonal=orthogonal).flat
-        path = head_flow(of, flat, times, tolerance=1e-9)
+    for start in starts:
+        path = head_flow(of, start, times, tolerance=1e-9)
         balance = np.array([Matrices.of(one).balance for one in path])
         changes.append(float(np.abs(balance - balance[0]).max()))
-        moves.append(float(np.linalg.norm(path[-1] - flat)))
+        moves.append(float(np.linalg.norm(path[-1] - start)))
     return Measurement(max(changes), len(changes), {"moved": moves})
 
 
@@ -133,12 +139,13 @@ DISCRIMINANT_BALANCE_KEPT = MIXTURE_CLAIMS.claim(
     "flow that leaves a Krylov subspace and the gate alone keeps ||U11||^2 - ||v21||^2",
     statement="what gradient flow of the logistic risk keeps",
     assuming=_ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "largest change of ||U11||^2 - ||v21||^2 along flows with U11 zero on the Krylov subspace, "
         "v21 orthogonal to it, u12 = 0 and v22 = 0",
-        lambda case, seed: _change_of_balance(case, seed, orthogonal=True),
+        _change_of_balance,
+        lambda case, seed: _flat(_starts(case, seed)),
         "the same along flows from other U11 and v21, where the gate opens",
-        lambda case, seed: _change_of_balance(case, seed, orthogonal=False),
+        lambda case, seed: _flat(_starts(case, seed, orthogonal=False)),
         bound=1e-6,
         reason="the flow is followed to 1e-9",
     ),
@@ -166,30 +173,33 @@ def _needed_time(of: Classes) -> float:
     return _SHRINKAGES / float(values * max(curvature, np.finfo(float).tiny))
 
 
-@once_a_case
-def _off_bayes(case: HeadCase, seed: int, *, values_lead: bool) -> Measurement:
-    """The largest distance of ``w`` from that of Bayes at the end of flows, over its norm.
+def _leading_values(case: HeadCase, seed: int) -> list[Parameters]:
+    """Starts with ``||v21|| > ||U11||``."""
+    return _flat([head._replace(U11=head.U11 * _SMALLER) for head in _starts(case, seed)])
 
-    Args:
-        case: Labeled points.
-        seed: Names the starts.
-        values_lead: Whether ``||v21|| > ||U11||`` at the start; else ``v21 = 0``, and the columns
-            of ``U11`` are orthogonal to the mean.
-    """
+
+def _no_values(case: HeadCase, seed: int) -> list[Parameters]:
+    """Starts with ``v21 = 0``, and columns of ``U11`` orthogonal to the mean."""
+    mean = classes(case).between
+    return _flat(
+        [
+            head._replace(
+                U11=head.U11 - np.outer(mean, mean @ head.U11) / (mean @ mean), v21=head.v21 * 0
+            )
+            for head in _starts(case, seed)
+        ]
+    )
+
+
+def _off_bayes(case: HeadCase, seed: int, starts: Sequence[Parameters]) -> Measurement:
+    """The largest distance of ``w`` from that of Bayes at the end of flows, over its norm."""
     of = classes(case)
     time, bayes = _needed_time(of), of.bayes[0]
     if not time <= _LONGEST:
         return Measurement(np.nan, 0, {"time": time})
-    draws = np.random.default_rng([seed, 59])
     distances = []
-    for _ in range(_STARTS):
-        head = _start(of, draws, orthogonal=True)
-        if values_lead:
-            head = head._replace(U11=head.U11 * _SMALLER)
-        else:
-            along = np.outer(of.between, of.between @ head.U11) / (of.between @ of.between)
-            head = head._replace(U11=head.U11 - along, v21=head.v21 * 0)
-        last = head_flow(of, head.flat, np.array([0.0, time]), tolerance=1e-8)[-1]
+    for start in starts:
+        last = head_flow(of, start, np.array([0.0, time]), tolerance=1e-8)[-1]
         w = Matrices.of(last).score(of).w
         distances.append(float(np.linalg.norm(w - bayes) / np.linalg.norm(bayes)))
     return Measurement(max(distances), len(distances), {"time": time, "distances": distances})
@@ -200,12 +210,13 @@ DISCRIMINANT_GLOBAL_CONVERGENCE = MIXTURE_CLAIMS.claim(
     "flow that leaves a Krylov subspace alone tends to Bayes if ||v21|| > ||U11|| at first",
     statement="global convergence of gradient flow of the logistic risk",
     assuming=_ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "relative distance of w from that of Bayes, after flows with U11 zero on the Krylov "
         "subspace, v21 orthogonal to it, u12 = 0, v22 = 0 and ||v21|| = 2 ||U11||",
-        lambda case, seed: _off_bayes(case, seed, values_lead=True),
+        _off_bayes,
+        _leading_values,
         "the same with the balance the other way: v21 = 0, and U11 orthogonal to the mean",
-        lambda case, seed: _off_bayes(case, seed, values_lead=False),
+        _no_values,
         bound=1e-6,
         reason="they last until distances shrank by exp(-20), and are followed to 1e-8",
     ),

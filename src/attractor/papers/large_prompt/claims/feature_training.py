@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
 from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.data import features, random_features
@@ -82,8 +82,8 @@ def _row(frequencies: Float[np.ndarray, "feature"], feature: int) -> Float[np.nd
     return 1 / (1 + np.exp(gap).sum(-1))
 
 
-def _off_exponent(case: HeadCase, seed: int, expected: float) -> Measurement:
-    """Largest distance from another of the exponent of ``(1 - attention)^2`` in time."""
+def _off_exponent(case: HeadCase, seed: int, expected: Exponent) -> Measurement:
+    """Largest distance of the exponent of ``(1 - attention)^2`` in time from the one expected."""
     missed = 1 - attention_on_own(case)
     late = RECORDED >= _END / 10
     start, end = np.flatnonzero(late)[[0, -1]]
@@ -100,11 +100,12 @@ FEATURE_TRAINING_RATE = FEATURE_CLAIMS.claim(
     "trained from zero, the square of what attention misses falls like one over time",
     statement="convergence of training to attention on the feature of the query",
     assuming=_TRAINED,
-    contrast=Contrast(
+    contrast=Comparison(
         "largest distance of the exponent of (1 - attention on the own feature)^2 from -1",
-        lambda case, seed: _off_exponent(case, seed, -1.0),
+        _off_exponent,
+        lambda *_: Exponent(-1.0),
         "the same distance from -2",
-        lambda case, seed: _off_exponent(case, seed, -2.0),
+        lambda *_: Exponent(-2.0),
         bound=0.02,
         reason="lower orders at times of 1e7 to 1e8",
     ),
@@ -114,16 +115,19 @@ FEATURE_TRAINING_RATE = FEATURE_CLAIMS.claim(
 )
 
 
-def _lead(case: HeadCase, seed: int, frequent_first: bool) -> Measurement:
-    """Ratio of the time that others take to that of the most frequent feature, or the inverse."""
+def _lead(case: HeadCase, seed: int, first: int) -> Measurement:
+    """Ratio of the least time that others take to be learned to that of one feature."""
     learned = attention_on_own(case) >= _LEARNED
     if not learned[:, -1].all():
         return Measurement(np.nan, 0)
     times = RECORDED[learned.argmax(-1)]
-    first = int(token_values(case).frequencies.argmax())
-    others = np.delete(times, first)
-    ratio = others.min() / times[first] if frequent_first else times[first] / others.max()
+    ratio = np.delete(times, first).min() / times[first]
     return Measurement(float(ratio), len(times), {"times": times.tolist()})
+
+
+def _by_frequency(case: HeadCase) -> list[int]:
+    """The features, frequent ones first."""
+    return np.argsort(-token_values(case).frequencies).tolist()
 
 
 FREQUENT_FEATURE_FIRST = FEATURE_CLAIMS.claim(
@@ -131,11 +135,12 @@ FREQUENT_FEATURE_FIRST = FEATURE_CLAIMS.claim(
     "the dominant feature is learned first, the rare ones later",
     statement="training on features of different frequency",
     assuming=(*_TRAINED, _DOMINANT),
-    contrast=Contrast(
+    contrast=Comparison(
         "least time to attention of 0.9 on any other feature, over that for the dominant one",
-        lambda case, seed: _lead(case, seed, True),
-        "time to attention of 0.9 on the dominant feature, over the largest for any other one",
-        lambda case, seed: _lead(case, seed, False),
+        _lead,
+        lambda case, seed: _by_frequency(case)[0],
+        "the same for the second most frequent feature in place of the dominant one",
+        lambda case, seed: _by_frequency(case)[1],
         bound=1.5,
         reason="times are known to 10 percent, and one feature is twice as frequent",
         sense=">=",

@@ -7,7 +7,7 @@ import scipy.optimize
 
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import posterior_mean
 from attractor.papers.large_prompt.denoising_data import (
@@ -72,10 +72,10 @@ def _ends(case: HeadCase, seed: int) -> np.ndarray:
     return np.stack([starts, (points - middle) @ half / (half @ half)])
 
 
-def _off_fixed_points(case: HeadCase, seed: int, variance: float) -> Measurement:
+def _off_fixed_points(case: HeadCase, seed: int, gain: float) -> Measurement:
     """The largest distance of an end from the fixed point of ``u = tanh(lambda^2 u)``."""
     starts, ends = _ends(case, seed)
-    gain, attractor = _gain(case, variance), 0.0
+    attractor = 0.0
     if gain > 1:
         bracket = (np.sqrt(1 - 1 / gain) / 2, 1.0)
         found = scipy.optimize.root_scalar(lambda u: np.tanh(gain * u) - u, bracket=bracket)
@@ -90,11 +90,12 @@ ITERATED_DENOISER = MIXTURE_CLAIMS.claim(
     "denoised again and again points end where u = tanh(lambda^2 u): one point or two",
     statement="fixed points of the iterated denoiser",
     assuming=_ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "largest distance of where points end from the solution of u = tanh(lambda^2 u)",
-        lambda case, seed: _off_fixed_points(case, seed, sum(variances(case))),
+        _off_fixed_points,
+        lambda case, seed: _gain(case, sum(variances(case))),
         "the same with the variance of the noise alone in lambda",
-        lambda case, seed: _off_fixed_points(case, seed, variances(case).noise),
+        lambda case, seed: _gain(case, variances(case).noise),
         bound=1e-6,
         reason="distances shrink by 1 percent a step or more, 2,000 times",
     ),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from jaxtyping import Float
 from scipy.special import softmax
 
 from attractor.files.head import HeadCase
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.data import Outputs, Queries
 from attractor.papers.large_prompt.denoising_data import noisy_points
@@ -22,6 +25,11 @@ _NODES = 40
 _QUERIES = 8
 _LARGEST_DEVIATION = 4.0
 _STEP = 1e-5
+
+Directions = Float[np.ndarray, "query d"]
+"""``a = U z``, by which each query tilts the law of the tokens."""
+Gates = Float[np.ndarray, "query k"]
+"""Attention on each component."""
 
 _ASSUMPTIONS = (MIXTURE_TOKENS, FEW_DIMENSIONS)
 
@@ -39,21 +47,33 @@ def _integrated(case: HeadCase, queries: Queries) -> Outputs:
     return attended(cluster_points(case, _NODES), queries @ case.U.T) @ case.V.T
 
 
-def _gated(case: HeadCase, queries: Queries, selective: bool) -> Outputs:
-    """``sum_k r_k V (m_k + Gamma_k a)`` with the gates of attention, or with fixed ones."""
+def _softmax_gates(case: HeadCase, a: Directions) -> Gates:
+    """The gates ``r_k`` of attention, softmax of ``log pi_k + m_k^T a + a^T Gamma_k a / 2``."""
     weights, means, covariances = clusters(case)
-    a = queries @ case.U.T
-    logs = np.log(weights) + a @ means.T * selective
-    logs += selective * np.einsum("kij,ni,nj->nk", covariances, a, a) / 2
-    gates = softmax(logs, axis=-1)
-    experts = means + np.einsum("kij,nj->nki", covariances, a)
-    return np.einsum("nk,nki,vi->nv", gates, experts, case.V)
+    logs = np.log(weights) + a @ means.T + np.einsum("kij,ni,nj->nk", covariances, a, a) / 2
+    return softmax(logs, axis=-1)
 
 
-def _off_gated(case: HeadCase, seed: int, selective: bool) -> Measurement:
+def _fixed_gates(case: HeadCase, a: Directions) -> Gates:
+    """The gates of linear attention, the probabilities of the components."""
+    return np.tile(clusters(case).weights, (len(a), 1))
+
+
+def _off_gated(
+    case: HeadCase, seed: int, gates: Callable[[HeadCase, Directions], Gates]
+) -> Measurement:
+    """The largest difference from ``sum_k r_k V (m_k + Gamma_k a)`` with gates ``r_k``."""
     queries = _queries(case, seed)
-    difference = _integrated(case, queries) - _gated(case, queries, selective)
+    a = queries @ case.U.T
+    gated = np.einsum("nk,nki,vi->nv", gates(case, a), _experts(case, a), case.V)
+    difference = _integrated(case, queries) - gated
     return Measurement(float(np.abs(difference).max(initial=0.0)), len(queries))
+
+
+def _experts(case: HeadCase, a: Directions) -> Float[np.ndarray, "query k d"]:
+    """``m_k + Gamma_k a``: the mean of each component, tilted by each query."""
+    _, means, covariances = clusters(case)
+    return means + np.einsum("kij,nj->nki", covariances, a)
 
 
 MIXTURE_ATTENTION = MIXTURE_CLAIMS.claim(
@@ -61,11 +81,12 @@ MIXTURE_ATTENTION = MIXTURE_CLAIMS.claim(
     "over a mixture attention is sum r_k(z) V (m_k + Gamma_k U z), with softmax gates r_k",
     statement="attention over a Gaussian mixture",
     assuming=_ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "largest difference of attention by quadrature over the tokens from the gated sum",
-        lambda case, seed: _off_gated(case, seed, True),
+        _off_gated,
+        lambda *_: _softmax_gates,
         "the same for the gates of linear attention, the probabilities of the components",
-        lambda case, seed: _off_gated(case, seed, False),
+        lambda *_: _fixed_gates,
         bound=1e-11,
         reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
@@ -73,23 +94,40 @@ MIXTURE_ATTENTION = MIXTURE_CLAIMS.claim(
 )
 
 
-def _off_sensitivity(case: HeadCase, seed: int, between: bool) -> Measurement:
-    """The largest relative difference of the derivative in the query from the formula."""
-    weights, means, covariances = clusters(case)
+def _tilted_covariance(
+    gates: Float[np.ndarray, "k"],
+    experts: Float[np.ndarray, "k d"],
+    covariances: Float[np.ndarray, "k d d"],
+) -> Float[np.ndarray, "d d"]:
+    """The covariance of the tilted mixture: that within components, and that of their means."""
+    centered = experts - gates @ experts
+    between = np.einsum("k,ki,kj->ij", gates, centered, centered)
+    return _covariance_within(gates, experts, covariances) + between
+
+
+def _covariance_within(
+    gates: Float[np.ndarray, "k"],
+    experts: Float[np.ndarray, "k d"],
+    covariances: Float[np.ndarray, "k d d"],
+) -> Float[np.ndarray, "d d"]:
+    """The covariance within components, all that there is where gates do not move."""
+    return np.einsum("k,kij->ij", gates, covariances)
+
+
+def _off_sensitivity(
+    case: HeadCase, seed: int, covariance: Callable[..., Float[np.ndarray, "d d"]]
+) -> Measurement:
+    """The largest relative difference of the derivative in the query from ``V C U``."""
     queries = _queries(case, seed)
+    a = queries @ case.U.T
+    gates, experts = _softmax_gates(case, a), _experts(case, a)
     found, claimed = [], []
-    for query in queries:
+    for place, query in enumerate(queries):
         steps = _STEP * np.eye(len(query))
         moved = _integrated(case, np.concatenate([query + steps, query - steps]))
         ahead, behind = np.split(moved, 2)
         found.append((ahead - behind).T / (2 * _STEP))
-
-        a = case.U @ query
-        gates = softmax(np.log(weights) + means @ a + (covariances @ a) @ a / 2)
-        experts = means + covariances @ a
-        centered = experts - gates @ experts
-        spread = np.einsum("k,ki,kj->ij", gates, centered, centered) * between
-        tilted = np.einsum("k,kij->ij", gates, covariances) + spread
+        tilted = covariance(gates[place], experts[place], clusters(case).covariances)
         claimed.append(case.V @ tilted @ case.U)
     if not found:
         return Measurement(np.nan, 0)
@@ -102,11 +140,12 @@ MIXTURE_SENSITIVITY = MIXTURE_CLAIMS.claim(
     "the derivative in the query has the spread of the components' means under the gates",
     statement="attention over a Gaussian mixture, its derivative",
     assuming=_ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "largest difference of the derivative, by differences of the quadrature, from V C U",
-        lambda case, seed: _off_sensitivity(case, seed, True),
+        _off_sensitivity,
+        lambda *_: _tilted_covariance,
         "the same without the spread of the means, that is with gates that do not move",
-        lambda case, seed: _off_sensitivity(case, seed, False),
+        lambda *_: _covariance_within,
         bound=1e-8,
         reason="differences over 2e-5 leave 1e-10 times third derivatives, and rounding of 1e-10",
     ),
