@@ -28,8 +28,11 @@ LONG = (
 OWN_WRONG_ONE = {
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
+    "next-token/attention-direction-bound": "an upper bound, of which twice is one as well",
     "next-token/attention-loss": "twice the published rate is 4 |W_ov*| / 2 times below the true",
     "next-token/attention-norm": "twice either bound is one: the norm is t eta to one per cent",
+    "next-token/feed-forward-direction-bound": "an upper bound, of which twice is one as well",
+    "next-token/feed-forward-loss-bound": "the true rate is four times the published one",
     "next-token/feed-forward-norm": "twice either bound is one: from zero the norm is t eta",
     "next-token/label-mass-loss-is-convex": "a loss, beside which it brings another one",
     "next-token/logit-gaps-from-below": "gaps are 4 |W*| times the bound, and |W*| is 1 or more",

@@ -18,6 +18,7 @@ from attractor.papers.corpus_hypotheses import (
     ZERO_START,
 )
 from attractor.papers.next_token.claims import CLAIMS
+from attractor.papers.next_token.claims._direction_bound import Approach, halving, over_bound
 from attractor.papers.next_token.claims.closed_form import raised_alone
 from attractor.papers.next_token.data import (
     grammar,
@@ -29,6 +30,7 @@ from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,
     exponent,
+    longest_context,
     measured,
     plan,
 )
@@ -101,6 +103,38 @@ ATTENTION_DIRECTION = CLAIMS.claim(
     ),
     data=_data,
     note="the published bound on 1 - cos says nothing yet, see attention-direction-bound",
+)
+
+
+def _approach(case: CorpusCase, seed: int) -> Approach:
+    """With the published bound but for its constant; a distance that is rounding counts as none."""
+    found, norm = measured(case, seed), float(attention_solution(case).value)
+    steps, distance = found["step"].to_numpy().astype(float), found["distance"].to_numpy()
+    shape = len(case.samples) * longest_context(case) ** 4 * norm**4 * np.log(steps) ** 2
+    distance = np.where(distance < _LEAST, 0.0, distance)
+    return Approach(steps, distance, shape / (steps * plan(case).rates[1]))
+
+
+ATTENTION_DIRECTION_BOUND = CLAIMS.claim(
+    "attention-direction-bound",
+    "1 - cos of attention and its solution is at most 54 N L^4 |W*|^4 log(t)^2/(t eta)",
+    statement="directional convergence of attention, the bound",
+    assuming=ASSUMPTIONS,
+    contrast=Comparison(
+        "largest 1 - cos from the second step on, over 54 N L^4 |W*|^4 log(t)^2/(t eta)",
+        lambda case, seed, constant: over_bound(_approach(case, seed), constant),
+        lambda *_: 54.0,
+        "the same with the constant with which 1 - cos would halve from the first step to the "
+        "second",
+        lambda case, seed: halving(_approach(case, seed)),
+        bound=1.0,
+        reason="the bound itself",
+    ),
+    data=_data,
+    note="as printed. It never binds: a constant ten million times smaller would do, and the bound "
+    "is more than one, and so says nothing, up to about 1e12 of the published steps; it falls like "
+    "log(t)^2/t while 1 - cos falls like 1/t^2. One optimal and one other token under every query "
+    "make the direction exact",
 )
 
 
