@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -53,7 +54,7 @@ _MOST_CONTEXTS = 3
 """Contexts drawn of each query, the shortest ones."""
 _MOST_BESIDE = 3
 """Non-comparable tokens drawn of each query."""
-_MOST_COLUMNS = 4
+_MOST_COLUMNS, _MOST_IN_LEGEND = 4, 5
 _GAP, _TITLE, _LEGEND, _LINE = 0.16, 0.24, 0.3, 0.26
 _BETWEEN, _ARROW, _APART, _EDGE = 0.04, 0.2, 0.22, 0.02
 _LEFT_OUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -339,7 +340,18 @@ def _draw(data: xr.Dataset) -> Figure:
     width, rows = _arranged(data, orders)
     heights = [max(chains.height, len(sentences) * _LINE)]
     heights += [max(panel.height for panel in row) for row in rows]
-    total = sum(heights) + len(heights) * (_TITLE + _GAP) + _LEGEND
+    kinds = set().union(*(panel.kinds for row in rows for panel in row))
+    legend: list[Any] = [
+        Patch(label=ROLES[role].label, **_look(kind))
+        for kind, role in _ROLES.items()
+        if kind in kinds
+    ]
+    legend.append(Patch(label="what follows", **_FOLLOWER))
+    if chains.shared:
+        look = _look(TokenClass.CONFUSED)
+        legend.append(Patch(label="(b): follows several tokens", **look))
+    lines = 1 if len(legend) <= _MOST_IN_LEGEND else 2
+    total = sum(heights) + len(heights) * (_TITLE + _GAP) + _LEGEND + 0.14 * (lines - 1)
     figure = Figure(figsize=(PAGE, total))
     figure.set_layout_engine("none")
     top, panels = total, []
@@ -359,17 +371,7 @@ def _draw(data: xr.Dataset) -> Figure:
         for column, panel in enumerate(row):
             panel.draw(axes(column, width, panel.height))
         top -= height + _TITLE + _GAP
-    kinds = set().union(*(panel.kinds for row in rows for panel in row))
-    legend: list[Any] = [
-        Patch(label=ROLES[role].label, **_look(kind))
-        for kind, role in _ROLES.items()
-        if kind in kinds
-    ]
-    legend.append(Patch(label="what follows", **_FOLLOWER))
-    if chains.shared:
-        look = _look(TokenClass.CONFUSED)
-        legend.append(Patch(label="(b): follows several tokens", **look))
-    figure.legend(handles=legend, loc="lower center", ncols=len(legend))
+    figure.legend(handles=legend, loc="lower center", ncols=math.ceil(len(legend) / lines))
     panel_letters(panels)
     return figure
 
