@@ -194,3 +194,16 @@ SPARSE = Assumption(
     _not_everything,
     lambda: CorpusCase(Corpus.from_samples([[0], [0], [1], [1]], [0, 1, 0, 1])),
 )
+
+
+def _several(case: CorpusCase) -> Check:
+    count = int(((_followers(case) > 0).sum(-1) > 1).sum())
+    return Check(count > 0, f"{count:,} contexts are followed by different tokens")
+
+
+SEVERAL_FOLLOWERS = Assumption(
+    "several followers",
+    "Some context is followed by different tokens, so that there are odds within supports.",
+    _several,
+    lambda: random_labels(0, cyclic=True),
+)

@@ -38,7 +38,7 @@ def over_bound(found: Approach, constant: float) -> Measurement:
     return Measurement(least / constant, int(late.sum()), details)
 
 
-def halving(found: Approach) -> float:
-    """The constant with which ``1 - cos`` would have to halve from the first step to the second."""
+def falling_to_a_tenth(found: Approach) -> float:
+    """The constant with which ``1 - cos`` would have to fall to a tenth in the second step."""
     first, second = np.searchsorted(found.steps, [1, 2])
-    return float(found.distance[first] / (2 * found.shape[second]))
+    return float(found.distance[first] / (10 * found.shape[second]))

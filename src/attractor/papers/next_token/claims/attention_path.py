@@ -18,7 +18,11 @@ from attractor.papers.corpus_hypotheses import (
     ZERO_START,
 )
 from attractor.papers.next_token.claims import CLAIMS
-from attractor.papers.next_token.claims._direction_bound import Approach, halving, over_bound
+from attractor.papers.next_token.claims._direction_bound import (
+    Approach,
+    falling_to_a_tenth,
+    over_bound,
+)
 from attractor.papers.next_token.claims.closed_form import raised_alone
 from attractor.papers.next_token.data import (
     grammar,
@@ -124,9 +128,8 @@ ATTENTION_DIRECTION_BOUND = CLAIMS.claim(
         "largest 1 - cos from the second step on, over 54 N L^4 |W*|^4 log(t)^2/(t eta)",
         lambda case, seed, constant: over_bound(_approach(case, seed), constant),
         lambda *_: 54.0,
-        "the same with the constant with which 1 - cos would halve from the first step to the "
-        "second",
-        lambda case, seed: halving(_approach(case, seed)),
+        "the same with a constant with which 1 - cos would fall to a tenth in the second step",
+        lambda case, seed: falling_to_a_tenth(_approach(case, seed)),
         bound=1.0,
         reason="the bound itself",
     ),

@@ -10,7 +10,11 @@ from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE, ZERO_START
 from attractor.papers.next_token.claims import CLAIMS
-from attractor.papers.next_token.claims._direction_bound import Approach, halving, over_bound
+from attractor.papers.next_token.claims._direction_bound import (
+    Approach,
+    falling_to_a_tenth,
+    over_bound,
+)
 from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import (
     exponent,
@@ -117,9 +121,8 @@ FEED_FORWARD_DIRECTION_BOUND = CLAIMS.claim(
         "largest 1 - cos from the second step on, over 5 |W*|^3 log(2V) log(t)/(t eta)",
         lambda case, seed, constant: over_bound(_approach(case, seed), constant),
         lambda *_: 5.0,
-        "the same with the constant with which 1 - cos would halve from the first step to the "
-        "second",
-        lambda case, seed: halving(_approach(case, seed)),
+        "the same with a constant with which 1 - cos would fall to a tenth in the second step",
+        lambda case, seed: falling_to_a_tenth(_approach(case, seed)),
         bound=1.0,
         reason="the bound itself",
     ),

@@ -18,6 +18,7 @@ from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
     NOTE,
+    WITH_ODDS,
     decoder_contexts,
     decoder_data,
     decoder_solution,
@@ -73,7 +74,7 @@ DESCENT_FINITE_PART = LINEAR_CLAIMS.claim(
     "descent-keeps-odds",
     "gradient descent takes the odds of followers of a context to those of the data",
     statement="gradient descent on the cross-entropy, finite part",
-    assuming=ASSUMPTIONS,
+    assuming=WITH_ODDS,
     contrast=Comparison(
         "distance of P_F W from W* after 20,000 steps",
         _off_finite_part,
@@ -84,5 +85,5 @@ DESCENT_FINITE_PART = LINEAR_CLAIMS.claim(
         reason="it falls like the loss above the entropy, as one over the number of steps",
     ),
     data=decoder_data,
-    note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    note=NOTE,
 )
