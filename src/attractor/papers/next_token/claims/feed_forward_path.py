@@ -99,6 +99,7 @@ FEED_FORWARD_NORM = CLAIMS.claim(
         reason="rounding; from zero the norm is t eta, and the upper bound met with equality",
     ),
     data=realizable,
+    note="the lower bound never binds: from zero the norm is 2 |W*| times as large",
 )
 
 
