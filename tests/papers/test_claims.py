@@ -30,6 +30,16 @@ OWN_WRONG_ONE = {
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
     "large-prompt/one-head-gap": "no heads at all miss what one head misses",
     "large-prompt/linear-attention-gap": "linear maps of nearly anything miss it",
+    "next-token/attention-direction-bound": "an upper bound, of which twice is one as well",
+    "next-token/attention-loss": "twice the published rate is 4 |W_ov*| / 2 times below the true",
+    "next-token/attention-norm": "twice either bound is one: the norm is t eta to one per cent",
+    "next-token/feed-forward-direction-bound": "an upper bound, of which twice is one as well",
+    "next-token/feed-forward-loss-bound": "the true rate is four times the published one",
+    "next-token/feed-forward-norm": "twice either bound is one: from zero the norm is t eta",
+    "next-token/label-mass-loss-is-convex": "a loss, beside which it brings another one",
+    "next-token/logit-gaps-from-below": "gaps are 4 |W*| times the bound, and |W*| is 1 or more",
+    "next-token/more-dimensions-than-contexts": "the condition is sufficient, not necessary",
+    "next-token/optimal-attention-bound": "the true rate is 4 L |W*| times the published one",
 }
 """Claims of which no false object is made, but the wrong one that they bring, and why."""
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
@@ -74,46 +75,79 @@ def collocation_figure(collocation: Collocation, *, width: float = PAGE) -> Figu
         collocation: The collocation; at least one token has one.
         width: Of the figure, in inches.
     """
-    names = collocation.vocabulary
-    shared = set(collocation.shared.tolist())
-    shown, left = _shown(chains(collocation))
-    boxes, arrows, low = _placed(shown, names, width)
-    notes = _NOTE if left else 0.0
+    chained = ChainDrawing(collocation, width)
     handles = [
         Patch(label="token", **_OWN),
-        *([Patch(label="follows several tokens", **_SHARED)] if shared else []),
+        *([Patch(label="follows several tokens", **_SHARED)] if chained.shared else []),
         Patch(label="drawn elsewhere", **_AGAIN),
     ]
     foot = _LEGEND * (1 if width > PAGE / 2 else len(handles) / 2)
-    height = _LINE / 2 - low + _LINE / 2 + notes + foot
+    height = chained.height + foot
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(_LINE / 2 - height, _LINE / 2))
-    axes.set_axis_off()
-    for source, target in arrows:
-        look: Any = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkA": 0.5, "shrinkB": 0.5}
-        axes.add_patch(FancyArrowPatch(source, target, color=COLORS["gray"], linewidth=0.8, **look))
-    for x, y, token, own in boxes:
-        wide = box_width(names[token])
-        style: Any = _AGAIN if not own else _SHARED if token in shared else _OWN
-        axes.add_patch(
-            FancyBboxPatch(
-                (x, y - _HEIGHT / 2), wide, _HEIGHT, "round,pad=0,rounding_size=0.05",
-                linewidth=1.0, zorder=3, **style,
-            )
-        )  # fmt: skip
-        axes.text(
-            x + wide / 2, y, short(names[token]), ha="center", va="center_baseline",
-            fontsize=FONT, zorder=4, parse_math=False,
-        )  # fmt: skip
-    if left:
-        words = f"and {left:,} more tokens"
-        place = low - _LINE / 2 - notes / 2
-        axes.text(_MARGIN, place, words, fontsize=FONT, style="italic", color="#555555")
+    chained.draw(figure.add_axes((0, foot / height, 1, chained.height / height)))
     columns = len(handles) if width > PAGE / 2 else 2
     figure.legend(handles=handles, loc="lower center", ncols=columns)
     return figure
+
+
+class ChainDrawing:
+    """The chains of a collocation, laid out in lines; measured in inches.
+
+    Attributes:
+        height: The height that they take.
+        shared: Tokens that follow several ones.
+    """
+
+    def __init__(
+        self, collocation: Collocation, width: float, look: Mapping[str, Any] = _OWN
+    ) -> None:
+        """Places chains.
+
+        Args:
+            collocation: The collocation; at least one token has one.
+            width: Of the axes, in inches.
+            look: Properties of the boxes of tokens.
+        """
+        self._look = look
+        self.shared = set(collocation.shared.tolist())
+        self._names, self._width = collocation.vocabulary, width
+        shown, self._left = _shown(chains(collocation))
+        self._boxes, self._arrows, self._low = _placed(shown, self._names, width)
+        self.height = _LINE - self._low + (_NOTE if self._left else 0.0)
+
+    def draw(self, axes: Axes) -> None:
+        """Draws them, and makes an inch of the axes an inch."""
+        axes.set(xlim=(0, self._width), ylim=(_LINE / 2 - self.height, _LINE / 2))
+        axes.set_axis_off()
+        _draw_arrows(axes, self._arrows)
+        for x, y, token, own in self._boxes:
+            style = _AGAIN if not own else _SHARED if token in self.shared else self._look
+            _draw_box(axes, x, y, self._names[token], style)
+        if self._left:
+            words = f"and {self._left:,} more tokens"
+            place = self._low - _LINE / 2 - _NOTE / 2
+            axes.text(_MARGIN, place, words, fontsize=FONT, style="italic", color="#555555")
+
+
+def _draw_arrows(axes: Axes, arrows: list[tuple[_Point, _Point]]) -> None:
+    for source, target in arrows:
+        look: Any = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkA": 0.5, "shrinkB": 0.5}
+        axes.add_patch(FancyArrowPatch(source, target, color=COLORS["gray"], linewidth=0.8, **look))
+
+
+def _draw_box(axes: Axes, x: float, y: float, name: str, style: Mapping[str, Any]) -> None:
+    wide = box_width(name)
+    axes.add_patch(
+        FancyBboxPatch(
+            (x, y - _HEIGHT / 2), wide, _HEIGHT, "round,pad=0,rounding_size=0.05",
+            zorder=3, **({"linewidth": 1.0} | dict(style)),
+        )
+    )  # fmt: skip
+    axes.text(
+        x + wide / 2, y, short(name), ha="center", va="center_baseline", fontsize=FONT, zorder=4,
+        parse_math=False,
+    )  # fmt: skip
 
 
 def _placed(

@@ -11,6 +11,8 @@ from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.check import check_claim
+from attractor.papers.measurements.near_misses import turned
+from attractor.papers.next_token.conflicting_data import random_labels
 from attractor.papers.next_token.data import grammar, missing_relations, outnumbered
 from attractor.papers.next_token.training import (
     attention_solution,
@@ -55,6 +57,36 @@ def test_the_upper_bound_of_logit_gaps_fails_for_orthonormal_embeddings():
     assert examine(claim, claim.example()).outcome is Outcome.HOLDS
     below = examine(get_claim("next-token/logit-gaps-from-below"), grammar())
     assert below.outcome is Outcome.HOLDS
+
+
+def test_printed_bounds_on_directions_are_far_from_binding():
+    found = examine(get_claim("next-token/attention-direction-bound"), grammar())
+    assert found.outcome is Outcome.HOLDS and found.measured.details["bound in the end"] > 1e5
+    assert found.measured.details["least constant that would do"] < 54 / 1e7
+    found = examine(get_claim("next-token/feed-forward-direction-bound"), grammar())
+    assert found.outcome is Outcome.HOLDS and found.measured.details["bound in the end"] > 1
+    assert 0.005 < found.measured.details["least constant that would do"] < 0.05
+
+
+def test_the_gradient_of_the_feed_forward_layer_needs_no_correction():
+    claim = get_claim("next-token/feed-forward-gradient")
+    assert examine(claim, grammar()).measured.details["largest a needed"] < 1e-12
+    # with the published one, directions at a small angle do as well, and not without
+    turned_little = claim.about(turned(feed_forward_solution(grammar()).W, 0.1, 0))
+    assert examine(turned_little, grammar()).outcome is Outcome.HOLDS
+    exact = get_claim("next-token/feed-forward-gradient-without-correction")
+    assert examine(exact.about(turned(feed_forward_solution(grammar()).W, 0.1, 0)),
+                   grammar()).outcome is Outcome.FAILS  # fmt: skip
+
+
+@pytest.mark.parametrize("uneven", [True, False])
+def test_conflicts_leave_a_finite_part_whatever_the_odds(uneven):
+    case = random_labels(0, cyclic=True, uneven=uneven)
+    found = examine(get_claim("next-token/conflicts-leave-a-finite-part"), case)
+    assert found.outcome is Outcome.HOLDS
+    assert (found.measured.details["norm of the finite part"] > 0.1) == uneven
+    # descent started at a distance of one, 20 steps, within the cycles
+    assert found.control.value > 10
 
 
 @pytest.mark.slow

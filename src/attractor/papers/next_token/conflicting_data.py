@@ -22,7 +22,7 @@ _MOST_UNKNOWNS = 4_000
 
 
 @cache
-def random_labels(seed: int, *, cyclic: bool) -> CorpusCase:
+def random_labels(seed: int, *, cyclic: bool, uneven: bool = False) -> CorpusCase:
     """Random contexts of four tokens with a random label among them, and random unit embeddings.
 
     Source: the experiments of *Mechanics of Next Token Prediction with Self-Attention* (arXiv
@@ -31,10 +31,21 @@ def random_labels(seed: int, *, cyclic: bool) -> CorpusCase:
     Args:
         seed: Names what is random.
         cyclic: Whether some priority graph has a cycle, or none has.
+        uneven: Whether samples occur one to four times each, or once.
     """
     drawn = conflicting_corpora(1, cyclic=cyclic, seed=seed)
-    kind = "conflicting labels" if cyclic else "labels without conflict"
-    return CorpusCase(drawn.corpora[0], drawn.embeddings[0], about=f"{kind}, seed {seed}")
+    corpus, about = drawn.corpora[0], "conflicting labels" if cyclic else "labels without conflict"
+    if uneven:
+        random = generator(seed, purpose="counts of samples")
+        corpus = Corpus(
+            corpus.tokens,
+            corpus.starts,
+            corpus.vocabulary,
+            every_prefix=corpus.every_prefix,
+            counts=random.integers(1, 5, corpus.sentences),
+        )
+        about += ", some more often"
+    return CorpusCase(corpus, drawn.embeddings[0], about=f"{about}, seed {seed}")
 
 
 def random_followers(seed: int, contexts: int = 5, vocabulary: int = 5) -> CorpusCase:
@@ -182,4 +193,17 @@ SPARSE = Assumption(
     "Some token never follows some context.",
     _not_everything,
     lambda: CorpusCase(Corpus.from_samples([[0], [0], [1], [1]], [0, 1, 0, 1])),
+)
+
+
+def _several(case: CorpusCase) -> Check:
+    count = int(((_followers(case) > 0).sum(-1) > 1).sum())
+    return Check(count > 0, f"{count:,} contexts are followed by different tokens")
+
+
+SEVERAL_FOLLOWERS = Assumption(
+    "several followers",
+    "Some context is followed by different tokens, so that there are odds within supports.",
+    _several,
+    lambda: random_labels(0, cyclic=True),
 )

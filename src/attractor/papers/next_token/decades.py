@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin import Solution
 from attractor.next_token.two_stage_measures import direction_distance
 from attractor.papers.claim import Measurement
 
@@ -19,25 +18,21 @@ DECADES = (20, 2_000, 20_000)
 """Steps to record: an early one, and both ends of the last decade."""
 
 
-def last_decade(matrices: Sequence[Float[np.ndarray, "m n"]], solution: Solution) -> Measurement:
-    """``1 - cos`` of the solution and what the last decade adds.
+def last_decade(
+    matrices: Sequence[Float[np.ndarray, "m n"]], direction: Float[np.ndarray, "m n"]
+) -> Measurement:
+    """``1 - cos`` of a direction and what the last decade adds.
 
     Args:
         matrices: The matrix at each of ``DECADES``.
-        solution: The margin solution.
+        direction: The direction, as long as the matrix grows per unit of ``log t``.
     """
     _, before, after = matrices
     added = (after - before) / np.log(DECADES[-1] / DECADES[-2])
     details = {
-        "norm added per unit of log t, over that of the solution": float(
-            np.linalg.norm(added) / float(solution.value)
+        "norm added per unit of log t, over that of the direction": float(
+            np.linalg.norm(added) / np.linalg.norm(direction)
         ),
-        "1 - cos of W itself": float(direction_distance(after, solution.W)),
+        "1 - cos of W itself": float(direction_distance(after, direction)),
     }
-    return Measurement(float(direction_distance(added, solution.W)), 1, details)
-
-
-def against_beginning(matrices: Sequence[Float[np.ndarray, "m n"]]) -> Measurement:
-    """``1 - cos`` of what the last decade adds and the matrix at the early step."""
-    first, before, after = matrices
-    return Measurement(float(direction_distance(after - before, first)))
+    return Measurement(float(direction_distance(added, direction)), 1, details)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attractor.files.corpus import CorpusCase
 from attractor.next_token.problems import complete_orders_solution
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.data import (
@@ -24,7 +24,7 @@ from attractor.papers.next_token.training import attention_solution
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)
 
 
-def _distance_from(case: CorpusCase, scores: Float[np.ndarray, "V V"]) -> Measurement:
+def _distance_from(case: CorpusCase, seed: int, scores: Float[np.ndarray, "V V"]) -> Measurement:
     """Relative distance of the solution from a matrix of scores of tokens under queries."""
     solution = attention_solution(case)
     stated = case.table.T @ scores @ case.table
@@ -55,13 +55,12 @@ def _claim(
         summary,
         statement="closed form of the max-margin solution of attention",
         assuming=assumptions,
-        contrast=Contrast(
+        contrast=Comparison(
             "distance of the solution from the closed form, over its norm",
-            lambda case, seed: _distance_from(
-                case, complete_orders_solution(case.structure.orders)
-            ),
+            _distance_from,
+            lambda case, seed: complete_orders_solution(case.structure.orders),
             "distance from scores of one for optimal tokens and zero for all others",
-            lambda case, seed: _distance_from(case, raised_alone(case)),
+            lambda case, seed: raised_alone(case),
             bound=1e-6,
             reason="rounding of the solver; a relation that matters makes 1e-2 or more",
         ),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 from scipy.special import log_softmax, softmax
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token import TokenClass
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.data import grammar, random_orders, rolled_out
@@ -48,34 +51,34 @@ def _queries(case: CorpusCase) -> Iterator[_Classes]:
         yield _Classes(query, *(found[kind] for kind in kinds))
 
 
-def _least_growth(case: CorpusCase, seed: int, order: Sequence[int]) -> Measurement:
-    """The least growth of a score gap in the second half, over that of the solution.
+def _least_growth(case: CorpusCase, seed: int, direction: Float[np.ndarray, "d d"]) -> Measurement:
+    """The least growth of a score gap in the second half, over that along a direction.
+
+    Gaps are those of optimal over non-comparable and of non-comparable over non-optimal tokens.
 
     Args:
         case: The data.
         seed: Names the start.
-        order: The claimed order of the classes optimal, non-comparable, non-optimal.
+        direction: The direction that scores go in.
     """
     steps = measured(case, seed)["step"].to_numpy()
     middle = int(np.argmin(np.abs(steps - steps[-1] / 2)))
     W = attention_weights(case, seed)
     travelled = (steps[-1] - steps[middle]) * plan(case).rates[1]
-    growth, solution = (
+    growth, claimed = (
         case.table @ matrix @ case.table.T
-        for matrix in ((W[-1] - W[middle]) / travelled, attention_solution(case).W)
+        for matrix in ((W[-1] - W[middle]) / travelled, direction / np.linalg.norm(direction))
     )
-    solution = solution / float(attention_solution(case).value)
     ratios: list[float] = []
     least = np.inf
     for classes in _queries(case):
-        kinds = (classes.optimal, classes.non_comparable, classes.others)
-        ranked = [list(kinds[place]) for place in order]
-        for above, below in ((ranked[0], ranked[1]), (ranked[1], ranked[2])):
+        ranked = [*map(list, (classes.optimal, classes.non_comparable, classes.others))]
+        for above, below in pairwise(ranked):
             if above and below:
                 column = growth[:, classes.query]
                 gaps = np.subtract.outer(column[above], column[below])
-                column = solution[:, classes.query]
-                stated = np.abs(np.subtract.outer(column[above], column[below]))
+                column = claimed[:, classes.query]
+                stated = np.subtract.outer(column[above], column[below])
                 ratios += (gaps / stated).ravel().tolist()
                 least = min(least, float(gaps.min()))
     if not ratios:
@@ -84,16 +87,26 @@ def _least_growth(case: CorpusCase, seed: int, order: Sequence[int]) -> Measurem
     return Measurement(min(ratios), len(ratios), details)
 
 
+def _non_comparable_last(case: CorpusCase, seed: int) -> Float[np.ndarray, "d d"]:
+    """The solution with non-comparable tokens as far below the non-optimal ones as above them."""
+    scores = case.table @ attention_solution(case).W @ case.table.T
+    for classes in _queries(case):
+        lowest = scores[:, classes.query].min()
+        scores[list(classes.non_comparable), classes.query] = 2 * lowest
+    return case.table.T @ scores @ case.table
+
+
 EXTENDED_ORDER = CLAIMS.claim(
     "extended-order",
     "optimal tokens draw away from non-comparable ones, and these from non-optimal ones",
     statement="scores of optimal, non-comparable and non-optimal tokens",
     assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "least growth of a score gap of neighboring classes, over that of the max-margin solution",
-        lambda case, seed: _least_growth(case, seed, (0, 1, 2)),
-        "the same for non-comparable tokens below the non-optimal ones",
-        lambda case, seed: _least_growth(case, seed, (0, 2, 1)),
+        _least_growth,
+        lambda case, seed: attention_solution(case).W,
+        "the same for a solution with non-comparable tokens below the non-optimal ones",
+        _non_comparable_last,
         bound=0.98,
         reason="gaps grow by eta (w_i - w_j)/|W*| a step once W goes along W*",
         sense=">=",
@@ -103,11 +116,33 @@ EXTENDED_ORDER = CLAIMS.claim(
     "derived, not quoted",
 )
 
-Contexts = Iterator[tuple[list[int], int, int]]
-"""Contexts, each with the token that explains what follows, and with one that does not."""
+
+class _Unseen(NamedTuple):
+    """A context that the corpus does not have.
+
+    Attributes:
+        tokens: Its tokens, the query last.
+        deciding: The token that explains what follows.
+        other: One that does not.
+    """
+
+    tokens: list[int]
+    deciding: int
+    other: int
 
 
-def _without_optimal(case: CorpusCase) -> Contexts:
+_Explaining = Callable[[_Unseen], int]
+
+
+def _deciding(case: CorpusCase, seed: int) -> _Explaining:
+    return attrgetter("deciding")
+
+
+def _other(case: CorpusCase, seed: int) -> _Explaining:
+    return attrgetter("other")
+
+
+def _without_optimal(case: CorpusCase) -> Iterator[_Unseen]:
     """A non-comparable token, once or more often, with all non-optimal ones, the query last."""
     for classes in _queries(case):
         if classes.query not in classes.others:  # the query is in every context
@@ -115,30 +150,32 @@ def _without_optimal(case: CorpusCase) -> Contexts:
         rest = [token for token in classes.others if token != classes.query]
         for token in classes.non_comparable:
             for times in _REPEATS:
-                yield [*times * [token], *rest, classes.query], token, classes.query
+                yield _Unseen([*times * [token], *rest, classes.query], token, classes.query)
 
 
-def _with_optimal(case: CorpusCase) -> Contexts:
+def _with_optimal(case: CorpusCase) -> Iterator[_Unseen]:
     """An optimal token with a non-comparable one, or with several, the query last."""
     for classes in _queries(case):
         for token in classes.optimal:
             several = [[other] for other in classes.non_comparable] + [classes.non_comparable]
             for others in several:
                 if others:
-                    yield [token, *others, classes.query], token, others[0]
+                    yield _Unseen([token, *others, classes.query], token, others[0])
 
 
-def _share_right(case: CorpusCase, seed: int, contexts: Contexts, *, wrong: bool) -> Measurement:
-    """The share of contexts after which the follower of the right or wrong token is predicted."""
+def _share_right(
+    case: CorpusCase, seed: int, contexts: Iterator[_Unseen], explaining: _Explaining
+) -> Measurement:
+    """The share of contexts after which the follower of the token that explains is predicted."""
     run = two_stages(case, seed)
     W, W_ov = attention_weights(case, seed)[-1], feed_forward_weights(run.feed_forward)[-1]
     follows = case.structure.collocation.next_token
     right, chances = 0, []
-    for context, explaining, other in contexts:
-        expected = follows[other if wrong else explaining]
+    for context in contexts:
+        expected = follows[explaining(context)]
         if expected < 0:
             continue
-        keys = case.table[context]
+        keys = case.table[context.tokens]
         logits = W_ov @ (softmax(keys @ W @ keys[-1]) @ keys)
         chances.append(float(np.exp(log_softmax(logits)[expected])))
         right += int(np.argmax(logits) == expected)
@@ -153,11 +190,12 @@ UNSEEN_CONTEXTS = CLAIMS.claim(
     "beside non-optimal tokens alone a non-comparable token explains what follows",
     statement="prediction of unseen sentences without an optimal token",
     assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "share of unseen contexts after which its follower is predicted",
-        lambda case, seed: _share_right(case, seed, _without_optimal(case), wrong=False),
+        lambda case, seed, token: _share_right(case, seed, _without_optimal(case), token),
+        _deciding,
         "share of them after which the follower of the query is predicted",
-        lambda case, seed: _share_right(case, seed, _without_optimal(case), wrong=True),
+        _other,
         bound=1.0,
         reason="it is claimed of all",
         sense=">=",
@@ -171,11 +209,12 @@ UNSEEN_CONTEXTS_WITH_OPTIMAL = CLAIMS.claim(
     "beside non-comparable tokens an optimal token explains what follows",
     statement="prediction of unseen sentences with an optimal token",
     assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "share of unseen contexts after which its follower is predicted",
-        lambda case, seed: _share_right(case, seed, _with_optimal(case), wrong=False),
+        lambda case, seed, token: _share_right(case, seed, _with_optimal(case), token),
+        _deciding,
         "share of them after which the follower of a non-comparable token is predicted",
-        lambda case, seed: _share_right(case, seed, _with_optimal(case), wrong=True),
+        _other,
         bound=1.0,
         reason="it is claimed of all",
         sense=">=",

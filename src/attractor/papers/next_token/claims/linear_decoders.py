@@ -15,14 +15,15 @@ from attractor.next_token.linear import (
     decoder_problem,
     finite_part,
     linear_regularization_path,
-    measure_linear,
     separability,
+    support_projection,
 )
 from attractor.next_token.two_stage_measures import direction_distance
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.conflicting_data import (
     FEW_CONTEXTS,
+    SEVERAL_FOLLOWERS,
     SPARSE,
     embedded_contexts,
     random_followers,
@@ -31,7 +32,7 @@ from attractor.papers.next_token.conflicting_data import (
 from attractor.papers.once import once_a_case
 
 ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
-
+WITH_ODDS = (*ASSUMPTIONS, SEVERAL_FOLLOWERS)
 
 NOTE = "contexts of the corpus have random unit embeddings, of two dimensions more than they are"
 
@@ -44,7 +45,7 @@ def decoder_data(seed: int) -> list[CorpusCase]:
     ]
 
 
-def _condition(case: CorpusCase, seed: int, dimension: int | None) -> Measurement:
+def _condition(case: CorpusCase, seed: int, dimension: int) -> Measurement:
     """Residual of the log-odds; infinite where supports cannot be separated."""
     contexts = embedded_contexts(case, seed, dimension)
     residual = float(compatibility(contexts).residual)
@@ -58,16 +59,17 @@ OVERPARAMETERIZED = LINEAR_CLAIMS.claim(
     "embeddings of more dimensions than contexts are compatible and separable",
     statement="overparameterization makes data compatible and separable",
     assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "largest residual of the log-odds, infinite where followers cannot be separated",
-        lambda case, seed: _condition(case, seed, None),
-        "the same for embeddings of one dimension",
-        lambda case, seed: _condition(case, seed, 1),
+        _condition,
+        lambda case, seed: decoder_contexts(case, seed).dimension,
+        "the same for embeddings of two dimensions",
+        lambda *_: 2,
         bound=1e-9,
         reason="rounding",
     ),
     data=decoder_data,
-    note=NOTE,
+    note=f"{NOTE}; the condition is sufficient: with five contexts four dimensions may do",
 )
 
 
@@ -81,6 +83,14 @@ def decoder_contexts(case: CorpusCase, seed: int) -> Contexts:
 def decoder_solution(case: CorpusCase, seed: int) -> Solution:
     """The solution of the decoder's margin problem."""
     return solve(decoder_problem(decoder_contexts(case, seed)))
+
+
+def _finite_part(case: CorpusCase, seed: int) -> Float[np.ndarray, "V d"]:
+    return finite_part(decoder_contexts(case, seed))
+
+
+def _nothing(case: CorpusCase, seed: int) -> Float[np.ndarray, "V d"]:
+    return np.zeros_like(decoder_solution(case, seed).W)
 
 
 def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
@@ -97,11 +107,10 @@ def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
     return float((contexts.frequencies * missed).sum())
 
 
-def _excess_far_out(case: CorpusCase, seed: int, *, finite: bool) -> Measurement:
-    """The excess loss of ``W* + g W_mm``, or without ``W*``, for a margin g of 30."""
+def _excess_far_out(case: CorpusCase, seed: int, part: Float[np.ndarray, "V d"]) -> Measurement:
+    """The excess loss of a finite part with ``g W_mm``, for a margin g of 30."""
     contexts, direction = decoder_contexts(case, seed), decoder_solution(case, seed).W
-    part = finite_part(contexts)
-    found = [_excess(contexts, finite * part + margin * direction) for margin in (3, 30)]
+    found = [_excess(contexts, part + margin * direction) for margin in (3, 30)]
     details = {"at a margin of 3": found[0], "entropy": float(contexts.entropy)}
     return Measurement(abs(found[-1]), 1, details)
 
@@ -110,17 +119,18 @@ ENTROPY_IS_INFIMUM = LINEAR_CLAIMS.claim(
     "entropy-is-the-infimum",
     "along W* + g W_mm the cross-entropy tends to the entropy of what follows contexts",
     statement="the cross-entropy tends to the entropy along a direction",
-    assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    assuming=WITH_ODDS,
+    contrast=Comparison(
         "cross-entropy above the entropy at W* + 30 W_mm",
-        lambda case, seed: _excess_far_out(case, seed, finite=True),
+        _excess_far_out,
+        _finite_part,
         "the same at 30 W_mm, without W*",
-        lambda case, seed: _excess_far_out(case, seed, finite=False),
+        _nothing,
         bound=1e-11,
         reason="exp(-30) for every token that does not follow, and rounding",
     ),
     data=decoder_data,
-    note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    note=NOTE,
 )
 
 
@@ -130,17 +140,13 @@ def _path(case: CorpusCase, seed: int) -> LinearTrajectory:
     return linear_regularization_path(decoder_contexts(case, seed), radii=radii)
 
 
-def _end_of_path(case: CorpusCase, seed: int) -> Measurement:
-    run, solution = _path(case, seed), decoder_solution(case, seed)
-    found = measure_linear(run, solution).isel(instance=0, seed=0)
-    details = {"distance of P_F W from W*": float(found["finite_error"][-1])}
-    return Measurement(float(direction_distance(run.W()[0, 0], solution.W)), 1, details)
+def _end_of_path(case: CorpusCase, seed: int, direction: Float[np.ndarray, "V d"]) -> Measurement:
+    return Measurement(float(direction_distance(_path(case, seed).W()[0, 0], direction)))
 
 
-def _start_of_path(case: CorpusCase, seed: int) -> Measurement:
+def _start_of_path(case: CorpusCase, seed: int) -> Float[np.ndarray, "V d"]:
     run = _path(case, seed)
-    first = run.W(float(run.steps[0]))[0, 0]
-    return Measurement(float(direction_distance(run.W()[0, 0], first)))
+    return run.W(float(run.steps[0]))[0, 0]
 
 
 DECODER_DIRECTION = LINEAR_CLAIMS.claim(
@@ -148,9 +154,10 @@ DECODER_DIRECTION = LINEAR_CLAIMS.claim(
     "minimizers over growing balls turn to the solution of the decoder's margin problem",
     statement="regularization path of the cross-entropy, direction",
     assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    contrast=Comparison(
         "1 - cos of the minimizer and W_mm, at 1000 norms of W_mm",
         _end_of_path,
+        lambda case, seed: decoder_solution(case, seed).W,
         "1 - cos of the minimizers at 1000 norms and at one, as if the direction were that of "
         "the beginning",
         _start_of_path,
@@ -162,26 +169,26 @@ DECODER_DIRECTION = LINEAR_CLAIMS.claim(
 )
 
 
-def _off_finite_part(case: CorpusCase, seed: int, *, zero: bool) -> Measurement:
-    run = _path(case, seed)
-    found = measure_linear(run, decoder_solution(case, seed)).isel(instance=0, seed=0)
-    part = np.linalg.norm(finite_part(decoder_contexts(case, seed)))
-    return Measurement(float(part if zero else found["finite_error"][-1]), 1)
+def _off_finite_part(case: CorpusCase, seed: int, part: Float[np.ndarray, "V d"]) -> Measurement:
+    last = _path(case, seed).W()[0, 0]
+    kept = support_projection(decoder_contexts(case, seed), last)
+    return Measurement(float(np.linalg.norm(kept - part)))
 
 
 DECODER_FINITE_PART = LINEAR_CLAIMS.claim(
     "finite-part-of-decoders",
     "within followers of a context the minimizers tend to the log-odds of the data",
     statement="regularization path of the cross-entropy, finite part",
-    assuming=ASSUMPTIONS,
-    contrast=Contrast(
+    assuming=WITH_ODDS,
+    contrast=Comparison(
         "distance of P_F W from W* at 1000 norms of W_mm",
-        lambda case, seed: _off_finite_part(case, seed, zero=False),
+        _off_finite_part,
+        _finite_part,
         "its distance from zero, as if no odds were kept",
-        lambda case, seed: _off_finite_part(case, seed, zero=True),
+        _nothing,
         bound=1e-8,
         reason="rounding: it falls like the loss",
     ),
     data=decoder_data,
-    note=f"{NOTE}; where every context has one follower, W* is zero and the claim vacuous",
+    note=NOTE,
 )

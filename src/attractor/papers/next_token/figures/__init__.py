@@ -1,6 +1,7 @@
 """Its figures, in the order of the text."""
 
 ORDER = (
+    "collocations_and_orders",
     "training",
     "rates",
     "generalization",
