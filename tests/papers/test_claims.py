@@ -28,12 +28,13 @@ LONG = (
 OWN_WRONG_ONE = {
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
+    "transformers-as-svms/wide-is-global": "one dimension fewer is wide as well",
 }
 """Claims of which no false object is made, but the wrong one that they bring, and why."""
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}
 """Angles by which to turn directions where all near the right one have what is claimed."""
-ONE_SIDED: set[str] = set()
-"""Claims of exponents that are bounds, so that one of two neighbors is right as well."""
+ONE_SIDED = {"transformers-as-svms/concave-head"}
+"""Claims of bounds, so that of two neighbors the laxer one is right as well."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
 
 

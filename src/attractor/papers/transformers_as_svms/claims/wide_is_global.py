@@ -9,7 +9,7 @@ from attractor.datasets import unit_tokens
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
@@ -114,11 +114,12 @@ WIDE_IS_GLOBAL = CLAIMS.claim(
     "of random data with d >= n (T - 1), training from random starts finds the best tokens",
     statement="experiment and conjecture: overparameterization and global convergence",
     assuming=(trains("W", "KQ"), PLAIN_SIZES, OVERPARAMETERIZED),
-    contrast=Contrast(
+    contrast=Comparison(
         "share of 40 random data sets of these sizes that end at their best tokens",
-        lambda case, seed: _share(case, seed, case.tokens.key_dimension),
+        _share,
+        lambda case, seed: case.tokens.key_dimension,
         "share of 40 random data sets in the plane that end at their best tokens",
-        lambda case, seed: _share(case, seed, _NARROW),
+        lambda *_: _NARROW,
         bound=0.85,
         reason="one is conjectured in the limit; a tenth of wide data of ten tokens still miss",
         sense=">=",
