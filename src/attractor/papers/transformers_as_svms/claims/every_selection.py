@@ -55,7 +55,8 @@ def _others(case: Case, seed: int, selection: Selection) -> Measurement:
     return Measurement(found, len(census) - 1, details)
 
 
-def _runner_up(case: Case, seed: int) -> Selection:
+def one_second_best(case: Case, seed: int) -> Selection:
+    """The best tokens but in one row, which keeps its second best: a wrong selection near by."""
     other = runner_up(case)
     assert other is not None  # as every row has one best token
     return other
@@ -71,7 +72,7 @@ ONLY_BEST_ATTRACTS = CLAIMS.claim(
         _others,
         lambda case, seed: case.optimal,
         "locally optimal selections besides that of one second best token",
-        _runner_up,
+        one_second_best,
         bound=0,
         reason="a count over all selections",
     ),
