@@ -90,7 +90,7 @@ def _counts(case: Case, seed: int) -> Int[np.ndarray, "start row"]:
     """How many tokens training keeps in every row that has a choice."""
     starts = random_starts(case, seed, lengths=_LENGTHS)
     count = 1 if starts is None else starts["W"].shape[1]
-    run = trained(case, seed, steps=_STEPS, initial=starts, seeds=count, record=[_STEPS])
+    run = trained(case, seed, steps=_STEPS, initial=starts, seeds=count)
     mask = case.tokens.mask
     scores = np.where(mask, case.tokens.scores(run.W()[0]), -np.inf)
     logarithms = scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True)
