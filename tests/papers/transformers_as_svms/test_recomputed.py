@@ -98,8 +98,8 @@ def test_training_of_keys_and_queries_with_decay_and_without(number):
     reached = np.einsum("itd,de,ie->it", X, W, z).argmax(-1)
     found = cosine(W, least_nuclear_norm(X, z, reached))
     started = case.replace(initial=dict(zip("KQ", start, strict=True)))
-    # With decay steps settle, and the solver is good to 1e-6. Without it they go to and fro: a start
-    # that is changed by 1e-12 changes the correlation by up to 1e-4.
+    # With decay steps settle, and the solver is good to 1e-6. Without it they go to and fro, and a
+    # start that is changed by 1e-12 changes the correlation by up to 1e-4.
     tolerance = 1e-6 if decay else 2e-4
     assert examine(claim, started).measured.value == pytest.approx(found, abs=tolerance)
 
