@@ -72,6 +72,7 @@ def test_ranks_of_nuclear_solutions():
         rank = int((values > 1e-5).sum())
         # The solver is accurate to 1e-8 or so, and leaves no singular value near the cut.
         assert values[:rank].min() > 1e-3 and values[rank:].max(initial=0) < 1e-6
+        assert rank <= len(X)
         measured = examine(claim, case).measured
         assert measured.details["certified rank"] == rank
         assert measured.value == pytest.approx(abs(rank / min(len(X), X.shape[-1]) - 1), abs=1e-15)

@@ -38,22 +38,22 @@ def _beyond(case: Case, seed: int, rank: int) -> Measurement:
 
 
 def _off(case: Case, seed: int, rank: int) -> Measurement:
-    """By which share of a rank the certified one of the nuclear solution differs from it."""
-    solution = case.solution(Nuclear())
+    """The difference of the nuclear solution's certified rank from one, over the most possible."""
+    solution, full = case.solution(Nuclear()), _full(case)
     evidence = solution.rank_evidence
     assert evidence is not None
     problem = solution.problem
     details = {
         "certified rank": int(evidence.rank),
         "rank of the Frobenius solution": int(case.solution().rank),
-        "most there can be": _full(case),
+        "most there can be": full,
     }
     if not problem.equality.any():
         stopped = MarginProblem(problem.left[None], problem.right[None])
         words = f"singular values above 1e-7 at an accuracy of {_STOPPED:g}"
         details[words] = int(ranks_when_stopped(stopped, [_STOPPED])[0, 0])
     certain = evidence.rank >= 0 and len(problem.bounds) > 0
-    return Measurement(abs(evidence.rank / rank - 1), int(certain), details)
+    return Measurement(abs(evidence.rank - rank) / full, int(certain), details)
 
 
 RANK = CLAIMS.claim(
@@ -84,10 +84,10 @@ NEARLY_FULL_RANK = CLAIMS.claim(
     statement="experiment: rank of the solutions of the margin problems",
     assuming=(SEVERAL_ROWS, FEASIBLE),
     contrast=Comparison(
-        "share of min(n, d) by which the certified rank of the nuclear solution differs from it",
+        "difference of the nuclear solution's certified rank from min(n, d), over min(n, d)",
         _off,
         _full,
-        "share of half of that by which the rank differs from it",
+        "difference of it from half of that, over min(n, d)",
         lambda case, seed: _full(case) // 2,
         bound=0.1,
         reason="published means are 0.91 to 0.99 of min(n, d) from d = 5 on",

@@ -136,10 +136,10 @@ def _inactive(seed: int) -> Case:
     """The first of many draws of one sequence on whose average no unit of the head is active."""
     number = 100 * seed + 1
     while True:
-        case = _drawn(number, (1, 4, 4))
-        average = case.tokens.values[0].mean(0)
-        if (average @ np.asarray(case.head.hidden) < 0).all():
-            return case.replace(about=f"{case.about}, inactive on their average")
+        tokens, head = relu_data_of_positive_labels(1, 4, 4, number)
+        if (tokens.values[0].mean(0) @ head.hidden < 0).all():
+            about = f"one sequence, inactive on its average, seed {number}"
+            return Case(tokens, head, "W", about=about)
         number += 1
 
 
