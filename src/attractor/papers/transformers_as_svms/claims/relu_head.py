@@ -214,6 +214,6 @@ RELU_HEAD_TRAINING = CLAIMS.claim(
     ),
     data=lambda seed: [*_published(seed), _inactive(seed), inactive_pair()],
     note="fails where training starts with no active unit in any row: the gradient is zero there, "
-    "and all tokens stay; such a row beside others goes where these move it, at whatever rate. If a "
-    "row ends at a token on which no unit is active, the direction is that of the other rows alone",
+    "and all tokens stay; such a row beside others goes where these move it, at whatever rate. "
+    "A row that ends at a token on which no unit is active has no part in the direction",
 )
