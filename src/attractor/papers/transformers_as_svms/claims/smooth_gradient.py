@@ -22,8 +22,11 @@ _EACH = 40
 _LENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0)
 _APART = (1e-3, 0.1, 1.0, 10.0)
 _ITERATIONS = 10
-_FACTORS = (1e-5, 1.0, 1e5)
-"""Factors of keys at which a wrong power of their length shows, loose as the constant is."""
+_FACTORS = (2.0**-60, 1.0, 2.0**60)
+"""Factors of keys at which a power off by a quarter shows, loose as the constant is.
+
+Powers of two scale without rounding.
+"""
 
 
 LINEAR_HEAD = Assumption[Case](
