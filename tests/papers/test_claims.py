@@ -40,12 +40,13 @@ OWN_WRONG_ONE = {
     "next-token/logit-gaps-from-below": "gaps are 4 |W*| times the bound, and |W*| is 1 or more",
     "next-token/more-dimensions-than-contexts": "the condition is sufficient, not necessary",
     "next-token/optimal-attention-bound": "the true rate is 4 L |W*| times the published one",
+    "transformers-as-svms/wide-is-global": "one dimension fewer is wide as well",
 }
 """Claims of which no false object is made, but the wrong one that they bring, and why."""
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}
 """Angles by which to turn directions where all near the right one have what is claimed."""
-ONE_SIDED: set[str] = set()
-"""Claims of exponents that are bounds, so that one of two neighbors is right as well."""
+ONE_SIDED = {"transformers-as-svms/concave-head"}
+"""Claims of bounds, so that of two neighbors the laxer one is right as well."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
 
 

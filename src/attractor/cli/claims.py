@@ -132,7 +132,7 @@ def claims(
             statements=all_statements(of) if of or everything else (),
         )  # fmt: skip
         for name, claim in summary["claims"].items():
-            if "counterexample" in claim:
+            if "file" in claim.get("counterexample", {}):
                 reader = chosen[name].takes.kind.reader
                 stored = out / claim["counterexample"]["file"]
                 current.say(f"Counterexample: {stored}; `{reader}` reads it.")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from attractor.errors import InvalidInputError
+from attractor.files.contents import DataSet
 from attractor.papers.check import ClaimResult
 from attractor.papers.hypotheses_table import HypothesesTable
 from attractor.papers.results import ClaimResults
@@ -36,7 +39,7 @@ def write_claims_report(
     hypotheses: Sequence[HypothesesTable] = (),
     statements: Sequence[Statement] = (),
 ) -> dict[str, Any]:
-    """Writes ``report.html``, ``claims.json`` and every counterexample as a file.
+    """Writes ``report.html``, ``claims.json`` and counterexamples as files where these hold them.
 
     The folder appears whole or not at all.
 
@@ -65,12 +68,8 @@ def write_claims_report(
     ) as report:
         for result in results:
             if result.counterexample is not None:
-                case = result.counterexample.case
-                stem = result.claim.name.replace("/", "-")
-                name = f"{COUNTEREXAMPLES}/{stem}{case.kind.suffix}"
-                (report.place / COUNTEREXAMPLES).mkdir(exist_ok=True)
-                case.save(report.place / name)
-                summary["claims"][result.claim.name]["counterexample"]["file"] = name
+                kept = _keep(result.counterexample.case, result.claim.name, report.place)
+                summary["claims"][result.claim.name]["counterexample"] |= kept
         report.findings += [f"{count} {outcome}" for outcome, count in results.counts().items()]
         report.sections += [
             *(Section("Which hypotheses hold", table=_met(table)) for table in hypotheses),
@@ -79,6 +78,20 @@ def write_claims_report(
             *(_section(result, summary) for result in results),
         ]
     return summary
+
+
+def _keep(case: DataSet, name: str, folder: Path) -> dict[str, str]:
+    """Writes a counterexample; its ``file`` in the folder, or why there is ``no_file``."""
+    file = f"{COUNTEREXAMPLES}/{name.replace('/', '-')}{case.kind.suffix}"
+    place = folder / COUNTEREXAMPLES
+    place.mkdir(exist_ok=True)
+    try:
+        case.save(folder / file)
+    except InvalidInputError as error:  # files hold not all that claims speak of
+        if not any(place.iterdir()):
+            place.rmdir()
+        return {"no_file": error.problem}
+    return {"file": file}
 
 
 def _met(table: HypothesesTable) -> Table:
@@ -121,12 +134,15 @@ def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:
         paragraphs.append(claim.note)
     warning = None
     if result.counterexample is not None:
-        stored = summary["claims"][claim.name]["counterexample"]["file"]
+        kept = summary["claims"][claim.name]["counterexample"]
         case = result.counterexample.case
         warning = (
             f"It fails on {case.about} ({case.size_in_words}): {result.counterexample.reason}. "
-            f"The data, which `{case.kind.reader}` reads: {stored}"
         )
+        if "file" in kept:
+            warning += f"The data, which `{case.kind.reader}` reads: {kept['file']}"
+        else:
+            warning += f"The data are in no file: {kept['no_file']}"
     rows = [(each.case.about, each.outcome.value, each.reason) for each in result.findings]
     table = Table(("data", "outcome", "because"), rows, words=True)
     return Section(claim.name, paragraphs, table=table, warning=warning)

@@ -29,18 +29,29 @@ def relu_data_sets(
     """
     drawn, seeds, seed = [], [], first
     while len(drawn) < count:
-        stream = TorchNormalStream(seed)
-        hidden, keys, signs, queries = (
-            stream.normal(*shape) for shape in ((d, d), (n, T, d), (n,), (n, d))
-        )
-        if not (signs > 0).all():
-            labels = np.where(signs > 0, 1, -1)
-            drawn.append((hidden / np.linalg.norm(hidden), _unit(keys), labels, _unit(queries)))
+        arrays = _relu_data_set(n, T, d, seed)
+        if not (arrays[2] > 0).all():
+            drawn.append(arrays)
             seeds.append(seed)
         seed += 1
     hidden, keys, labels, queries = _doubled(drawn)
     tokens = Tokens(keys, queries, labels, instance_numbers=np.array(seeds))
     return tokens, ReLUHead(hidden)
+
+
+def relu_data_of_positive_labels(n: int, T: int, d: int, seed: int) -> tuple[Tokens, ReLUHead]:
+    """The data set of a seed, drawn in the same way, with all labels 1.
+
+    Args:
+        n: Sequences.
+        T: Tokens in a sequence.
+        d: Dimension, and units of the head.
+        seed: The seed.
+    """
+    hidden, keys, labels, queries = (
+        array[0] for array in _doubled([_relu_data_set(n, T, d, seed)])
+    )
+    return Tokens(keys, queries, np.ones_like(labels)), ReLUHead(hidden)
 
 
 def orthonormal_tokens(
@@ -70,6 +81,16 @@ def orthonormal_tokens(
     v, keys, queries = (np.concatenate([one] * len(penalties)) for one in (v, keys, queries))
     tokens = Tokens(keys, queries, np.ones((len(keys), 1)))
     return tokens, ConcaveHead(v, np.repeat(penalties, len(seeds)))
+
+
+def _relu_data_set(n: int, T: int, d: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Hidden layer, keys, labels and queries of a seed."""
+    stream = TorchNormalStream(seed)
+    hidden, keys, signs, queries = (
+        stream.normal(*shape) for shape in ((d, d), (n, T, d), (n,), (n, d))
+    )
+    labels = np.where(signs > 0, 1, -1)
+    return hidden / np.linalg.norm(hidden), _unit(keys), labels, _unit(queries)
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

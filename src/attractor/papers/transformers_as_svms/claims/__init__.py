@@ -15,4 +15,5 @@ ORDER = (
     "key_query_training",
     "several_tokens",
     "concave_head",
+    "relu_head",
 )

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import ONE_ROW
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
@@ -113,17 +113,17 @@ def kept_by_projection(scores: Float[np.ndarray, "token"], penalty: float) -> in
     return max(k for k in range(1, len(exact) + 1) if k * exact[k - 1] > sum(exact[:k]) - slack)
 
 
-def _outside(case: Case, least: int, most: int) -> Measurement:
-    """The number of tokens by which the best attention misses a range."""
-    kept = kept_by_projection(*_sorted_scores(case))
+def _outside(case: Case, seed: int, ends: tuple[int, int]) -> Measurement:
+    """The number of tokens by which the best attention misses a range, given by its ends."""
+    (least, most), kept = ends, kept_by_projection(*_sorted_scores(case))
     details = {"tokens of the best attention": kept, "tokens claimed": f"{least} to {most}"}
     return Measurement(float(max(least - kept, kept - most, 0)), 1, details)
 
 
-def _outside_claimed(case: Case, seed: int) -> Measurement:
+def _two_to_tau(case: Case, seed: int) -> tuple[int, int]:
     most = _most(case)
     assert most is not None  # as lambda lies between the gaps
-    return _outside(case, 2, most)
+    return 2, most
 
 
 def _drawn(seed: int, length: int = 10) -> tuple[Tokens, LinearHead]:
@@ -162,15 +162,17 @@ CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
     "with the head v^T x - lambda |x|^2, lambda between score gaps, 2 to tau tokens stay",
     statement="heads that make attention select several tokens",
     assuming=(ONE_ROW, CONCAVE_HEAD, POSITIVE_LABEL, ORTHONORMAL_TOKENS, PENALTY_BETWEEN_GAPS),
-    contrast=Contrast(
+    contrast=Comparison(
         "tokens by which the best attention misses the range 2 to tau",
-        _outside_claimed,
+        _outside,
+        _two_to_tau,
         "tokens by which it misses the one of a linear head",
-        lambda case, seed: _outside(case, 1, 1),
+        lambda *_: (1, 1),
         bound=0,
         reason="a count, of the Euclidean projection on the simplex in rational arithmetic",
     ),
     data=lambda seed: [_between_gaps(number) for number in range(seed, seed + 20)],
+    holding=lambda: _between_gaps(1),
     note="for the correlation loss -y h and one sequence; lambda > g_1 / 2 is what it takes to "
     "keep two, so that the condition on g_1 is twice as strong as needed",
 )

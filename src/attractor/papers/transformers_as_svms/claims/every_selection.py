@@ -6,17 +6,17 @@ from attractor.errors import InvalidInputError
 from attractor.files.case import Case
 from attractor.margin import SelectionCensus, locally_optimal_selections
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
+from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import runner_up
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.tokens import Tokens
+from attractor.selection import Selection
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _MOST = 5000
 """Selections beyond which they are not all tried."""
-_NARROW = 2
 _SIZES = ((3, 4, 100), (2, 4, 60), (3, 3, 60), (2, 3, 20))
 
 
@@ -46,20 +46,20 @@ EVERY_SELECTION_SUPPORTED = Assumption[Case](
 )
 
 
-def _others(case: Case) -> Measurement:
-    """Locally optimal selections besides the best one."""
+def _others(case: Case, seed: int, selection: Selection) -> Measurement:
+    """Locally optimal selections besides one."""
     census = _census(case)
-    is_best = (census.selections.mask == case.optimal.mask).all((-1, -2, -3))
-    found = int((census.locally_optimal & ~is_best).sum())
+    is_other = (census.selections.mask != selection.mask).any((-1, -2, -3))
+    found = int((census.locally_optimal & is_other).sum())
     details = {"selections": len(census), "feasible": int(census.feasible.sum())}
     return Measurement(found, len(census) - 1, details)
 
 
-def _narrow(case: Case) -> Case:
-    """The first coordinates of all tokens and queries, with the same scores."""
-    tokens = case.tokens
-    keys, queries = tokens.keys[..., :_NARROW], tokens.queries[..., :_NARROW]
-    return case.replace(tokens=Tokens(keys, queries, tokens.labels, tokens.mask, tokens.values))
+def one_second_best(case: Case, seed: int) -> Selection:
+    """The best tokens but in one row, which keeps its second best: a wrong selection near by."""
+    other = runner_up(case)
+    assert other is not None  # as every row has one best token
+    return other
 
 
 ONLY_BEST_ATTRACTS = CLAIMS.claim(
@@ -67,11 +67,12 @@ ONLY_BEST_ATTRACTS = CLAIMS.claim(
     "if all tokens support every selection, none but the best is locally optimal",
     statement="global convergence of gradient descent, its condition on every selection",
     assuming=(trains("W"), UNIQUE_OPTIMUM, EVERY_SELECTION_SUPPORTED),
-    contrast=Contrast(
+    contrast=Comparison(
         "locally optimal selections besides the best one",
-        lambda case, seed: _others(case),
-        "the same of the first two coordinates of all tokens and queries",
-        lambda case, seed: _others(_narrow(case)),
+        _others,
+        lambda case, seed: case.optimal,
+        "locally optimal selections besides that of one second best token",
+        one_second_best,
         bound=0,
         reason="a count over all selections",
     ),

@@ -10,7 +10,7 @@ from attractor.errors import DuplicateTokensWarning
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
     first_token_queries,
@@ -30,10 +30,14 @@ def _choices(case: Case) -> np.ndarray:
     return case.tokens.mask.sum(-1) > 1
 
 
+def _rows_and_most(case: Case) -> tuple[int, int]:
+    """The number of rows that choose, and the most tokens of a row."""
+    return int(_choices(case).sum()), int(case.tokens.mask.sum(-1).max())
+
+
 def _wide(case: Case) -> Check:
-    tokens = case.tokens
-    rows, most = int(_choices(case).sum()), int(tokens.mask.sum(-1).max())
-    keys, queries = tokens.key_dimension, tokens.query_dimension
+    rows, most = _rows_and_most(case)
+    keys, queries = case.tokens.key_dimension, case.tokens.query_dimension
     return Check(
         keys >= most - 1 and queries >= rows,
         f"{most} tokens with keys in R^{keys}, {rows} queries in R^{queries}",
@@ -87,17 +91,29 @@ def _selections(case: Case, seed: int) -> np.ndarray:
     return np.concatenate([case.selection.mask.argmax(-1)[None], found]) if one else found
 
 
-def _infeasible(case: Case, seed: int, *, repeated: bool = False) -> Measurement:
-    """Number of selections without a solution; ``repeated`` adds a row that wants another token."""
+def _enough(case: Case, seed: int) -> int:
+    rows, most = _rows_and_most(case)
+    return max(rows, most - 1)
+
+
+def _projected(vectors: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+    """Vectors projected on a random subspace, unless they are of that dimension or less."""
+    dimension = vectors.shape[-1]
+    if width >= dimension:
+        return vectors
+    basis = np.linalg.qr(random.standard_normal((dimension, width)))[0]
+    return vectors @ basis @ basis.T
+
+
+def _infeasible(case: Case, seed: int, width: int) -> Measurement:
+    """Number of selections without a solution, of data projected to a dimension."""
     tokens, index = case.tokens, _selections(case, seed)
-    arrays = tokens.keys, tokens.queries, tokens.mask
-    if repeated:
-        i, k = np.argwhere(_choices(case))[0]
-        arrays = tuple(np.concatenate([array, array[[i]]]) for array in arrays)
-        allowed = np.flatnonzero(tokens.mask[i, k])
-        again = index[:, [i]].copy()
-        again[:, 0, k] = np.where(again[:, 0, k] == allowed[0], allowed[1], allowed[0])
-        index = np.concatenate([index, again], axis=1)
+    random = np.random.default_rng([seed, 71])
+    arrays = (
+        _projected(tokens.keys, width, random),
+        _projected(tokens.queries, width, random),
+        tokens.mask,
+    )
     keys, queries, mask = (np.tile(array, (len(index), 1, 1, 1)) for array in arrays)
     copies = Tokens(keys, queries, mask=mask)
     chosen = index[..., None] == np.arange(tokens.length)
@@ -129,18 +145,27 @@ FEASIBLE_WHEN_WIDE = CLAIMS.claim(
     "in dimension max(n, T - 1) or more, tokens of any selection can be separated",
     statement="separability of attention by overparameterization",
     assuming=(WIDE, GENERAL_POSITION),
-    contrast=Contrast(
-        "selections without a solution",
+    contrast=Comparison(
+        "selections without a solution, of the data projected to max(n, T - 1) dimensions",
         _infeasible,
-        "selections without a solution if one query comes twice and wants two tokens",
-        lambda case, seed: _infeasible(case, seed, repeated=True),
+        _enough,
+        "selections without a solution in half as many dimensions",
+        lambda case, seed: _enough(case, seed) // 2,
         bound=0,
         reason="a count, of the case's selection and 50 random ones; each answer is certified",
     ),
     data=lambda seed: [
         *(
             random_unit_tokens(seed, size)
-            for size in ((3, 4, 4), (5, 5, 5), (4, 5, 4), (5, 6, 5), (3, 6, 5), (10, 11, 10))
+            for size in (
+                (2, 2, 2),
+                (3, 4, 4),
+                (5, 5, 5),
+                (4, 5, 4),
+                (5, 6, 5),
+                (3, 6, 5),
+                (10, 11, 10),
+            )
         ),
         first_token_queries(seed),
         first_token_queries(seed, (5, 5, 5)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.geometry import Frobenius, Nuclear
+from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims import global_path as prompt
 from attractor.papers.measurements.margin_ratios import margin_ratios
@@ -47,14 +47,18 @@ _SEVERAL_QUERIES = Assumption(
 )
 
 
-def _short_of(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
-    """``1 -`` the margin ratio of the path in its own norm, or in the other one."""
-    own, other = Frobenius(), Nuclear()
-    if case.parameterization == "KQ":
-        own, other = other, own
-    run = path(case, seed, unit=float(case.solution(own, case.optimal).value))
-    solution = case.solution(other if wrong else own, case.optimal)
-    ratios = margin_ratios(run.data["W"].to_numpy()[0, 0], solution)
+def _own_norm(case: Case, seed: int) -> Geometry:
+    return Nuclear() if case.parameterization == "KQ" else Frobenius()
+
+
+def _other_norm(case: Case, seed: int) -> Geometry:
+    return Frobenius() if case.parameterization == "KQ" else Nuclear()
+
+
+def _short_of(case: Case, seed: int, geometry: Geometry) -> Measurement:
+    """``1 -`` the margin ratio of the path in a norm."""
+    run = path(case, seed, unit=float(case.solution(_own_norm(case, seed), case.optimal).value))
+    ratios = margin_ratios(run.data["W"].to_numpy()[0, 0], case.solution(geometry, case.optimal))
     details = {
         "radii": run.steps.tolist(),
         "margin ratios at these": ratios.tolist(),
@@ -63,11 +67,12 @@ def _short_of(case: Case, seed: int, *, wrong: bool = False) -> Measurement:
     return Measurement(float(1 - ratios[-1]), 1, details)
 
 
-_IN_OWN_NORM = Contrast(
+_IN_OWN_NORM = Comparison[Case, Geometry](
     "1 - margin ratio of the path in its own norm, at 10,000 norms of the solution",
     _short_of,
+    _own_norm,
     "1 - margin ratio of the path in the norm of the other parameterization",
-    lambda case, seed: _short_of(case, seed, wrong=True),
+    _other_norm,
     bound=1e-3,
     reason="it falls like c / R; the bound lets c be 10 norms, where 1 is usual",
 )

@@ -8,7 +8,7 @@ from attractor.attention import ConcaveHead
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import Decomposition, decompose
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
@@ -33,7 +33,7 @@ def _end(case: Case) -> tuple[np.ndarray, np.ndarray, Decomposition]:
     return case.once("flow", compute)
 
 
-def _distance(case: Case, *, wrong: bool = False) -> Measurement:
+def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
     end, late, parts = _end(case)
     kept = parts.selection.mask.sum(-1)
     details = {
@@ -47,7 +47,6 @@ def _distance(case: Case, *, wrong: bool = False) -> Measurement:
     }
     if parts.ambiguous.any() or parts.all_kept:
         return Measurement(np.nan, 0, details)
-    direction = drop_largest_multiplier(parts.directional) if wrong else parts.directional.W
     return Measurement(float(1 - cosines(late, direction)), 1, details)
 
 
@@ -61,14 +60,15 @@ def _case(seed: int, penalty: float, size: tuple[int, int, int] = SMALL) -> Case
 
 SEVERAL_TOKENS = CLAIMS.claim(
     "several-tokens",
-    "kept tokens fix a finite part of W; the rest grows along their margin solution",
+    "where several tokens are kept, W grows along the margin solution that keeps them equal",
     statement="generalized margin problem of attention that keeps several tokens",
     assuming=(trains("W"), CONCAVE_HEAD),
-    contrast=Contrast(
+    contrast=Comparison(
         "1 - cos of what the flow adds late with the solution that keeps those tokens equal",
-        lambda case, seed: _distance(case),
+        _distance,
+        lambda case, seed: _end(case)[2].directional.W,
         "1 - cos of it with the same solution for one support token fewer",
-        lambda case, seed: _distance(case, wrong=True),
+        lambda case, seed: drop_largest_multiplier(_end(case)[2].directional),
         bound=0.02,
         reason="from t = e^12 to e^24; what is left of the beginning fades with the logarithm",
     ),

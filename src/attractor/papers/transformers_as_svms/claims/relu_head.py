@@ -1,0 +1,219 @@
+"""A ReLU head with positive labels: the best attention, and training, keep one token a row."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attractor.attention import ReLUHead
+from attractor.files.case import Case
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.claim import Claims, Comparison, Measurement
+from attractor.papers.hypotheses import SCORES_DIFFER, UNIQUE_OPTIMUM, trains
+from attractor.papers.measurements.directions import random_starts, trained
+from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.transformers_as_svms.claims.every_selection import one_second_best
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
+from attractor.papers.transformers_as_svms.several_tokens_data import relu_data_of_positive_labels
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
+
+_STEPS = 10_000
+_LENGTHS = (0.1, 1.0)
+"""Norms of starts; those of the published experiment are near one."""
+_KEPT = 1e-3
+"""Smallest weight that counts as kept."""
+_CONCENTRATIONS = (0.03, 0.3, 3.0)
+_EACH = 1000
+_ROUNDING = 1e-9
+_STATEMENT = "heads with which attention selects a single token"
+_SIZES = ((3, 4, 4), (3, 4, 6), (3, 4, 8), (3, 4, 10))
+
+
+def _convex(case: Case) -> Check:
+    if not isinstance(case.head, ReLUHead):
+        return Check(False, f"the head is {case.head.name}")
+    least = float(np.min(case.head.weight))
+    return Check(least >= 0, f"the smallest weight of a unit is {least:g}")
+
+
+CONVEX_RELU_HEAD = Assumption[Case](
+    "convex ReLU head",
+    "The head is c^T max(V^T x, 0) with c >= 0.",
+    _convex,
+    lambda: random_unit_tokens(0),
+)
+
+
+def _positive_labels(case: Case) -> Check:
+    rows = case.tokens.mask.sum(-1) > 1
+    labels = np.zeros(rows.shape) if case.tokens.labels is None else case.tokens.labels
+    other = int((labels != 1)[rows].sum())
+    return Check(other == 0, f"{other} of {int(rows.sum())} rows have other labels than 1")
+
+
+POSITIVE_LABELS = Assumption[Case](
+    "positive labels",
+    "The labels of all rows are 1.",
+    _positive_labels,
+    lambda: _with_labels(_drawn(1), np.array([1.0, -1.0, 1.0])),
+)
+
+
+def _weightings(length: int, seed: int) -> Float[np.ndarray, "weighting token"]:
+    """Random weights of several tokens, from nearly one token alone to nearly all alike."""
+    random = np.random.default_rng([seed, 73])
+    drawn = np.concatenate(
+        [random.dirichlet(np.full(length, each), _EACH) for each in _CONCENTRATIONS]
+    )
+    return drawn[drawn.max(-1) <= 1 - _ROUNDING]
+
+
+def _not_below(case: Case, seed: int, selection: Selection) -> Measurement:
+    """The number of weightings of several tokens that the head likes as well as a selection."""
+    labels = case.tokens.labels
+    assert labels is not None  # they are ones
+    found, checked = 0, 0
+    for i, k in np.argwhere(case.tokens.mask.sum(-1) > 1):
+        values = case.tokens.values[i][case.tokens.mask[i, k]]
+        weights = _weightings(len(values), seed)
+        kept = case.scores[i, k][selection.mask[i, k]].min()
+        scores = labels[i, k] * np.asarray(case.head.predict(weights @ values))
+        found += int((scores >= kept).sum())
+        checked += len(weights)
+    return Measurement(float(found), checked)
+
+
+def _counts(case: Case, seed: int) -> Int[np.ndarray, "start row"]:
+    """How many tokens training keeps in every row that has a choice."""
+    starts = random_starts(case, seed, lengths=_LENGTHS)
+    count = 1 if starts is None else starts["W"].shape[1]
+    run = trained(case, seed, steps=_STEPS, initial=starts, seeds=count)
+    mask = case.tokens.mask
+    scores = np.where(mask, case.tokens.scores(run.W()[0]), -np.inf)
+    logarithms = scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True)
+    return (logarithms >= np.log(_KEPT)).sum(-1)[:, mask.sum(-1) > 1]
+
+
+def _off(case: Case, seed: int, kept: int) -> Measurement:
+    """The largest difference of the number of tokens kept from a number."""
+    counts = _counts(case, seed)
+    details = {
+        "starts": len(counts),
+        "starts from which some row keeps several": int((counts > 1).any(-1).sum()),
+        "most tokens kept": int(counts.max(initial=0)),
+    }
+    return Measurement(float(np.abs(counts - kept).max(initial=0)), counts.size, details)
+
+
+def _with_labels(case: Case, labels: np.ndarray) -> Case:
+    tokens = case.tokens
+    labeled = Tokens(tokens.keys, tokens.queries, labels, tokens.mask, tokens.values)
+    return case.replace(tokens=labeled)
+
+
+def _most_kept_of_negative_labels(case: Case, seed: int) -> int:
+    labels = case.tokens.labels
+    assert labels is not None  # they are ones
+    return int(_counts(_with_labels(case, -labels), seed).max(initial=0))
+
+
+def _drawn(seed: int, size: tuple[int, int, int] = _SIZES[0]) -> Case:
+    tokens, head = relu_data_of_positive_labels(*size, seed)
+    words = "random unit tokens ({}, {}, {}) with a random ReLU head, seed {}".format(*size, seed)
+    return Case(tokens, head, "W", about=words)
+
+
+def _published(seed: int) -> list[Case]:
+    """Data sets of the sizes of the published experiment, with labels 1 alone."""
+    numbers = range(2 * seed + 1, 2 * seed + 3)
+    return [_drawn(number, size) for size in _SIZES for number in numbers]
+
+
+def _inactive(seed: int) -> Case:
+    """The first of many draws of one sequence on whose average no unit of the head is active."""
+    number = 100 * seed + 1
+    while True:
+        tokens, head = relu_data_of_positive_labels(1, 4, 4, number)
+        if (tokens.values[0].mean(0) @ head.hidden < 0).all():
+            about = f"one sequence, inactive on its average, seed {number}"
+            return Case(tokens, head, "W", about=about)
+        number += 1
+
+
+def inactive_pair() -> Case:
+    """Two tokens with a head of one unit, which is active on one of them but not on their average.
+
+    From ``W = 0`` the gradient is zero, though attention on the first token alone would be better.
+    """
+    return Case(
+        Tokens([[[1.0, 0], [-2, 0]]], [[1.0, 0]], np.ones(1)),
+        ReLUHead(np.array([[1.0], [0.0]])),
+        "W",
+        initial=np.zeros((2, 2)),
+        about="two tokens with one unit, inactive on their average",
+    )
+
+
+def _equal_scores() -> Case:
+    """Two tokens on neither of which a unit is active."""
+    return Case(
+        Tokens([[[-1.0, 0], [-2, 0]]], [[1.0, 0]], np.ones(1)),
+        ReLUHead(np.array([[1.0], [0.0]])),
+        "W",
+    )
+
+
+def _tied_scores() -> Case:
+    """Two tokens of one score, between which all weightings have that score too."""
+    return Case(
+        Tokens([[[1.0, 0], [1.0, 1.0], [-1.0, 0]]], [[1.0, 0]], np.ones(1)),
+        ReLUHead(np.array([[1.0], [0.0]])),
+        "W",
+    )
+
+
+RELU_HEAD_BEST_ATTENTION = CLAIMS.claim(
+    "relu-head-best-attention",
+    "with a ReLU head and labels 1, the best token of a row beats any average of several",
+    statement=_STATEMENT,
+    assuming=(CONVEX_RELU_HEAD, POSITIVE_LABELS, UNIQUE_OPTIMUM.broken_by(_tied_scores)),
+    contrast=Comparison(
+        "weightings of several tokens whose prediction is not below that of the best token",
+        _not_below,
+        lambda case, seed: case.optimal,
+        "weightings whose prediction is not below that of one second best token",
+        one_second_best,
+        bound=0,
+        reason="a count, of 3,000 random weightings a row; not one is allowed",
+    ),
+    data=_published,
+    note="the head is convex; where two tokens tie, averages of them may tie with them",
+)
+
+RELU_HEAD_TRAINING = CLAIMS.claim(
+    "relu-head-training",
+    "with a ReLU head and labels 1, training keeps one token of every sequence",
+    statement=f"{_STATEMENT}, read for training",
+    assuming=(
+        trains("W"),
+        CONVEX_RELU_HEAD,
+        POSITIVE_LABELS,
+        SCORES_DIFFER.broken_by(_equal_scores),
+    ),
+    contrast=Comparison(
+        "largest difference of the number of tokens that a row keeps from one",
+        _off,
+        lambda *_: 1,
+        "largest difference from the most that a row keeps with labels -1",
+        _most_kept_of_negative_labels,
+        bound=0,
+        reason="a count, of tokens with a weight of 1e-3 or more after 10,000 normalized steps",
+    ),
+    data=lambda seed: [*_published(seed), _inactive(seed), inactive_pair()],
+    note="fails where training starts with no active unit in any row: the gradient is zero there, "
+    "and all tokens stay; such a row beside others goes where these move it, at whatever rate. "
+    "A row that ends at a token on which no unit is active has no part in the direction",
+)

@@ -1,0 +1,41 @@
+"""The page on claims: counterexamples that a file can hold, and those that none can."""
+
+import json
+
+from attractor.cli.claims import claims_provenance
+from attractor.papers import get_claim
+from attractor.papers.check import check_claim
+from attractor.papers.results import ClaimResults
+from attractor.papers.transformers_as_svms.claims.relu_head import inactive_pair
+from attractor.papers.transformers_as_svms.random_data import trapped
+from attractor.report.claims import write_claims_report
+
+
+def report_on(name, case, folder):
+    result = check_claim(get_claim(name), [case], find_smallest=False)
+    write_claims_report(
+        folder,
+        ClaimResults((result,)),
+        source="data",
+        provenance=claims_provenance([name], None, 0),
+    )
+    written = json.loads((folder / "claims.json").read_text())
+    return written["claims"][name]["counterexample"], (folder / "report.html").read_text()
+
+
+def test_a_counterexample_is_kept_in_a_file(tmp_path):
+    name = "transformers-as-svms/global-convergence"
+    found, page = report_on(name, trapped(8.0), tmp_path / "report")
+    assert (tmp_path / "report" / found["file"]).is_file() and found["file"] in page
+
+
+def test_one_that_no_file_holds_is_reported_with_the_reason(tmp_path):
+    name = "transformers-as-svms/relu-head-training"
+    found, page = report_on(name, inactive_pair(), tmp_path / "report")
+    assert found["no_file"] == "a token file holds no relu head" and "file" not in found
+    assert "two tokens with one unit" in page and found["no_file"] in page
+    assert sorted(path.name for path in (tmp_path / "report").glob("*.*")) == [
+        "claims.json",
+        "report.html",
+    ]
+    assert not (tmp_path / "report" / "counterexamples").exists()
