@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from attractor.papers import PAPERS, Outcome, all_claims, examine, examine_control
+from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine, examine_control
 from tests.papers.false_objects import false_objects
 
 CLAIMS = all_claims()
@@ -111,3 +111,11 @@ def test_a_control_that_passes_makes_it_vacuous():
     claim = CLAIMS["max-margin/no-stationary-point"]
     blind = dataclasses.replace(claim, control=claim.conclusion)
     assert examine(blind, claim.example()).outcome is Outcome.VACUOUS
+
+
+@pytest.mark.parametrize("measured", [Measurement(float("nan")), Measurement(1.0, checked=0)])
+def test_a_control_that_is_not_measured_makes_it_vacuous(measured):
+    claim = CLAIMS["max-margin/no-stationary-point"]
+    missing = dataclasses.replace(claim.control, measure=lambda case, seed: measured)
+    found = examine(dataclasses.replace(claim, control=missing), claim.example())
+    assert found.outcome is Outcome.VACUOUS and "no wrong claim" in found.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from attractor.checks import check_kinds
 from attractor.files.contents import DataSet
@@ -66,6 +67,9 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
         reason = f"{words}, {limit}"
         return Finding(claim, case, Outcome.FAILS, reason, checks, measured)
     control = claim.control.measure(case, seed)
+    if control.checked == 0 or math.isnan(control.value):
+        reason = f"there is no wrong claim to tell it from ({claim.control.quantity})"
+        return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured, control)
     if claim.control.met_by(control):
         reason = f"the measurement cannot tell it from a wrong claim ({claim.control.quantity})"
         return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured, control)
