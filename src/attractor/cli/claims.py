@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -121,8 +122,12 @@ def claims(
         with progress_bar("Checking", len(chosen), enabled=current.progress) as advance:
             for name, claim in chosen.items():
                 advance.note(name)
+                begun = time.perf_counter()
                 found.append(check_claim(claim, cases, seed=seed))
                 advance(1)
+                if everything or of:  # for minutes, so that a log should say how far it is
+                    how = f"{len(found)} of {len(chosen)}, {time.perf_counter() - begun:.1f} s"
+                    current.say_lines([f"{name}: {found[-1].outcome.value} ({how})"])
         results = ClaimResults(tuple(found))
         current.say(results.table(), *(f"* {words}" for words in results.explanations()))
         provenance = claims_provenance(list(chosen), cases, seed)
