@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
+from attractor.papers.claim import Measurement
 from attractor.papers.once import once_a_case
 from attractor.prompt.regression._infinite_flow import BlockFlow, infinite_flow
+from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import IsotropicFlow, isotropic_finite_flow
 
 _LONGEST = 1e9
@@ -36,6 +40,32 @@ def finite_flow(case: RegressionCase, length: int) -> IsotropicFlow:
 def limit_flow(case: RegressionCase) -> BlockFlow:
     """The flow on infinite prompts."""
     return infinite_flow(case.task, case.start, clock(case))
+
+
+def balanced_head(product: Float[np.ndarray, "d d"]) -> Blocks:
+    """The head with ``b A = product`` and ``||A|| = b``, and nothing else."""
+    b = math.sqrt(float(np.linalg.norm(product)))
+    zeros = np.zeros(len(product))
+    return Blocks(product / b, zeros, zeros, np.array(b))
+
+
+def off_balanced(
+    trained: Blocks, product: Float[np.ndarray, "d d"], details: Mapping[str, Any]
+) -> Measurement:
+    """Relative distance of a trained head from the balanced one with ``b A = product``.
+
+    Args:
+        trained: The trained head.
+        product: The product.
+        details: What to tell beside it.
+    """
+    limit = balanced_head(product)
+    pairs = zip(trained, limit, strict=True)
+    square = sum(float(np.sum((found - wanted) ** 2)) for found, wanted in pairs)
+    b = float(limit.value_label)
+    told = {"b": float(trained.value_label), "b of the limit": b}
+    told["balance"] = float(trained.balance)
+    return Measurement(math.sqrt(square / 2) / b, details=told | dict(details))
 
 
 def gaps(case: RegressionCase) -> Float[np.ndarray, "length time"]:
