@@ -68,13 +68,15 @@ def off_balanced(
     return Measurement(math.sqrt(square / 2) / b, details=told | dict(details))
 
 
-def gaps(case: RegressionCase) -> Float[np.ndarray, "length time"]:
-    """Distances ``||(A, b) - (A, b)_inf||`` of the flow on finite prompts from that on infinite."""
-    limit = limit_flow(case).blocks
-    diagonal = limit.key_query[:, 0, 0]  # of a multiple of the identity, as the finite flow's
-    found = []
-    for length in case.lengths:
-        flow = finite_flow(case, length)
-        squares = case.task.dimension * (flow.a - diagonal) ** 2
-        found.append(np.sqrt(squares + (flow.b - limit.value_label) ** 2))
-    return np.array(found)
+def gaps(
+    case: RegressionCase, lengths: tuple[int, ...], path: Float[np.ndarray, "2 time"]
+) -> Float[np.ndarray, "length time"]:
+    """Distances of the flow on prompts of some lengths from a path.
+
+    Args:
+        case: The data, of independent inputs.
+        lengths: Numbers of tokens.
+        path: ``||A||`` and ``b`` at the times of ``clock``; ``A`` is a multiple of the identity.
+    """
+    flows = (finite_flow(case, length).parameters for length in lengths)
+    return np.array([np.hypot(flow.norm - path[0], flow.value - path[1]) for flow in flows])
