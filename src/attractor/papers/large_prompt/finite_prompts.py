@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ LONG = (1e11, 1e12)
 """Lengths at which limits are measured, and exponents between them."""
 EXTRAPOLATED = (1e12, 1e24, 1e36)
 """Lengths from which exponents are extrapolated."""
-_NODES = 48
+_NODES = 3
+"""Quadrature nodes for every standard deviation of queries on a line."""
 _SAMPLED = 48
 _NEGLIGIBLE = 14.0
 """Minus the logarithm of the share of an average that is left out."""
@@ -92,7 +94,7 @@ def _on_line(case: HeadCase, factor: Float[np.ndarray, "e"], longest: float) -> 
     """Centered queries on a line: Gauss-Legendre up to where the longest prompt needs it."""
     smallest = float(error_exponent(case.horizon)) * np.log(longest)
     end = np.sqrt(2 * (smallest + _NEGLIGIBLE))
-    x, weights = np.polynomial.legendre.leggauss(_NODES)
+    x, weights = np.polynomial.legendre.leggauss(math.ceil(_NODES * end))
     x = (x + 1) * end / 2
     weights = weights * end * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)  # of both sides
     return Queries(x[:, None] * factor, weights)
