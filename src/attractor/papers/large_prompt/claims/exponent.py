@@ -112,7 +112,7 @@ def _off_averaged_limit(case: HeadCase, seed: int, claimed: float) -> Measuremen
 
 AVERAGED_LIMIT = HEAD_CLAIMS.claim(
     "averaged-limit",
-    "for a horizon below 0.707 L times the averaged error tends to E exp(s^2)(...)",
+    "for a horizon up to 0.5, L times the averaged error tends to E exp(s^2)(...)",
     statement="concentration of the output, its constant for a small horizon",
     assuming=(*_LAWS, MODERATE_DIMENSION, horizon_at_most(0.5)),
     contrast=Comparison(
@@ -125,7 +125,8 @@ AVERAGED_LIMIT = HEAD_CLAIMS.claim(
         reason="what is left falls like a power of L that is small only near a horizon of 0.707",
     ),
     data=lambda seed: [line(0.3), line(0.5), line(0.2), random_head(seed, 3, horizon=0.4)],
-    note="on a line it is (1 - H^2) (1 - 2 H^2)^(-3/2) times the variance of the tokens",
+    note="the limit is finite for a horizon below 0.707. On a line it is "
+    "(1 - H^2) (1 - 2 H^2)^(-3/2) times the variance of the tokens",
 )
 
 

@@ -75,7 +75,8 @@ RISK_ORDER = REGRESSION_CLAIMS.claim(
         noisy(independent(5, (64, 256, 1024))),
         noisy(independent(2, (16, 256))),
     ],
-    note="all of the best of their kind; the distance of softmax from linear attention closes like "
+    note="all of the best of their kind, of softmax among heads with A = a I and no score from "
+    "labels or value of inputs; the distance of softmax from linear attention closes like "
     "one over the length. Where labels have no noise ridge regression is exact",
 )
 
@@ -107,6 +108,7 @@ TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
         reason="both risks are exact",
     ),
     data=lambda seed: [independent(5, (64, 256, 1024)), noisy(independent(5, (64, 256, 1024)))],
-    note="a single head adds the mean of the prompt to its prediction, opposite signs cancel it; "
+    note="the single head is the best with A = a I and no score from labels or value of inputs. "
+    "It adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
 )

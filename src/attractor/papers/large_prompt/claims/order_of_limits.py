@@ -67,11 +67,11 @@ def _off(case: RegressionCase, seed: int, target: float) -> Measurement:
 
 FINITE_PROMPT_LIMIT = REGRESSION_CLAIMS.claim(
     "finite-prompt-limit",
-    "trained to the end, b^2 tends to 1 + k + sqrt(1 + k^2), k = 1 + d/2, as prompts grow",
+    "of independent inputs b^2, trained to the end, tends to 1 + k + sqrt(1 + k^2) as prompts grow",
     statement="softmax attention is trained as linear attention, where parameters go instead",
     assuming=(INDEPENDENT, NOISELESS, BALANCED, SMALL_START, LONG_TRAINING),
     contrast=Comparison(
-        "relative distance from the limit of b trained on prompts of a million tokens",
+        "relative distance of b trained on prompts of a million tokens from that, k = 1 + d/2",
         _off,
         lambda case, seed: finite_prompt_limit(case.task),
         "its relative distance from the balanced limit d^(1/4) of infinite prompts",

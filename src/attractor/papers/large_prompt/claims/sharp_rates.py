@@ -233,7 +233,7 @@ def _averaged(*errors: Float[np.ndarray, "query"]) -> _Errors:
 
 EXACT_ERRORS = HEAD_CLAIMS.claim(
     "exact-errors",
-    "errors of finite prompts are integrals of one variable, whatever the dimension",
+    "errors of finite prompts, as integrals of one variable, are those of sampled prompts",
     statement="error of a finite prompt of Gaussian tokens, as integrals",
     assuming=(GAUSSIAN_TOKENS,),
     contrast=Comparison(

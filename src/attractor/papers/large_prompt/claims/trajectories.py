@@ -44,7 +44,7 @@ def _largest_ratio(case: RegressionCase, seed: int, path: _Path) -> Measurement:
 
 TRAJECTORY_STABILITY = REGRESSION_CLAIMS.claim(
     "trajectory-stability",
-    "over a fixed time flows on finite prompts tend to the flow on infinite ones",
+    "over a fixed time flows on prompts of independent inputs tend to that on infinite ones",
     statement="stability of gradient flow over a fixed time",
     assuming=(INDEPENDENT, BALANCED, SMALL_START, FIXED_TIME),
     contrast=Comparison(
@@ -63,6 +63,6 @@ TRAJECTORY_STABILITY = REGRESSION_CLAIMS.claim(
         independent(5, time=3.0),
         independent(2, time=3.0),
     ],
-    note="for independent inputs; the published bound g(L) t exp(beta t) says nothing for t to "
+    note="the published bound g(L) t exp(beta t) says nothing for t to "
     "infinity, and nothing holds there: flows on finite prompts go on to another point",
 )
