@@ -60,11 +60,11 @@ def long_prompt_errors(
 ) -> Float[np.ndarray, "length"]:
     """The error of the output at some lengths, averaged over Gaussian queries."""
     covariance, query_covariance = case.token_moments[1], case.query_moments[1]
-    factor = root(query_covariance)
+    factor, length = root(query_covariance), np.array(lengths)
     if factor.shape[1] != 1:
-        return averaged_error_of_output(covariance, case.U, case.V, query_covariance, lengths)
+        return averaged_error_of_output(covariance, case.U, case.V, query_covariance, length)
     queries, weights = _on_line(case, factor[:, 0], max(lengths))
-    return weights @ error_of_output(covariance, case.U, case.V, queries[:, None], lengths)
+    return weights @ error_of_output(covariance, case.U, case.V, queries[:, None], length)
 
 
 def extrapolated_exponent(errors: Float[np.ndarray, "3"]) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase
+from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import (
@@ -34,6 +35,22 @@ from attractor.papers.large_prompt.head_hypotheses import (
 from attractor.papers.once import once_a_case
 from attractor.prompt.finite_length import FiniteLengthError, error_exponent
 
+_ROUNDING = 1e-9
+
+
+@once_a_case
+def at_unit_scale(case: HeadCase) -> HeadCase:
+    """The head on the widest tokens of ``sigma = 1`` and the widest queries: standard normal."""
+    U, V = case.U, case.V
+    return gaussian_case(U, V, *map(np.eye, U.shape), about=f"{case.about}, standard normal laws")
+
+
+INTEGRABLE_AT_UNIT_SCALE = Assumption[HeadCase](
+    "scores within reach at unit scale",
+    "The horizon is as small over standard normal tokens and queries, where constants are from.",
+    lambda case: INTEGRABLE_SCORES.check(at_unit_scale(case)),
+    lambda: line(0.1, 10.0),
+)
 ASSUMPTIONS = (
     GAUSSIAN_TOKENS,
     CENTERED_TOKENS,
@@ -41,10 +58,8 @@ ASSUMPTIONS = (
     CENTERED_QUERIES,
     UNIT_QUERIES,
     INTEGRABLE_SCORES,
+    INTEGRABLE_AT_UNIT_SCALE,
 )
-_ROUNDING = 1e-9
-
-
 _CONSTANTS = (
     "Published constants are not given: c2 is the exact exponent of the head over standard normal "
     "tokens, c1 the least that serves them, and other tokens are the test. On a line with U = 1 "
@@ -81,13 +96,6 @@ class Bounded(NamedTuple):
 def scale(case: HeadCase) -> float:
     """The sub-Gaussian parameter ``sigma >= 1`` of the tokens."""
     return max(1.0, float(np.sqrt(np.linalg.norm(case.token_moments[1], 2))))
-
-
-@once_a_case
-def at_unit_scale(case: HeadCase) -> HeadCase:
-    """The head on the widest tokens of ``sigma = 1`` and the widest queries: standard normal."""
-    U, V = case.U, case.V
-    return gaussian_case(U, V, *map(np.eye, U.shape), about=f"{case.about}, standard normal laws")
 
 
 def exponent_at_unit_scale(case: HeadCase) -> Exponent:

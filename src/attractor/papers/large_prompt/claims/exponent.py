@@ -169,7 +169,9 @@ def _off_ball(case: HeadCase, seed: int, expected: Exponent) -> Measurement:
     scores = root(case.token_moments[1]).T @ case.U
     _, values, queries = np.linalg.svd(scores)
     radius = _DEVIATION_ON_BALL / values[0]
-    found = error_of_output(case.token_moments[1], case.U, case.V, radius * queries[:1], LONG)
+    found = error_of_output(
+        case.token_moments[1], case.U, case.V, radius * queries[:1], np.array(LONG)
+    )
     if not found.all():
         return _NOTHING
     half = _exponent(found) / 2
