@@ -67,7 +67,8 @@ def _off(case: RegressionCase, seed: int, target: float) -> Measurement:
 
 FINITE_PROMPT_LIMIT = REGRESSION_CLAIMS.claim(
     "finite-prompt-limit",
-    "of independent inputs b^2, trained to the end, tends to 1 + k + sqrt(1 + k^2) as prompts grow",
+    "for independent inputs, trained to the end, b^2 tends to 1 + k + sqrt(1 + k^2) as prompts "
+    "grow",
     statement="softmax attention is trained as linear attention, where parameters go instead",
     assuming=(INDEPENDENT, NOISELESS, BALANCED, SMALL_START, LONG_TRAINING),
     contrast=Comparison(
