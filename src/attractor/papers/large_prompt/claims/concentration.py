@@ -65,8 +65,8 @@ _CONSTANTS = (
     "tokens, c1 the least that serves them, and other tokens are the test. On a line with U = 1 "
     "and sigma = 1 the bound of the output is attained at the shortest length and 40 times the "
     "error at 1e12 tokens, as log L is; sigma^6 is loose, for sigma = 2.5 by a factor of 11 or "
-    "more. Beyond a line, averages over queries are over 48 drawn ones, which miss the rare queries "
-    "that decide the errors of very long prompts"
+    "more. Beyond a line, averages over queries are over 48 drawn ones, which miss the rare "
+    "queries that decide the errors of very long prompts"
 )
 
 
