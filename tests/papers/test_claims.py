@@ -21,7 +21,10 @@ LONG = (
     "transformers-as-svms/sequence-path",
     "mirror-descent/joint-path",
     "mirror-descent/regularization-path",
+    "large-prompt/heavy-tail-exponent",
+    "large-prompt/risk-falls",
     "large-prompt/trained-limit",
+    "large-prompt/trained-risk-limit",
     "large-prompt/trajectory-stability",
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
@@ -41,11 +44,21 @@ OWN_WRONG_ONE = {
     "next-token/more-dimensions-than-contexts": "the condition is sufficient, not necessary",
     "next-token/optimal-attention-bound": "the true rate is 4 L |W*| times the published one",
     "transformers-as-svms/wide-is-global": "one dimension fewer is wide as well",
+    "large-prompt/order-of-predictors": "it names an order, whose only neighbors are exchanges",
+    "large-prompt/two-heads-beat-one": "a risk that is larger than that of one head is beaten too",
 }
 """Claims of which no false object is made, but the wrong one that they bring, and why."""
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}
 """Angles by which to turn directions where all near the right one have what is claimed."""
-ONE_SIDED = {"transformers-as-svms/concave-head"}
+ONE_SIDED = {
+    "transformers-as-svms/concave-head",
+    *(
+        f"large-prompt/{part}-concentration{end}"
+        for part in ("output", "value-gradient", "score-gradient")
+        for end in ("", "-repaired")
+    ),
+    "large-prompt/sample-complexity-exponent",
+}
 """Claims of bounds, so that of two neighbors the laxer one is right as well."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
 

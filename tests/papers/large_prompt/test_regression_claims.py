@@ -7,7 +7,7 @@ from attractor.papers import Outcome, RegressionCase, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent
-from attractor.prompt.regression import leading_order, trained_limit
+from attractor.prompt.regression import RegressionTask, leading_order, trained_limit
 
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is RegressionCase}
 FAILING = ("large-prompt/parameter-limit", "large-prompt/initial-scale")
@@ -29,6 +29,42 @@ def test_the_leading_order_is_not_visible_where_tails_are_heavy():
     assert exact == pytest.approx(0.0933, abs=6e-5)
     head = trained_limit(case.task).blocks
     assert leading_order(case.task, head).risk(1024) == pytest.approx(7.9, abs=0.05)
+
+
+def test_a_trained_risk_with_a_floor_or_another_power_is_no_limit_of_zero():
+    claim = CLAIMS["large-prompt/trained-risk-limit"]
+    stopped = independent(5, time=3.0)  # its risk on infinite prompts is 2e-8
+    assert claim.conclusion.measure(independent(5), 0).value < 1e-3
+    assert claim.conclusion.measure(stopped, 0).value > 1
+    right = claim.comparison.right(independent(5), 0)
+    for wrong in (
+        lambda length: right(length) + 1e-6,
+        lambda length: right(1_000_000) * (length / 1e6) ** -0.99,
+    ):
+        assert examine(claim.about(wrong), independent(5)).outcome is Outcome.FAILS
+
+
+def test_the_risk_falls_at_the_rate_of_the_gradient_it_is_that_of():
+    claim = CLAIMS["large-prompt/risk-falls"]
+    case = independent(5, (64,))
+    right = claim.comparison.right(case, 0)
+    assert examine(claim, case).measured.value < 1e-5
+    slower = claim.about(lambda *args: 0.999 * right(*args))
+    longer = claim.about(lambda case, length, flow: right(case, 65, flow))
+    for wrong in (slower, longer):
+        assert examine(wrong, case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (RegressionCase(RegressionTask(2 * np.eye(4))), "3 inputs at most: there are 4 inputs"),
+        (RegressionCase(RegressionTask(4 * np.eye(1))), "horizon at most 1.25: the horizon is 2"),
+    ],
+)
+def test_the_exponent_of_heavy_tails_is_judged_where_it_can_be_seen(case, reason):
+    found = examine(CLAIMS["large-prompt/heavy-tail-exponent"], case)
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET and found.reason == reason
 
 
 @pytest.mark.slow

@@ -11,11 +11,14 @@ from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
+from attractor.prompt.regression.task import RegressionTask
 
 _ROUNDING = 1e-9
 _FEWEST_TOKENS = 16
 _LONGEST_TIME = 5.0
 _NARROW = 0.6
+_MODERATE = 1.25
+_FEW_INPUTS = 3
 MOST_INPUTS = 64
 """Inputs up to which exact flows on finite prompts are followed here."""
 
@@ -142,11 +145,32 @@ def horizon(case: RegressionCase) -> float:
     return trained_limit(case.task).horizon
 
 
+def _scaled(dimension: int, variance: float) -> RegressionCase:
+    task = RegressionTask(variance * np.eye(dimension))
+    return RegressionCase(task, about=f"{dimension} inputs of variance {variance:g}")
+
+
 WIDE = Assumption[RegressionCase](
     "horizon above 0.707",
     "At the balanced trained head the average of exp(s^2) over queries is infinite.",
     lambda case: Check(horizon(case) ** 2 > 0.5, f"the horizon is {horizon(case):.4g}"),
     lambda: independent(9),
+)
+FEW_INPUTS = Assumption[RegressionCase](
+    f"{_FEW_INPUTS} inputs at most",
+    "At the balanced trained head scores vary alike along all inputs, and with many of them powers "
+    "of log L hide the exponent at every length in use.",
+    lambda case: Check(
+        case.task.dimension <= _FEW_INPUTS, f"there are {case.task.dimension} inputs"
+    ),
+    lambda: _scaled(4, 2.0),
+)
+MODERATE = Assumption[RegressionCase](
+    f"horizon at most {_MODERATE:g}",
+    "At the balanced trained head scores are so narrow that exponents which are near to one "
+    "another for wide ones can be told apart.",
+    lambda case: Check(horizon(case) <= _MODERATE, f"the horizon is {horizon(case):.4g}"),
+    lambda: _scaled(1, 4.0),
 )
 NARROW = Assumption[RegressionCase](
     f"horizon at most {_NARROW:g}",
@@ -166,6 +190,8 @@ REGRESSION_HYPOTHESES = (
     FIXED_TIME,
     LONG_TRAINING,
     WIDE,
+    FEW_INPUTS,
+    MODERATE,
     NARROW,
 )
 """The hypotheses reported of a user's regression task."""

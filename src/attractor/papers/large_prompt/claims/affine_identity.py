@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
-from attractor.papers.large_prompt.data import fixed_query, line, random_head
+from attractor.papers.large_prompt.data import (
+    Outputs,
+    Queries,
+    fixed_query,
+    line,
+    random_head,
+)
 from attractor.papers.large_prompt.head_hypotheses import (
     GAUSSIAN_QUERIES,
     GAUSSIAN_TOKENS,
@@ -33,13 +42,24 @@ def _queries(case: HeadCase, seed: int) -> Float[np.ndarray, "query e"]:
     return queries[deviation <= _LARGEST_DEVIATION]
 
 
-def _off_affine(case: HeadCase, seed: int, nodes: int) -> Measurement:
-    """The largest difference of attention by quadrature from the affine map."""
-    queries = _queries(case, seed)
+_Map = Callable[[Queries], Outputs]
+
+
+def _affine(case: HeadCase, seed: int) -> _Map:
     mean, covariance = case.token_moments
-    found = attended(gaussian_points(mean, covariance, nodes), queries @ case.U.T) @ case.V.T
-    affine = (mean + queries @ case.U.T @ covariance) @ case.V.T
-    error = float(np.abs(found - affine).max(initial=0.0))
+    return lambda queries: (mean + queries @ case.U.T @ covariance) @ case.V.T
+
+
+def _attention(case: HeadCase, nodes: int) -> _Map:
+    """Attention over the points of a quadrature rule, in place of the Gaussian law."""
+    points = gaussian_points(*case.token_moments, nodes)
+    return lambda queries: attended(points, queries @ case.U.T) @ case.V.T
+
+
+def _off(case: HeadCase, seed: int, named: _Map) -> Measurement:
+    """The largest difference of attention by quadrature from a map."""
+    queries = _queries(case, seed)
+    error = float(np.abs(_attention(case, _NODES)(queries) - named(queries)).max(initial=0.0))
     return Measurement(error / _size(case), len(queries))
 
 
@@ -56,12 +76,13 @@ AFFINE_ATTENTION = HEAD_CLAIMS.claim(
     "over tokens N(m, Gamma) attention returns V m + V Gamma U z, singular Gamma included",
     statement="attention over Gaussian tokens is affine",
     assuming=(GAUSSIAN_TOKENS, rank_at_most(3)),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest difference of attention by quadrature over the tokens from V m + V Gamma U z, "
         "over the size of values",
-        lambda case, seed: _off_affine(case, seed, _NODES),
-        "the same for random signs of that mean and covariance in place of Gaussian tokens",
-        lambda case, seed: _off_affine(case, seed, _RANDOM_SIGNS),
+        _off,
+        _affine,
+        "the same from attention over random signs of the mean and covariance of the tokens",
+        lambda case, seed: _attention(case, _RANDOM_SIGNS),
         bound=1e-11,
         reason="rounding; 40 nodes an axis integrate scores of deviation 4 to that",
     ),
@@ -77,34 +98,50 @@ AFFINE_ATTENTION = HEAD_CLAIMS.claim(
 )
 
 
-def _off_gaussian(case: HeadCase, seed: int, nodes: int) -> Measurement:
-    """The largest error of mean, covariance and fourth moments of the outputs."""
+@dataclass(frozen=True)
+class _Law:
+    """What is measured of a law of outputs: a Gaussian one has no excess kurtosis."""
+
+    mean: Float[np.ndarray, "v"]
+    covariance: Float[np.ndarray, "v v"]
+    kurtosis: float
+
+
+def _gaussian(case: HeadCase, seed: int) -> _Law:
     mean, covariance = case.token_moments
+    query_mean, query_covariance = case.query_moments
+    matrix = case.V @ covariance @ case.U
+    return _Law(case.V @ mean + matrix @ query_mean, matrix @ query_covariance @ matrix.T, 0.0)
+
+
+def _law_of_outputs(case: HeadCase, seed: int, nodes: int) -> _Law:
+    """That of attention over the points of a quadrature rule, by quadrature over the queries."""
     query_mean, query_covariance = case.query_moments
     factor = root(query_covariance)
     rule = standard_points(factor.shape[1], 5)  # exact for fourth moments of what is affine
     weights = np.exp(rule.log_weights)
-    queries = query_mean + rule.points @ factor.T
-    tokens = gaussian_points(mean, covariance, nodes)
-    outputs = attended(tokens, queries @ case.U.T) @ case.V.T
-    matrix = case.V @ covariance @ case.U
-    claimed = case.V @ mean + matrix @ query_mean
-    claimed_covariance = matrix @ query_covariance @ matrix.T
-    centered = outputs - weights @ outputs
+    outputs = _attention(case, nodes)(query_mean + rule.points @ factor.T)
+    mean = weights @ outputs
+    centered = outputs - mean
     spread = np.einsum("n,ni,nj->ij", weights, centered, centered)
     # Kurtosis along one random direction: of a Gaussian it is zero along all of them.
     sideways = centered @ np.random.default_rng([seed, 7]).standard_normal(len(case.V))
     square = weights @ sideways**2
-    size = _size(case)
-    constant = square <= _ROUNDING * size**2
-    kurtosis = 0.0 if constant else weights @ sideways**4 / square**2 - 3
+    constant = square <= _ROUNDING * _size(case) ** 2
+    kurtosis = 0.0 if constant else float(weights @ sideways**4 / square**2 - 3)
+    return _Law(mean, spread, kurtosis)
+
+
+def _off_law(case: HeadCase, seed: int, named: _Law) -> Measurement:
+    """The largest error of mean, covariance and fourth moments of the outputs."""
+    found, size = _law_of_outputs(case, seed, _NODES), _size(case)
     return Measurement(
         max(
-            float(np.abs(weights @ outputs - claimed).max()) / size,
-            float(np.abs(spread - claimed_covariance).max()) / size**2,
-            abs(float(kurtosis)),
+            float(np.abs(found.mean - named.mean).max()) / size,
+            float(np.abs(found.covariance - named.covariance).max()) / size**2,
+            abs(found.kurtosis - named.kurtosis),
         ),
-        details={"excess kurtosis": float(kurtosis)},
+        details={"excess kurtosis": found.kurtosis},
     )
 
 
@@ -113,12 +150,13 @@ GAUSSIAN_OUTPUTS = HEAD_CLAIMS.claim(
     "Gaussian queries become Gaussian outputs of covariance V Gamma U G U^T Gamma V^T",
     statement="attention over Gaussian tokens takes Gaussian queries to Gaussian outputs",
     assuming=(GAUSSIAN_TOKENS, rank_at_most(3), GAUSSIAN_QUERIES, horizon_at_most(1)),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest error of mean, covariance and fourth moment of the outputs by quadrature, over "
         "the size of values",
-        lambda case, seed: _off_gaussian(case, seed, _NODES),
-        "the same for random signs of that mean and covariance in place of Gaussian tokens",
-        lambda case, seed: _off_gaussian(case, seed, _RANDOM_SIGNS),
+        _off_law,
+        _gaussian,
+        "the same from those of attention over random signs of the mean and covariance of tokens",
+        lambda case, seed: _law_of_outputs(case, seed, _RANDOM_SIGNS),
         bound=1e-9,
         reason="rounding, in the fourth moment of the outputs",
     ),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import independent, noisy
 from attractor.papers.large_prompt.regression_hypotheses import (
@@ -30,16 +31,26 @@ def _best(case: RegressionCase, length: int) -> float:
     return isotropic_optimum(case.task.dimension, length, label_noise=noise).risk
 
 
-def _order(case: RegressionCase, seed: int, *, swapped: bool) -> Measurement:
-    """The smallest relative distance between predictors that are next to one another in risk."""
+def _linear(case: RegressionCase, length: int) -> float:
+    """The risk of the best linear attention."""
+    return linear_attention_optimum(case.task, length).risk
+
+
+def _order(case: RegressionCase, seed: int, falling: tuple[str, str]) -> Measurement:
+    """The smallest relative distance between predictors that are next to one another in risk.
+
+    Args:
+        case: The data.
+        seed: Names the prompts that the risk of ridge regression is averaged over.
+        falling: Names of the attentions, that of the larger risk first; ridge regression is last.
+    """
     smallest, details = math.inf, {}
     for length in case.lengths:
-        softmax = _best(case, length)
-        linear = linear_attention_optimum(case.task, length).risk
+        risks = {"softmax": _best(case, length), "linear": _linear(case, length)}
         ridge = ridge_risk(case.task, length, samples=_SAMPLES, seed=seed)
         above = float(ridge.risk + _ERRORS * ridge.standard_error)
-        details[f"at {length} tokens"] = f"{softmax:.4g}, {linear:.4g}, {float(ridge.risk):.4g}"
-        first, second = (linear, softmax) if swapped else (softmax, linear)
+        first, second = (risks[name] for name in falling)
+        details[f"at {length} tokens"] = f"{first:.4g}, {second:.4g}, {float(ridge.risk):.4g}"
         smallest = min(smallest, first / second - 1, min(first, second) / above - 1)
     return Measurement(smallest, 2 * len(case.lengths), details)
 
@@ -49,11 +60,12 @@ RISK_ORDER = REGRESSION_CLAIMS.claim(
     "on finite prompts ridge regression beats linear attention, and that one softmax head",
     statement="comparison of softmax attention, linear attention and ridge regression",
     assuming=(INDEPENDENT, SOME_TOKENS, SOME_NOISE),
-    contrast=Contrast(
+    contrast=Comparison(
         "smallest risk of softmax over linear attention, and of that over ridge regression, less 1",
-        lambda case, seed: _order(case, seed, swapped=False),
+        _order,
+        lambda *_: ("softmax", "linear"),
         "the same with softmax and linear attention exchanged",
-        lambda case, seed: _order(case, seed, swapped=True),
+        lambda *_: ("linear", "softmax"),
         bound=0.0,
         reason="risks of attention are exact, and that of ridge regression is taken 4.5 standard "
         "errors higher",
@@ -63,17 +75,19 @@ RISK_ORDER = REGRESSION_CLAIMS.claim(
         noisy(independent(5, (64, 256, 1024))),
         noisy(independent(2, (16, 256))),
     ],
-    note="all of the best of their kind; the distance of softmax from linear attention closes like "
+    note="all of the best of their kind, of softmax among heads with A = a I and no score from "
+    "labels or value of inputs; the distance of softmax from linear attention closes like "
     "one over the length. Where labels have no noise ridge regression is exact",
 )
 
 
-def _below(case: RegressionCase, *, linear: bool) -> Measurement:
+def _below(
+    case: RegressionCase, seed: int, risk: Callable[[RegressionCase, int], float]
+) -> Measurement:
     """The largest risk of two small opposite heads, over that of another predictor, less 1."""
     largest, details = -math.inf, {}
     for length in case.lengths:
-        pair = small_score_optimum(case.task, length).risk
-        other = linear_attention_optimum(case.task, length).risk if linear else _best(case, length)
+        pair, other = small_score_optimum(case.task, length).risk, risk(case, length)
         details[f"at {length} tokens"] = f"{pair:.5g} and {other:.5g}"
         largest = max(largest, pair / other - 1)
     return Measurement(largest, len(case.lengths), details)
@@ -84,15 +98,17 @@ TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
     "two softmax heads of opposite signs reach a lower risk than the best single one",
     statement="comparison of one softmax head with two heads of opposite signs",
     assuming=(INDEPENDENT, SOME_TOKENS),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest risk of two opposite heads of small scores over that of the best head, less 1",
-        lambda case, seed: _below(case, linear=False),
+        _below,
+        lambda *_: _best,
         "the same over that of linear attention on as many tokens, which they reach on one more",
-        lambda case, seed: _below(case, linear=True),
+        lambda *_: _linear,
         bound=0.0,
         reason="both risks are exact",
     ),
     data=lambda seed: [independent(5, (64, 256, 1024)), noisy(independent(5, (64, 256, 1024)))],
-    note="a single head adds the mean of the prompt to its prediction, opposite signs cancel it; "
+    note="the single head is the best with A = a I and no score from labels or value of inputs. "
+    "It adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
 )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.large_prompt.regression_data import (
     correlated,
     random_task,
     unequal,
 )
+from attractor.papers.large_prompt.regression_flows import balanced_head, off_balanced
 from attractor.papers.large_prompt.regression_hypotheses import BALANCED, LONG_TRAINING, NOISELESS
 from attractor.papers.once import once_a_case
 from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 from attractor.prompt.regression._infinite_flow import linear_attention_flow
-from attractor.prompt.regression._trained_limit import trained_limit
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import (
     linear_attention_optimum,
@@ -34,13 +35,25 @@ _SHORT = 20
 _PROMPTS = 4000
 
 
-def _smallest_excess(case: RegressionCase, seed: int, *, infinite: bool) -> Measurement:
-    """The smallest risk of other heads over that of one that is claimed to be the best, less 1.
+def _best_product(case: RegressionCase, seed: int) -> Float[np.ndarray, "d d"]:
+    """``Gam^-1``, from its formula."""
+    length, s = case.lengths[0], case.task.covariance
+    return np.linalg.inv((1 + 1 / length) * s + np.trace(s) / length * np.eye(len(s)))
+
+
+def _best_product_of_infinite(case: RegressionCase, seed: int) -> Float[np.ndarray, "d d"]:
+    return np.linalg.inv(case.task.covariance)
+
+
+def _smallest_excess(
+    case: RegressionCase, seed: int, product: Float[np.ndarray, "d d"]
+) -> Measurement:
+    """The smallest risk of other heads over that of one with ``b A = product``, less 1.
 
     Others differ in all blocks, by a thousandth of it up to as much as it.
     """
     length = case.lengths[0]
-    best = trained_limit(case.task, math.inf if infinite else length).blocks
+    best = balanced_head(product)
     claimed = float(linear_attention_risk(case.task, best, length))
     draws = np.random.default_rng([seed, 11])
     smallest = math.inf
@@ -58,11 +71,12 @@ LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
     "the best head of linear attention has b A = ((1 + 1/L) Sigma + (tr Sigma)/L)^-1",
     statement="global minimizer of one layer of linear attention",
     assuming=(NOISELESS,),
-    contrast=Contrast(
+    contrast=Comparison(
         "smallest risk among other heads over that of the minimizer, less 1",
-        lambda case, seed: _smallest_excess(case, seed, infinite=False),
+        _smallest_excess,
+        _best_product,
         "the same over the minimizer of infinite prompts, b A = Sigma^-1",
-        lambda case, seed: _smallest_excess(case, seed, infinite=True),
+        _best_product_of_infinite,
         bound=0.0,
         reason="a minimizer has no larger risk than any other head",
         sense=">=",
@@ -82,16 +96,9 @@ def _trained(case: RegressionCase) -> Blocks:
     return linear_attention_flow(case.task, case.start, times, case.lengths[0]).last
 
 
-def _off(case: RegressionCase, *, infinite: bool) -> Measurement:
-    """Relative distance of the trained head from a limit."""
-    length = case.lengths[0]
-    last = _trained(case)
-    limit = trained_limit(case.task, math.inf if infinite else length).blocks
-    pairs = zip(last, limit, strict=True)
-    square = sum(float(np.sum((found - wanted) ** 2)) for found, wanted in pairs)
-    b = float(limit.value_label)
-    details = {"b": float(last.value_label), "b of the limit": b, "length": length}
-    return Measurement(math.sqrt(square / 2) / b, details=details)
+def _off(case: RegressionCase, seed: int, product: Float[np.ndarray, "d d"]) -> Measurement:
+    """Relative distance of the trained head from the balanced one with ``b A = product``."""
+    return off_balanced(_trained(case), product, {"length": case.lengths[0]})
 
 
 LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
@@ -99,11 +106,12 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
     "b of linear attention tends to tr(Gam^-2)^(1/4) and A to Gam^-1 / b",
     statement="convergence of gradient flow of linear attention",
     assuming=(NOISELESS, BALANCED, LONG_TRAINING),
-    contrast=Contrast(
+    contrast=Comparison(
         "relative distance of the trained A, c, v and b from the limit",
-        lambda case, seed: _off(case, infinite=False),
+        _off,
+        _best_product,
         "the same from the limit with Sigma in place of Gam, that of infinite prompts",
-        lambda case, seed: _off(case, infinite=True),
+        _best_product_of_infinite,
         bound=1e-9,
         reason="the flow is followed to 1e-13 until it converges",
     ),
@@ -115,10 +123,10 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
 )
 
 
-def _test_error(case: RegressionCase, *, bias: bool) -> float:
+def _test_error(case: RegressionCase, trained_length: float) -> float:
     """Mean over weights of the error on new tasks."""
     task, s = case.task, case.task.covariance
-    lengths = {"trained_length": case.lengths[0] if bias else math.inf, "length": case.lengths[-1]}
+    lengths = {"trained_length": trained_length, "length": case.lengths[-1]}
     total = 0.0
     # The error is quadratic in the weights, so unit vectors give its mean over them.
     for w in np.eye(task.dimension) * math.sqrt(task.weight_variance):
@@ -144,8 +152,7 @@ def _sampled_error(case: RegressionCase, seed: int) -> tuple[float, float]:
     return float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(_PROMPTS))
 
 
-def _off_test_error(case: RegressionCase, seed: int, *, bias: bool) -> Measurement:
-    claimed = _test_error(case, bias=bias)
+def _off_test_error(case: RegressionCase, seed: int, claimed: float) -> Measurement:
     found, error = _sampled_error(case, seed)
     details = {"formula": claimed, "sampled": found, "standard error": error}
     details |= {"trained on": case.lengths[0], "predicted from": case.lengths[-1]}
@@ -161,11 +168,12 @@ TEST_ERROR = _TRAINED_LINEAR_MODELS.claim(
     "the error on new tasks is that of the best predictor, a term in 1/L and one in 1/N^2",
     statement="prediction error of trained linear attention on new tasks",
     assuming=(NOISELESS,),
-    contrast=Contrast(
+    contrast=Comparison(
         "distance of the formula from sampled prompts, in standard errors",
-        lambda case, seed: _off_test_error(case, seed, bias=True),
+        _off_test_error,
+        lambda case, seed: _test_error(case, case.lengths[0]),
         "the same without the length trained on, as if that were infinite",
-        lambda case, seed: _off_test_error(case, seed, bias=False),
+        lambda case, seed: _test_error(case, math.inf),
         bound=4.5,
         reason="of so many normal numbers one in 100,000 is further off",
     ),

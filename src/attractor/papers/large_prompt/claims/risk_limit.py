@@ -2,95 +2,166 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
+import scipy.stats
+from jaxtyping import Float
+from scipy.interpolate import make_interp_spline
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
+from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent
-from attractor.papers.large_prompt.regression_flows import finite_flow, limit_flow
+from attractor.papers.large_prompt.regression_flows import finite_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
     INDEPENDENT,
     LONG_TRAINING,
-    SEVERAL_LENGTHS,
+    NOISELESS,
     SMALL_START,
     SOME_TOKENS,
 )
-from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
+from attractor.papers.once import once_a_case
+from attractor.prompt.finite_length import prompt_moments
+from attractor.prompt.regression._leading_order import leading_order
+from attractor.prompt.regression._trained_limit import finite_prompt_limit
+from attractor.prompt.regression.blocks import Blocks
+from attractor.prompt.regression.isotropic_flow import IsotropicFlow, isotropic_finite_flow
 
-_START = (INDEPENDENT, BALANCED, SMALL_START, SOME_TOKENS)
-_EVERY, _INSTANT = 2, 1e-6
+_START = (INDEPENDENT, BALANCED, SMALL_START)
+_LONG = (65_536, 1_000_000)
 _SHORT = (64, 256)
 
 
-def _share(case: RegressionCase, length: int) -> Measurement:
-    """The trained risk over that of predicting zero."""
-    flow = finite_flow(case, length)
-    details = {"risk": float(flow.risk[-1]), "at length": length, "b": float(flow.b[-1])}
-    return Measurement(float(flow.risk[-1] / case.task.risk_of_zero), details=details)
+def _leading_order(case: RegressionCase, seed: int) -> Callable[[int], float]:
+    """``C / L``, with ``C`` the least that a head has which predicts exactly from all tokens."""
+    zeros, b = np.zeros(case.task.dimension), finite_prompt_limit(case.task)
+    head = Blocks(np.eye(case.task.dimension) / b, zeros, zeros, np.array(b))
+    return leading_order(case.task, head).risk
 
 
-def _decay(case: RegressionCase, *, longer: bool) -> Measurement:
-    """The trained risk of the longest prompts over that of the shortest, over sqrt(L / L')."""
-    first, last = case.lengths[0], case.lengths[-1]
-    found, before = _share(case, last if longer else first), _share(case, first)
-    ratio = found.value / before.value * (last / first) ** 0.5
-    return Measurement(ratio, 2, {**found.details, "over": before.details["risk"]})
+def _trained_on_infinite(case: RegressionCase, seed: int) -> Callable[[int], float]:
+    return lambda length: float(balanced_risk(case, np.array([float(length)]))[0])
+
+
+def _off_decay(case: RegressionCase, seed: int, named: Callable[[int], float]) -> Measurement:
+    """The largest relative distance of the trained risk of long prompts from another."""
+    found = {length: float(finite_flow(case, length).risk[-1]) for length in _LONG}
+    details = {f"risk at {length:,} tokens": risk for length, risk in found.items()}
+    off = max(abs(risk / named(length) - 1) for length, risk in found.items())
+    return Measurement(off, len(found), details)
 
 
 TRAINED_RISK_LIMIT = REGRESSION_CLAIMS.claim(
     "trained-risk-limit",
-    "trained to the end, the risk on finite prompts tends to zero as they grow",
+    "for independent inputs, the risk trained to the end on L tokens falls to zero like C / L",
     statement="training on long prompts reaches the optimal risk",
-    assuming=(*_START, SEVERAL_LENGTHS, LONG_TRAINING),
-    contrast=Contrast(
-        "fall of the trained risk from the shortest prompts to the longest, over that of L^(-1/2)",
-        lambda case, seed: _decay(case, longer=True),
-        "the same with prompts kept at the shortest length, however long training is",
-        lambda case, seed: _decay(case, longer=False),
-        bound=1.0,
-        reason="the theorem gives no rate; the leading order is 1/L, which prompts of some hundred "
-        "tokens do not reach yet, so half of that power is required",
+    assuming=(*_START, NOISELESS, LONG_TRAINING),
+    contrast=Comparison(
+        "largest relative distance of the trained risk at 65,536 and a million tokens from C / L, "
+        "with C = (d/2) (t - 1) (1 - 2/t)^-k, t = 1 + k + sqrt(1 + k^2), k = 1 + d/2",
+        _off_decay,
+        _leading_order,
+        "its distance from the risk on as many tokens of the head trained on infinite prompts",
+        _trained_on_infinite,
+        bound=0.01,
+        reason="what is left falls like a power of L between 0.6 and 1: at 65,536 tokens it is "
+        ".006 for d = 1, .001 for d = 5 and .003 for d = 64",
     ),
-    data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
-    note="nothing is said about parameters, which go elsewhere. For d = 5 the trained risk is "
-    ".5191 at 64 tokens and .0451 at 1,024, where the balanced head has .0933",
+    data=lambda seed: [independent(5), independent(2), independent(1)],
+    note="the theorem asks for less, no rate and a limit of zero, and for any covariance of the "
+    "inputs; a risk with a floor or another power of L is off at one of the lengths. Nothing is "
+    "said about parameters, which go elsewhere. For d = 5 the trained risk is .5191 at 64 tokens "
+    "and .0451 at 1,024, where the balanced head has .0933",
 )
 
 
-def _largest_rise(case: RegressionCase, *, elsewhere: bool) -> Measurement:
-    """The largest rise of the risk between recorded times, over that of predicting zero."""
-    rises = [
-        np.diff(_along_limit(case, length) if elsewhere else finite_flow(case, length).risk).max()
-        for length in case.lengths
-    ]
-    return Measurement(float(max(rises)) / case.task.risk_of_zero, len(rises))
+_DOUBLINGS, _FIRST, _NODES = 17, 2.0**-7, 16
+"""From the first time to 1,024 the flow is integrated over, each doubling with so many nodes."""
+_SPACING, _RADII, _TAIL, _DEGREE = 0.05, 96, 8.0, 5
+_Gradient = Callable[[RegressionCase, int, IsotropicFlow], Float[np.ndarray, "2 time"]]
+"""Of a length: the derivatives of the risk in ``||A||`` and ``b`` along a flow."""
 
 
-def _along_limit(case: RegressionCase, length: int) -> np.ndarray:
-    """The risk of finite prompts along the flow on infinite ones.
+def _finite_gradient(
+    case: RegressionCase, length: int, flow: IsotropicFlow
+) -> Float[np.ndarray, "2 time"]:
+    """That of ``E_r[b^2 (E ghat^2 + (d - 1 + n) q) - 2 b r E ghat + r^2] / 2`` at ``s = a r``.
 
-    That keeps the balance, so that each of its heads is a start of a flow on finite prompts.
+    The averages over prompts are exact at evenly spaced ``s``, and splines in between.
     """
-    d, noise, times = case.task.dimension, case.task.label_noise, np.array([0, _INSTANT])
-    starts = limit_flow(case).blocks.value_label[::_EVERY]
-    flows = [isotropic_finite_flow(d, length, float(b), times, label_noise=noise) for b in starts]
-    return np.array([flow.risk[0] for flow in flows])
+    d, a, b = flow.dimension, flow.a[:, None], flow.b[:, None]
+    nodes, weights = np.polynomial.legendre.leggauss(_RADII)
+    low, high = max(0.0, math.sqrt(d) - _TAIL), math.sqrt(d) + _TAIL
+    r = (low + high) / 2 + (high - low) / 2 * nodes  # lengths of a query
+    weights = weights * scipy.stats.chi.pdf(r, d)
+    s = np.arange(0, a.max() * r.max() + _SPACING, _SPACING)
+    moments = prompt_moments(s, length)
+    squares = moments.output_error + s * (2 * moments.mean_output - s)
+    squares = squares + (d - 1 + case.task.label_noise) * moments.sum_of_squared_weights
+    mean = make_interp_spline(s, moments.mean_output, k=_DEGREE)
+    square = make_interp_spline(s, squares, k=_DEGREE)
+    in_a = b * r * (b * square(a * r, 1) / 2 - r * mean(a * r, 1))
+    in_b = b * square(a * r) - r * mean(a * r)
+    return np.stack([in_a / math.sqrt(d), in_b]) @ (weights / weights.sum())
+
+
+def _infinite_gradient(
+    case: RegressionCase, length: int, flow: IsotropicFlow
+) -> Float[np.ndarray, "2 time"]:
+    """That of the risk of infinite prompts, ``d (a b - 1)^2 / 2``."""
+    d, a, b = flow.dimension, flow.a, flow.b
+    return d * (a * b - 1) * np.stack([b / math.sqrt(d), a])
+
+
+def _off_gradient_flow(case: RegressionCase, seed: int, gradient: _Gradient) -> Measurement:
+    """Relative distance of what risk and parameters change by from integrals of a gradient."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    starts = _FIRST * 2.0 ** np.arange(_DOUBLINGS)
+    times = (starts[:, None] * (3 + nodes) / 2).ravel()
+    weights = (starts[:, None] * weights / 2).ravel()
+    ends = (_FIRST, _FIRST * 2.0**_DOUBLINGS)
+    off, rise = 0.0, -math.inf
+    for length in case.lengths:
+        flow = _flow(case, length, (0.0, ends[0], *times, ends[1]))
+        along = gradient(case, length, flow)[:, 2:-1]
+        moved = np.array([float(one[-1] - one[1]) for one in flow.parameters])
+        fallen = float(flow.risk[1] - flow.risk[-1])
+        off = max(
+            off,
+            float(np.linalg.norm(moved + along @ weights) / np.linalg.norm(moved)),
+            abs(float((along**2).sum(0) @ weights) / fallen - 1),
+        )
+        rise = max(rise, float(np.diff(flow.risk).max()))
+    return Measurement(off, len(case.lengths), {"largest rise of the risk": rise})
+
+
+@once_a_case
+def _flow(case: RegressionCase, length: int, times: tuple[float, ...]) -> IsotropicFlow:
+    d, noise = case.task.dimension, case.task.label_noise
+    return isotropic_finite_flow(
+        d, length, case.initial_scale, np.array(times), label_noise=noise, tolerance=1e-9
+    )
 
 
 RISK_FALLS = REGRESSION_CLAIMS.claim(
     "risk-falls",
-    "gradient flow on the risk of finite prompts never raises it",
+    "in training on finite prompts the risk falls at the rate of its squared gradient, never rises",
     statement="training on long prompts reaches the optimal risk, the risk falls on the way",
-    assuming=_START,
-    contrast=Contrast(
-        "largest rise of the risk between recorded times, over the risk of predicting zero",
-        lambda case, seed: _largest_rise(case, elsewhere=False),
-        "the same of the risk of finite prompts along the flow on infinite ones",
-        lambda case, seed: _largest_rise(case, elsewhere=True),
-        bound=1e-9,
-        reason="its slope is minus the squared gradient; steps are exact to 1e-9",
+    assuming=(*_START, SOME_TOKENS),
+    contrast=Comparison(
+        "largest relative distance of the fall of the risk and of the way of (||A||, b), up to "
+        "time 1,024, from the integrals of its squared gradient and of minus its gradient",
+        _off_gradient_flow,
+        lambda *_: _finite_gradient,
+        "the same for the gradient of the risk of infinite prompts",
+        lambda *_: _infinite_gradient,
+        bound=1e-5,
+        reason="the flow's tables of averages leave a gradient of some 5e-9 where it rests, for a "
+        "time of 1,000; quadrature is finer",
     ),
     data=lambda seed: [independent(5, _SHORT), independent(5), independent(2)],
     note="the flow on infinite prompts passes the best head of finite ones, which shrinks toward "

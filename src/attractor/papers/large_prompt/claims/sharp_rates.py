@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.files.head import HeadCase, root
-from attractor.papers.claim import Claim, Contrast, Measurement
+from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import Queries, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
 from attractor.prompt.finite_length import (
-    FiniteLengthError,
     finite_length_error,
     mean_output,
     monte_carlo_error,
@@ -40,36 +40,44 @@ def _deviations(case: HeadCase, queries: Queries) -> Float[np.ndarray, "query"]:
     return np.linalg.norm(queries @ case.U.T @ root(case.token_moments[1]), axis=-1)
 
 
-def _output_limit(case: HeadCase, query: Float[np.ndarray, "e"], tilted: bool) -> float:
-    """Limit of ``L E||V (m_hat - m_a)||^2``, or what plain averages of tokens would have."""
+_Limit = Callable[[Float[np.ndarray, "e"]], float]
+
+
+def _output_limit(case: HeadCase, query: Float[np.ndarray, "e"]) -> float:
+    """Limit of ``L E||V (m_hat - m_a)||^2``."""
     covariance = case.token_moments[1]
     a = case.U @ query
-    plain = float(np.trace(case.V @ covariance @ case.V.T))
-    if not tilted:
-        return plain
     square = a @ covariance @ a
-    return float(np.exp(square) * (plain + np.sum((case.V @ covariance @ a) ** 2)))
+    along = np.sum((case.V @ covariance @ a) ** 2)
+    return float(np.exp(square) * (_plain_output_limit(case, query) + along))
 
 
-def _gradient_limit(case: HeadCase, query: Float[np.ndarray, "e"], tilted: bool) -> float:
-    """Limit of ``L E||J_U - J_U,infinite||^2``, or what plain averages of tokens would have."""
+def _plain_output_limit(case: HeadCase, query: Float[np.ndarray, "e"]) -> float:
+    """The same for plain averages of the tokens."""
+    return float(np.trace(case.V @ case.token_moments[1] @ case.V.T))
+
+
+def _gradient_limit(case: HeadCase, query: Float[np.ndarray, "e"]) -> float:
+    """Limit of ``L E||J_U - J_U,infinite||^2``."""
+    return _limit_of_gradient(case, query, case.token_moments[1] @ case.U @ query)
+
+
+def _plain_gradient_limit(case: HeadCase, query: Float[np.ndarray, "e"]) -> float:
+    """The same for plain averages of the tokens."""
+    return _limit_of_gradient(case, query, np.zeros(case.U.shape[0]))
+
+
+def _limit_of_gradient(
+    case: HeadCase, query: Float[np.ndarray, "e"], u: Float[np.ndarray, "d"]
+) -> float:
     G, M = case.token_moments[1], case.V.T @ case.V
-    u = G @ case.U @ query
-    if not tilted:
-        u = np.zeros_like(u)
     square = query @ case.U.T @ u
     products = (np.trace(M @ G) + u @ M @ u) * (np.trace(G) + u @ u)
     rest = np.trace(M @ G @ G) + 2 * u @ M @ G @ u
     return float(np.exp(square) * (query @ query) * (products + rest))
 
 
-def _off_limit(
-    case: HeadCase,
-    seed: int,
-    part: str,
-    limit: Callable[[HeadCase, Float[np.ndarray, "e"], bool], float],
-    tilted: bool,
-) -> Measurement:
+def _off_limit(case: HeadCase, seed: int, part: str, limit: _Limit) -> Measurement:
     """The largest relative distance of ``L`` times the error of long prompts from a limit."""
     queries = _queries(case, seed, _LARGEST_DEVIATION)
     if not len(queries):
@@ -78,7 +86,7 @@ def _off_limit(
         ("long prompts", seed),
         lambda: finite_length_error(case.token_moments[1], case.U, case.V, queries, _LENGTH),
     )
-    claimed = np.array([limit(case, query, tilted) for query in queries])
+    claimed = np.array([limit(query) for query in queries])
     errors = _LENGTH * getattr(found, part)
     deviations = _deviations(case, queries)
     return Measurement(
@@ -105,19 +113,21 @@ def _claim(
     summary: str,
     what: str,
     part: str,
-    limit: Callable[[HeadCase, Float[np.ndarray, "e"], bool], float],
+    limit: Callable[[HeadCase, Float[np.ndarray, "e"]], float],
+    plain: Callable[[HeadCase, Float[np.ndarray, "e"]], float],
 ) -> Claim:
     return HEAD_CLAIMS.claim(
         name,
         summary,
         statement=f"concentration of {what}, its sharp rate for one query",
         assuming=(GAUSSIAN_TOKENS,),
-        contrast=Contrast(
+        contrast=Comparison(
             f"largest relative distance of L times the error of {what} at 1e12 tokens from its "
             "limit",
-            lambda case, seed: _off_limit(case, seed, part, limit, True),
+            lambda case, seed, named: _off_limit(case, seed, part, named),
+            lambda case, seed: partial(limit, case),
             "the same for the limit of plain averages of the tokens",
-            lambda case, seed: _off_limit(case, seed, part, limit, False),
+            lambda case, seed: partial(plain, case),
             bound=1e-3,
             reason="for score deviations up to 2 what is left vanishes like exp(6 s^2) / L",
         ),
@@ -132,6 +142,7 @@ OUTPUT_RATE = _claim(
     "the output",
     "output",
     _output_limit,
+    _plain_output_limit,
 )
 SCORE_GRADIENT_RATE = _claim(
     "score-gradient-rate",
@@ -139,18 +150,20 @@ SCORE_GRADIENT_RATE = _claim(
     "the gradient in U",
     "score_gradient",
     _gradient_limit,
+    _plain_gradient_limit,
 )
 
 
-def _off_bias(case: HeadCase, seed: int, tilted: bool) -> Measurement:
-    """Relative distance of ``L`` times the bias along the scores from ``-exp(s^2) s``."""
+def _off_bias(
+    case: HeadCase, seed: int, limit: Callable[[Float[np.ndarray, "s"]], Float[np.ndarray, "s"]]
+) -> Measurement:
+    """Relative distance of ``L`` times the bias along the scores from a limit for each ``s``."""
     deviations = _deviations(case, _queries(case, seed, _LARGEST_DEVIATION))
     deviations = deviations[deviations > 0]
     if not len(deviations):
         return Measurement(np.nan, 0)
     bias = 1e8 * (mean_output(deviations, 1e8) - deviations)  # longer ones leave no digits
-    claimed = -deviations * (np.exp(deviations**2) if tilted else 1.0)
-    return Measurement(_relative(bias, claimed), len(deviations))
+    return Measurement(_relative(bias, limit(deviations)), len(deviations))
 
 
 OUTPUT_BIAS = HEAD_CLAIMS.claim(
@@ -158,12 +171,13 @@ OUTPUT_BIAS = HEAD_CLAIMS.claim(
     "for one query the bias of the output is -exp(s^2) V Gamma U z / L, toward the mean",
     statement="attention over a finite prompt, its bias for one query",
     assuming=(GAUSSIAN_TOKENS,),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest relative distance of L times the bias along the scores at 1e8 tokens from its "
         "limit",
-        lambda case, seed: _off_bias(case, seed, True),
+        _off_bias,
+        lambda case, seed: lambda s: -np.exp(s**2) * s,
         "the same without the factor exp(s^2)",
-        lambda case, seed: _off_bias(case, seed, False),
+        lambda case, seed: lambda s: -s,
         bound=1e-3,
         reason="what is left vanishes like exp(3 s^2) / L",
     ),
@@ -171,13 +185,12 @@ OUTPUT_BIAS = HEAD_CLAIMS.claim(
     note="derived for Gaussian tokens",
 )
 
+_Errors = tuple[float, float, float]
+"""Errors of the output and of the gradients in V and U, averaged over some queries."""
 
-def _off_sampled(
-    case: HeadCase,
-    seed: int,
-    expected: Callable[[HeadCase, Queries], FiniteLengthError],
-) -> Measurement:
-    """The largest difference of sampled errors from expected ones, in standard errors."""
+
+def _off_sampled(case: HeadCase, seed: int, claimed: _Errors) -> Measurement:
+    """The largest difference of sampled errors from others, in standard errors."""
     queries = _queries(case, seed, _SAMPLED_DEVIATION)
     if not len(queries):
         return Measurement(np.nan, 0)
@@ -190,37 +203,45 @@ def _off_sampled(
         ),
     )
     differences = [
-        abs(found - np.mean(claimed)) / max(error, _ROUNDING * found, np.finfo(float).tiny)
-        for found, error, claimed in zip(
-            sampled.average, sampled.standard_error, expected(case, queries), strict=True
+        abs(found - other) / max(error, _ROUNDING * found, np.finfo(float).tiny)
+        for found, error, other in zip(
+            sampled.average, sampled.standard_error, claimed, strict=True
         )
     ]
     return Measurement(float(max(differences)), len(queries), {"in standard errors": differences})
 
 
-def _exact(case: HeadCase, queries: Queries) -> FiniteLengthError:
-    return finite_length_error(case.token_moments[1], case.U, case.V, queries, _SAMPLED_LENGTH)
+def _exact(case: HeadCase, seed: int) -> _Errors:
+    queries = _queries(case, seed, _SAMPLED_DEVIATION)
+    errors = finite_length_error(case.token_moments[1], case.U, case.V, queries, _SAMPLED_LENGTH)
+    return _averaged(*errors)
 
 
-def _untilted(case: HeadCase, queries: Queries) -> FiniteLengthError:
+def _untilted(case: HeadCase, seed: int) -> _Errors:
     """The errors of plain averages of the tokens."""
-    output = [_output_limit(case, query, False) for query in queries]
-    value = len(case.V) * np.trace(case.token_moments[1])
-    score = [_gradient_limit(case, query, False) for query in queries]
-    parts = (np.array(part) / _SAMPLED_LENGTH for part in (output, value, score))
-    return FiniteLengthError(*parts)
+    queries = _queries(case, seed, _SAMPLED_DEVIATION)
+    output = [_plain_output_limit(case, query) for query in queries]
+    value = np.full(len(queries), len(case.V) * np.trace(case.token_moments[1]))
+    score = [_plain_gradient_limit(case, query) for query in queries]
+    return _averaged(*(np.array(part) / _SAMPLED_LENGTH for part in (output, value, score)))
+
+
+def _averaged(*errors: Float[np.ndarray, "query"]) -> _Errors:
+    output, value, score = (float(part.sum() / max(len(part), 1)) for part in errors)
+    return output, value, score
 
 
 EXACT_ERRORS = HEAD_CLAIMS.claim(
     "exact-errors",
-    "errors of finite prompts are integrals of one variable, whatever the dimension",
+    "errors of finite prompts, as integrals of one variable, are those of sampled prompts",
     statement="error of a finite prompt of Gaussian tokens, as integrals",
     assuming=(GAUSSIAN_TOKENS,),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest difference of sampled errors from computed ones at 200 tokens, in standard errors",
-        lambda case, seed: _off_sampled(case, seed, _exact),
+        _off_sampled,
+        _exact,
         "the same for the errors of plain averages of the tokens",
-        lambda case, seed: _off_sampled(case, seed, _untilted),
+        _untilted,
         bound=4.0,
         reason="three numbers that are nearly normal lie within 4 with probability 0.9998",
     ),

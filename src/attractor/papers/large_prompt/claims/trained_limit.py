@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
-from attractor.papers.claim import Contrast, Measurement
+from attractor.papers.claim import Comparison, Contrast, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import (
     correlated,
@@ -17,7 +18,7 @@ from attractor.papers.large_prompt.regression_data import (
     small_input,
     unequal,
 )
-from attractor.papers.large_prompt.regression_flows import limit_flow
+from attractor.papers.large_prompt.regression_flows import limit_flow, off_balanced
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
     INDEPENDENT,
@@ -32,18 +33,10 @@ from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 _TIME = 3.0
 
 
-def _off(case: RegressionCase, product: np.ndarray) -> Measurement:
+def _off(case: RegressionCase, seed: int, product: Float[np.ndarray, "d d"]) -> Measurement:
     """Relative distance of the trained head from the balanced one with ``b A = product``."""
-    last = limit_flow(case).last
-    b = math.sqrt(float(np.linalg.norm(product)))
-    squares = float(np.sum((last.key_query - product / b) ** 2) + (last.value_label - b) ** 2)
-    squares += float(np.sum(last.label_row**2) + np.sum(last.value_inputs**2))
-    details = {
-        "b": float(last.value_label),
-        "risk": float(limit_flow(case).risk[-1]),
-        "balance": float(last.balance),
-    }
-    return Measurement(math.sqrt(squares / 2) / b, details=details)
+    flow = limit_flow(case)
+    return off_balanced(flow.last, product, {"risk": float(flow.risk[-1])})
 
 
 TRAINED_LIMIT = REGRESSION_CLAIMS.claim(
@@ -51,11 +44,12 @@ TRAINED_LIMIT = REGRESSION_CLAIMS.claim(
     "on infinite prompts b tends to tr(Sigma^-2)^(1/4) and A to Sigma^-1 / b",
     statement="limit of training in in-context linear regression",
     assuming=(BALANCED, LONG_TRAINING),
-    contrast=Contrast(
+    contrast=Comparison(
         "relative distance of the trained A and b from the limit",
-        lambda case, seed: _off(case, np.linalg.inv(case.task.covariance)),
+        _off,
+        lambda case, seed: np.linalg.inv(case.task.covariance),
         "the same from the limit with the identity in place of Sigma^-1",
-        lambda case, seed: _off(case, np.eye(case.task.dimension)),
+        lambda case, seed: np.eye(case.task.dimension),
         bound=1e-9,
         reason="the flow is followed to 1e-13 until it converges",
     ),
@@ -72,9 +66,8 @@ TRAINED_LIMIT = REGRESSION_CLAIMS.claim(
 )
 
 
-def _off_unbalanced(case: RegressionCase, *, balanced: bool) -> Measurement:
-    """Relative distance of the trained head from the zero-risk head of some balance."""
-    imbalance = 0.0 if balanced else case.initial_scale**2 - case.value**2
+def _off_unbalanced(case: RegressionCase, seed: int, imbalance: float) -> Measurement:
+    """Relative distance of the trained head from the zero-risk head of some ``||A||^2 - b^2``."""
     limit = trained_limit(case.task, imbalance=imbalance).blocks
     last = limit_flow(case).last
     pairs = zip(last, limit, strict=True)
@@ -92,12 +85,13 @@ UNBALANCED_LIMIT = REGRESSION_CLAIMS.claim(
         UNBALANCED,
         LONG_TRAINING.broken_by(lambda: unequal().replace(initial_value=1.0, time=2.0)),
     ),
-    contrast=Contrast(
+    contrast=Comparison(
         "relative distance of the trained A and b from b A = Sigma^-1 with ||A||^2 - b^2 as at the "
         "start",
-        lambda case, seed: _off_unbalanced(case, balanced=False),
+        _off_unbalanced,
+        lambda case, seed: case.initial_scale**2 - case.value**2,
         "the same from the balanced limit",
-        lambda case, seed: _off_unbalanced(case, balanced=True),
+        lambda *_: 0.0,
         bound=1e-9,
         reason="the flow is followed to 1e-13 until it converges",
     ),
@@ -110,12 +104,13 @@ UNBALANCED_LIMIT = REGRESSION_CLAIMS.claim(
 )
 
 
-def _wrong_prediction(case: RegressionCase, *, inverse: bool) -> Measurement:
+def _off_prediction(
+    case: RegressionCase, seed: int, product: Float[np.ndarray, "d d"]
+) -> Measurement:
     """The largest error of the prediction ``V Gamma_w U (x, 0)`` over unit weights and queries."""
     task, d = case.task, case.task.dimension
     limit = trained_limit(task).blocks
-    b = float(limit.value_label)
-    head = limit if inverse else Blocks(np.eye(d) / b, *limit[1:])
+    head = Blocks(product / float(limit.value_label), *limit[1:])
     score, value = head.matrices()
     weights = np.concatenate([np.eye(d), np.ones((1, d))])
     tokens = task.token_covariance(weights) @ score[:, :-1]
@@ -126,14 +121,15 @@ def _wrong_prediction(case: RegressionCase, *, inverse: bool) -> Measurement:
 
 TRAINED_PREDICTION = REGRESSION_CLAIMS.claim(
     "trained-prediction",
-    "on an infinite prompt the trained head predicts w^T x exactly",
+    "on an infinite prompt the head that training tends to predicts w^T x exactly",
     statement="limit of training in in-context linear regression, its prediction",
     assuming=(),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest error of the prediction over weights and queries that are unit vectors or ones",
-        lambda case, seed: _wrong_prediction(case, inverse=True),
+        _off_prediction,
+        lambda case, seed: np.linalg.inv(case.task.covariance),
         "the same with the identity in place of Sigma^-1",
-        lambda case, seed: _wrong_prediction(case, inverse=False),
+        lambda case, seed: np.eye(case.task.dimension),
         bound=1e-10,
         reason="rounding, times the condition number of the covariance",
     ),
@@ -170,10 +166,9 @@ BALANCE_KEPT = REGRESSION_CLAIMS.claim(
 )
 
 
-def _condition(case: RegressionCase, factor: float) -> Measurement:
+def _condition(case: RegressionCase, seed: int, alpha: float) -> Measurement:
     """``alpha^2 ||Sigma|| sqrt(d) / 2``, which the cited theorem requires below one."""
     cited = initial_scale_bounds(case.task.covariance).linear_attention
-    alpha = factor * case.initial_scale
     details = {"start": alpha, "cited bound on it": cited}
     return Measurement((alpha / cited) ** 2, details=details)
 
@@ -190,11 +185,12 @@ INITIAL_SCALE = REGRESSION_CLAIMS.claim(
     "a start below the bound on the scale meets the condition of the theorem cited for it",
     statement="training in in-context linear regression, its condition on the start",
     assuming=(BALANCED, SMALL_START),
-    contrast=Contrast(
+    contrast=Comparison(
         "alpha^2 ||Sigma|| sqrt(d) / 2",
-        lambda case, seed: _condition(case, 1.0),
+        _condition,
+        lambda case, seed: case.initial_scale,
         "the same of a start twice as large",
-        lambda case, seed: _condition(case, 2.0),
+        lambda case, seed: 2 * case.initial_scale,
         bound=1.0,
         reason="the condition of the cited theorem itself",
     ),
