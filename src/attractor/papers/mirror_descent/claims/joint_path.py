@@ -14,7 +14,7 @@ from attractor.margin import Solution, label_problem, label_support, solve
 from attractor.papers import joint_hypotheses
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import labeled
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import RADII, path
@@ -100,8 +100,17 @@ ATTENTION_ELSEWHERE_COSTS = Assumption(
 )
 
 
-def _at_end(case: Case, seed: int, of_attention: Lp) -> Measurement:
+_Directions = tuple[np.ndarray, np.ndarray]
+"""Of attention and of the head."""
+
+
+def _solutions(case: Case, of_attention: Lp) -> _Directions:
+    return case.solution(of_attention).W, _label_solution(case).W
+
+
+def _at_end(case: Case, seed: int, directions: _Directions) -> Measurement:
     own, label = steps_known(case).geometry, _label_solution(case)
+    of_attention, of_head = directions
     run = path(
         case,
         seed,
@@ -110,8 +119,8 @@ def _at_end(case: Case, seed: int, of_attention: Lp) -> Measurement:
         head_radius=tuple(float(label.value) * radius for radius in RADII),
     )
     W, v = (run.data[name].values[0] for name in ("W", "head_weight"))
-    attention = divergences(W, case.solution(of_attention).W[None], own)[0]
-    head = divergences(v[..., None], label.W[None], own)[0]
+    attention = divergences(W, of_attention[None], own)[0]
+    head = divergences(v[..., None], of_head[None], own)[0]
     details = {
         "p": own.p,
         "radii": run.steps.tolist(),
@@ -150,11 +159,12 @@ JOINT_PATH = CLAIMS.claim(
         ALL_LABELS_SUPPORT,
         ATTENTION_ELSEWHERE_COSTS,
     ),
-    contrast=Contrast(
+    contrast=Comparison(
         "larger divergence, of attention and of the head, from both solutions in the own norm",
-        lambda case, seed: _at_end(case, seed, steps_known(case).geometry),
+        _at_end,
+        lambda case, seed: _solutions(case, steps_known(case).geometry),
         "the same with the solution of attention in another norm",
-        lambda case, seed: _at_end(case, seed, another_norm(case)),
+        lambda case, seed: _solutions(case, another_norm(case)),
         bound=1e-6,
         reason="both fall like R^-2; at 10,000 norms of the solutions the bound lets c be 100",
     ),
