@@ -87,7 +87,7 @@ def test_starts_at_a_divergence_lie_there(case):
 
 
 def test_a_run_from_inside_the_cone_may_rise_far_above_its_own_start():
-    """From a tenth of the edge, with p = 3, by ten times, and within twice the edge all the same."""
+    """From a tenth of the edge, by ten times for p = 3, yet stays within twice the edge."""
     found = examine(STAYS_IN_CONE, examples(0)[3])
     assert found.outcome is Outcome.HOLDS and 1.2 < found.measured.value < 2
     details = found.measured.details
