@@ -30,7 +30,7 @@ CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _LENGTHS = (3000, 21_000, 168_000)
 """Steps of training, and further steps of runs whose tokens are not locally optimal yet."""
-_SEPARATED = 20.0
+SEPARATED = 20.0
 """The least score gap at which a run counts as decided."""
 
 
@@ -59,7 +59,7 @@ def _ends(case: Case, seed: int) -> _Ends:
             break
     scores = attended(case, W)
     ordered = np.sort(scores, axis=-1)
-    decided = (ordered[..., -1] - ordered[..., -2]).min((-1, -2)) >= _SEPARATED
+    decided = (ordered[..., -1] - ordered[..., -2]).min((-1, -2)) >= SEPARATED
     return _Ends(scores[decided], int((~decided).sum()), longest)
 
 
@@ -100,7 +100,7 @@ def _share_locally_optimal(case: Case, seed: int, ended: Ended) -> Measurement:
     return Measurement(float(np.mean(holds)) if holds else np.nan, len(holds), details)
 
 
-def _one_token_away(scores: Float[np.ndarray, "sequence query token"]) -> np.ndarray:
+def one_token_away(scores: Float[np.ndarray, "sequence query token"]) -> np.ndarray:
     """The runner-up in the row where its score comes nearest; else what is attended to."""
     ordered = np.sort(scores, axis=-1)
     gap = ordered[..., -1] - ordered[..., -2]
@@ -120,7 +120,7 @@ ENDPOINTS = CLAIMS.claim(
         _share_locally_optimal,
         lambda case, seed: lambda scores: keeping(case, scores.argmax(-1)),
         "the same for the tokens one away: the runner-up where it comes nearest",
-        lambda case, seed: lambda scores: keeping(case, _one_token_away(scores)),
+        lambda case, seed: lambda scores: keeping(case, one_token_away(scores)),
         bound=1.0,
         reason="every one; runs with a score gap below 20 are not decided yet, and not counted",
         sense=">=",

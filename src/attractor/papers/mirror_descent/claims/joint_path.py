@@ -31,11 +31,18 @@ _MOST = 100_000
 """Largest number of selections that are enumerated."""
 
 
-def _label_solution(case: Case) -> Solution:
+def label_solution(case: Case, selection: Selection | None = None) -> Solution:
+    """The head of largest label margin in the norm descended in.
+
+    Args:
+        case: The data.
+        selection: The tokens; default: those selected.
+    """
     geometry = steps_known(case).geometry
+    chosen = case.selection if selection is None else selection
     return case.once(
-        ("label solution", geometry.name, case.selection.mask.tobytes()),
-        lambda: solve(label_problem(case.tokens, case.selection), geometry),
+        ("label solution", geometry.name, chosen.mask.tobytes()),
+        lambda: solve(label_problem(case.tokens, chosen), geometry),
     )
 
 
@@ -43,7 +50,7 @@ def _separable(case: Case) -> Check:
     labels = case.tokens.labels
     if labels is None or not (np.abs(labels) == 1).all():
         return Check(False, "some labels are not -1 or +1")
-    solution = _label_solution(case)
+    solution = label_solution(case)
     if np.isfinite(solution.value):
         return Check(True, f"the label margin is {1 / float(solution.value):.6g}")
     return Check(False, f"the label problem is {solution.status}")
@@ -53,7 +60,7 @@ LABELS_SEPARABLE = replace(joint_hypotheses.LABELS_SEPARABLE, check=_separable)
 
 
 def _all_support(case: Case) -> Check:
-    rows = label_support(_label_solution(case))
+    rows = label_support(label_solution(case))
     return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
 
 
@@ -72,7 +79,7 @@ def _attention_elsewhere_costs(case: Case) -> Check:
     ``(1 - nu) margin`` at every other selection, it is at most ``margin (1 - nu P)`` between,
     with P the probability that attention s, drawn row by row, gives another selection.
     """
-    tokens, solution = case.tokens, _label_solution(case)
+    tokens, solution = case.tokens, label_solution(case)
     assert tokens.labels is not None
     choices = [np.flatnonzero(allowed) for allowed in tokens.mask.reshape(-1, tokens.length)]
     count = float(np.prod([float(len(choice)) for choice in choices]))
@@ -105,11 +112,11 @@ _Directions = tuple[np.ndarray, np.ndarray]
 
 
 def _solutions(case: Case, of_attention: Lp) -> _Directions:
-    return case.solution(of_attention).W, _label_solution(case).W
+    return case.solution(of_attention).W, label_solution(case).W
 
 
 def _at_end(case: Case, seed: int, directions: _Directions) -> Measurement:
-    own, label = steps_known(case).geometry, _label_solution(case)
+    own, label = steps_known(case).geometry, label_solution(case)
     of_attention, of_head = directions
     run = path(
         case,
