@@ -97,7 +97,7 @@ def sentences(share, top):
             "share_by_chance": ("sentence", [0.25, 0.0]),
         },
         {"optimizer": ["p = 1.1", "p = 2", "p = 3"], "seed": range(3)},
-        {"chance": 0.5, "test_examples": 2000},
+        {"chance": 0.5, "test_examples": 2000, "texts": "film reviews"},
     )
 
 
@@ -108,7 +108,7 @@ def test_shares_of_words_are_means_over_models_that_have_learned():
     assert first.value == pytest.approx(2) and second.value == pytest.approx(1.2)
     assert order.agrees and order.value == pytest.approx(0.2)
     words = figure.caption(data)
-    assert "(1 of all have not)" in words and "p = 3 0.050" in words  # not the one at chance
+    assert "(1 of 9 have not)" in words and "p = 3 0.050" in words  # not the one at chance
     assert "bold one: p = 1.1 1.0 +- 0.0, p = 2 1.0 +- 0.0, p = 3 0.0 +- 0.0" in words
     assert "leaves out zero" in words and "by chance 0.250" in words
 
