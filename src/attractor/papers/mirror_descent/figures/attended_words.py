@@ -166,11 +166,11 @@ ATTENDED_WORDS = Figures(MIRROR_DESCENT).figure(
     caption=(
         "Attention of the position that the class is read from on the words of eight sentences of "
         "our own, by classifiers of {attrs[texts]}; in the last block, mean over heads and over "
-        "those of {sizes[seed]} models that have learned ({stuck} of {models} have not): the darker "
-        "the more; bold words tell the class, and the word attended to most is underlined. What a "
-        "sentence lacks to one lies on the marks that begin and end a text. Share of attention on "
-        "the bold words, mean over the {telling} sentences that have some: {share}; by chance "
-        "{chance:.3f}. That of p = 1.1 less that of p = 2 is {difference:.3f} ({low:.3f} to "
+        "those of {sizes[seed]} models that have learned ({stuck} of {models} have not): the "
+        "darker the more; bold words tell the class, and the word attended to most is underlined. "
+        "What a sentence lacks to one lies on the marks that begin and end a text. Share of "
+        "attention on the bold words, mean over the {telling} sentences with some: {share}; by "
+        "chance {chance:.3f}. That of p = 1.1 less that of p = 2 is {difference:.3f} ({low:.3f} to "
         "{high:.3f}), which {settled} zero. Sentences whose most attended word is a bold one: "
         "{tops}."
     ),
