@@ -107,7 +107,8 @@ def _readings(data: xr.Dataset) -> Readings:
 def _draw(data: xr.Dataset) -> Figure:
     lines = data.sizes["sentence"]
     height = _TOP + lines * _LINE + _BOTTOM
-    figure = Figure(figsize=(PAGE, height), layout="none")
+    figure = Figure(figsize=(PAGE, height))
+    figure.set_layout_engine("none")
     mean = data["word_attention"].where(_learned(data)).mean("seed")
     for place, name in enumerate(_EXPONENTS):
         # Places in inches, so that words lie where their width says.
