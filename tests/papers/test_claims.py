@@ -28,7 +28,7 @@ LONG = (
 OWN_WRONG_ONE = {
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
-    "mirror-descent/rate": "a bound far from sharp: up to its square is measured",
+    "mirror-descent/rate": "a bound far from sharp: its square is measured",
     "mirror-descent/text-generalization": "an order of optimizers; results have no further ones",
     "mirror-descent/text-selection": "an order of optimizers; results have no further ones",
     "mirror-descent/vision-sparsity": "an order of optimizers; results have no further ones",
