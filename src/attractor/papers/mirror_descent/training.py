@@ -252,10 +252,10 @@ def divergence_from(
     return divergences(W, every, steps_known(case).geometry)
 
 
-def attended(
+def scores_at(
     case: Case, W: Float[np.ndarray, "run d e"]
 ) -> Float[np.ndarray, "run sequence query token"]:
-    """Attention scores at matrices, of tokens that are none minus infinity."""
+    """Attention scores at matrices; minus infinity where there is no token."""
     return np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
 
 

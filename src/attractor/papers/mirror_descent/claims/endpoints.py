@@ -15,10 +15,10 @@ from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import (
-    attended,
     is_locally_optimal,
     keeping,
     normal_starts,
+    scores_at,
     starts,
     steps_known,
 )
@@ -52,12 +52,12 @@ def _ends(case: Case, seed: int) -> _Ends:
         moving = np.array(
             [
                 not is_locally_optimal(case, keeping(case, scores.argmax(-1)))
-                for scores in attended(case, W)
+                for scores in scores_at(case, W)
             ]
         )
         if not moving.any():
             break
-    scores = attended(case, W)
+    scores = scores_at(case, W)
     ordered = np.sort(scores, axis=-1)
     decided = (ordered[..., -1] - ordered[..., -2]).min((-1, -2)) >= SEPARATED
     return _Ends(scores[decided], int((~decided).sum()), longest)

@@ -27,7 +27,7 @@ from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.claims.endpoints import SEPARATED, one_token_away
 from attractor.papers.mirror_descent.claims.joint_path import label_solution
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
-from attractor.papers.mirror_descent.training import attended, keeping, normal_starts, steps_known
+from attractor.papers.mirror_descent.training import keeping, normal_starts, scores_at, steps_known
 from attractor.papers.once import once_a_case
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.selection import Selection
@@ -91,10 +91,10 @@ def _decided(case: Case, seed: int) -> list[End]:
         parameterization="v, W",
     )
     begun = int(np.searchsorted(run.steps, _BEGUN * run.steps[-1]))
-    before = attended(case, run.data["W"].isel(step=begun).values[0]).argmax(-1)
+    before = scores_at(case, run.data["W"].isel(step=begun).values[0]).argmax(-1)
     W, heads = run.W()[0], run.data["head_weight"].isel(step=-1).values[0]
     found = []
-    for end, head, scores, early in zip(W, heads, attended(case, W), before, strict=True):
+    for end, head, scores, early in zip(W, heads, scores_at(case, W), before, strict=True):
         ordered = np.sort(scores, axis=-1)
         separated = (ordered[..., -1] - ordered[..., -2]).min() >= SEPARATED
         if separated and (scores.argmax(-1) == early).all():
