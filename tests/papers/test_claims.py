@@ -20,6 +20,7 @@ LONG = (
     "transformers-as-svms/only-local-optima-attract",
     "transformers-as-svms/sequence-path",
     "mirror-descent/joint-path",
+    "mirror-descent/relaxed-joint-path",
     "mirror-descent/regularization-path",
     "large-prompt/trained-limit",
     "large-prompt/trajectory-stability",
