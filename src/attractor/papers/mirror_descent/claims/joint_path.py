@@ -155,16 +155,23 @@ def _in_norms_of_solutions(case: Case, seed: int) -> Trajectory:
     return _path(case, seed, unit, float(label_solution(case).value))
 
 
-def _head_ahead(case: Case, seed: int) -> Trajectory:
-    """The path with a head twice as large beside attention as the relaxed direction asks for."""
+def _head_ahead(case: Case, seed: int) -> Trajectory | None:
+    """The path with a head twice as large beside attention as the relaxed direction asks for.
+
+    None where no row at the label margin has a choice of tokens, and attention has no direction.
+    """
     own, label = steps_known(case).geometry, label_solution(case)
     found = rate_ratio_direction(case.tokens, case.selection, 1.0, own, label=label)
     unit, critical = float(_relaxed_solution(case).value), float(found.critical_ratio)
+    if unit == 0:
+        return None
     return _path(case, seed, unit, 2 * (critical if 0 < critical < np.inf else 1.0) * unit)
 
 
-def _at_end(case: Case, run: Trajectory, directions: _Directions) -> Measurement:
+def _at_end(case: Case, run: Trajectory | None, directions: _Directions) -> Measurement:
     """The larger divergence at the largest radii."""
+    if run is None:
+        return Measurement(np.nan, 0)
     own = steps_known(case).geometry
     of_attention, of_head = directions
     W, v = (run.data[name].values[0] for name in ("W", "head_weight"))
