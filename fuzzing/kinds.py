@@ -325,6 +325,7 @@ def _write_data(folder: Path) -> None:
         "seed": [0, 1],
         "matrix": ["queries", "keys", "values"],
         "block": [1, 2],
+        "epoch": [1, 2],
     }
     variables = {
         name: (axes, rng.random([len(labels[axis]) for axis in axes]))

@@ -52,6 +52,7 @@ def _results() -> files.ClassifierCase:
         "seed": [0, 1],
         "matrix": ["queries", "keys", "values"],
         "block": [1, 2],
+        "epoch": [1, 2],
     }
     shapes = {name: len(values) for name, values in coordinates.items()}
     variables = {

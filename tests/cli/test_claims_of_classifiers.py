@@ -30,7 +30,7 @@ def test_results_are_checked_by_the_claims_that_speak_of_them(run_json, tmp_path
 
 def test_results_on_which_a_claim_fails_are_saved_as_results(run_json, tmp_path):
     case = get_claim(CLAIM).example()
-    other = case.data.assign_coords(optimizer=["p = 2", "p = 1.1"])
+    other = case.data.assign_coords(optimizer=["p = 2", "p = 1.1", "p = 3"])
     case.replace(data=other).save(tmp_path / "results.nc")
     found, result = run_json("claims", CLAIM, "--data", "results.nc", "--out", "report")
     assert result.exit_code == 0, result.stderr

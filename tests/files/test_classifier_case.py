@@ -20,8 +20,8 @@ def test_a_file_gives_back_the_same_case(case, tmp_path):
     (again,) = load(tmp_path / "results.nc").data_sets()
     assert isinstance(again, ClassifierCase) and again.kind is ClassifierCase
     assert again.hash == case.hash and again.about == "results.nc"
-    assert again.size == case.size == 10
-    assert again.size_in_words == case.size_in_words == "p = 1.1, p = 2; 5 seeds each"
+    assert again.size == case.size == 15
+    assert again.size_in_words == case.size_in_words == "p = 1.1, p = 2, p = 3; 5 seeds each"
 
 
 def test_it_is_kept_in_no_other_kind_of_file(case, tmp_path):
@@ -36,8 +36,8 @@ def test_the_hash_tells_cases_apart(case):
         data.assign(test_accuracy=data["test_accuracy"] + 0.01),
         data.drop_vars("hoyer"),
         data.assign_coords(seed=data["seed"] + 1),
-        data.assign_coords(optimizer=["p = 1.1", "Adam"]),
-        data.assign(at_edge=("optimizer", [True, False])),
+        data.assign_coords(optimizer=["p = 1.1", "p = 2", "Adam"]),
+        data.assign(at_edge=("optimizer", [True, False, False])),
         data.assign_attrs(chance=0.4),
         data.assign_attrs(data="image"),
     ]

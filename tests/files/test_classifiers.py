@@ -21,6 +21,7 @@ COORDINATES = {
     "seed": [0, 1, 2],
     "matrix": ["queries", "keys", "values"],
     "block": [1, 2],
+    "epoch": [1, 2, 3, 4],
 }
 
 

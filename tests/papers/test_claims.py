@@ -20,6 +20,7 @@ LONG = (
     "transformers-as-svms/only-local-optima-attract",
     "transformers-as-svms/sequence-path",
     "mirror-descent/joint-path",
+    "mirror-descent/relaxed-joint-path",
     "mirror-descent/regularization-path",
     "large-prompt/heavy-tail-exponent",
     "large-prompt/risk-falls",
@@ -46,6 +47,11 @@ OWN_WRONG_ONE = {
     "transformers-as-svms/wide-is-global": "one dimension fewer is wide as well",
     "large-prompt/order-of-predictors": "it names an order, whose only neighbors are exchanges",
     "large-prompt/two-heads-beat-one": "a risk that is larger than that of one head is beaten too",
+    "mirror-descent/rate": "a bound far from sharp: its square is measured",
+    "mirror-descent/text-generalization": "an order of optimizers; results have no further ones",
+    "mirror-descent/text-selection": "an order of optimizers; results have no further ones",
+    "mirror-descent/vision-sparsity": "an order of optimizers; results have no further ones",
+    "mirror-descent/weight-sparsity": "an order of optimizers; results have no further ones",
 }
 """Claims of which no false object is made, but the wrong one that they bring, and why."""
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}
@@ -58,6 +64,8 @@ ONE_SIDED = {
         for end in ("", "-repaired")
     ),
     "large-prompt/sample-complexity-exponent",
+    "mirror-descent/divergence-bounds-distance",
+    "mirror-descent/norm-growth",
 }
 """Claims of bounds, so that of two neighbors the laxer one is right as well."""
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]

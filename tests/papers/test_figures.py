@@ -38,6 +38,7 @@ LONG = (
     "large-prompt/trained-models",
     "mirror-descent/text-generalization",
     "mirror-descent/text-selection",
+    "mirror-descent/attended-words",
     "mirror-descent/weight-sparsity",
     "mirror-descent/vision",
 )

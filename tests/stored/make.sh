@@ -41,7 +41,7 @@ watching.save("monitor.nc")
 task = RegressionTask(np.array([[1.0, 0.5], [0.5, 1.0]]))
 files.save_regression("regression.npz", files.LoadedRegression(task, (10,), 0.1, 0.1, math.inf))
 labels = {"optimizer": ["p = 1.1", "p = 2"], "seed": [0, 1],
-          "matrix": ["queries", "keys", "values"], "block": [1, 2]}
+          "matrix": ["queries", "keys", "values"], "block": [1, 2], "epoch": [1, 2]}
 rng = np.random.default_rng(0)
 results = {name: (axes, rng.random([len(labels[axis]) for axis in axes]))
            for name, (axes, _) in files.CLASSIFIERS_LAYOUT.items()}

@@ -23,6 +23,10 @@ CLASSIFIERS_LAYOUT = {
         ("optimizer", "seed"),
         "share of examples not seen that are classified correctly",
     ),
+    "validation_accuracy": (
+        ("optimizer", "seed", "epoch"),
+        "share of the validation split that is classified correctly, by epoch",
+    ),
     "at_edge": (("optimizer",), "whether the learning rate is the least or the largest tried"),
     "status": (("optimizer", "seed"), "how training ended, as the numbers of TrialStatus"),
     "hoyer": (

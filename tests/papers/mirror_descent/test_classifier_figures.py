@@ -76,6 +76,57 @@ def test_every_optimizer_has_its_place(name, panels):
     assert all(each in figure.caption(data) for each in ("p = 1.1", "Muon"))
 
 
+def sentences(share, top):
+    """Two sentences of three words; how much attention the telling words get, by optimizer.
+
+    The third model of p = 3 is at chance and attends to nothing else than the telling word.
+    """
+    attention = np.full((3, 3, 2, 3), np.nan)
+    attention[..., 0, :2] = 0.1
+    attention[..., 0, 2] = np.array(share)[:, None]
+    attention[..., 1, :] = top
+    attention[2, 2, 0] = [0, 0, 1]
+    accuracy = np.full((3, 3), 0.8)
+    accuracy[2, 2] = 0.5
+    return xr.Dataset(
+        {
+            "word_attention": ((*BY_SEED, "sentence", "word"), attention),
+            "test_accuracy": (BY_SEED, accuracy),
+            "text": (("sentence", "word"), [["this", "is", "good"], ["it", "is", ""]]),
+            "sign": (("sentence", "word"), [[0, 0, 1], [0, 0, 0]]),
+            "share_by_chance": ("sentence", [0.25, 0.0]),
+        },
+        {"optimizer": ["p = 1.1", "p = 2", "p = 3"], "seed": range(3)},
+        {"chance": 0.5, "test_examples": 2000, "texts": "film reviews"},
+    )
+
+
+def test_shares_of_words_are_means_over_models_that_have_learned():
+    figure = get_figure("mirror-descent/attended-words")
+    data = sentences([0.5, 0.3, 0.05], [0.2, 0.2, np.nan])
+    first, second, order = figure.readings(data)
+    assert first.value == pytest.approx(2) and second.value == pytest.approx(1.2)
+    assert order.agrees and order.value == pytest.approx(0.2)
+    words = figure.caption(data)
+    assert "(1 of 9 have not)" in words and "p = 3 0.050" in words  # not the one at chance
+    assert "bold one: p = 1.1 1.0 +- 0.0, p = 2 1.0 +- 0.0, p = 3 0.0 +- 0.0" in words
+    assert "leaves out zero" in words and "by chance 0.250" in words
+
+
+def test_every_word_is_written_for_every_exponent_and_telling_ones_are_bold():
+    figure = get_figure("mirror-descent/attended-words")
+    *tables, _ = figure.draw(sentences([0.5, 0.3, 0.05], [0.2, 0.2, np.nan])).axes
+    assert len(tables) == 3
+    for axes in tables:
+        written = {text.get_text(): text.get_fontweight() for text in axes.texts}
+        assert list(written) == ["this", "is", "good", "it"]
+        assert written["good"] == "bold" and written["this"] == "normal"
+    dark, pale = (axes.patches[2].get_facecolor()[0] for axes in tables[::2])
+    assert dark < pale
+    lines = [axes.lines[0].get_xdata() for axes in tables]
+    assert lines[0][0] > lines[2][0]  # good is underlined for p = 1.1, this for p = 3
+
+
 def test_the_published_order_is_read_off_the_numbers():
     figure, data = get_figure("mirror-descent/text-selection"), made_up("2 blocks")
     data["rescaled_attention"][:2] = [[0.3] * 3, [0.4] * 3]

@@ -4,9 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.papers import get_claim
+from attractor.papers import Exponent, Outcome, examine, get_claim
 from attractor.papers.mirror_descent.claims._examples import with_exponent
-from attractor.papers.mirror_descent.claims.divergence import _largest_share
 
 CLAIM = get_claim("mirror-descent/divergence-bounds-distance")
 
@@ -29,7 +28,15 @@ def test_they_hold_between_random_directions_in_many_digits(p, rng):
 
 def test_two_is_an_identity_and_the_constant_cannot_be_larger():
     case = with_exponent(CLAIM.example(), 2.0)
-    found = _largest_share(case, 0)
+    found = CLAIM.conclusion.measure(case, 0)
     assert found.value == pytest.approx(1, abs=1e-9)
     assert found.details["smallest share"] == pytest.approx(1, abs=1e-9)
-    assert not np.isclose(_largest_share(case, 0, 1.5).value, 1)
+    larger = CLAIM.about((0.5 + 1e-6, Exponent(2)))
+    assert examine(larger, case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 1.75])
+def test_below_two_it_is_nearly_reached_by_directions_with_two_entries(p):
+    """Of two equal entries the divergence is ``2^((2 - p)/p)`` times the bound, to first order."""
+    found = CLAIM.conclusion.measure(with_exponent(CLAIM.example(), p), 0)
+    assert found.value == pytest.approx(2 ** (1 - 2 / p), rel=1e-5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attractor.analysis import directional_bregman_divergence
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality, label_problem, solve
@@ -21,6 +22,7 @@ from attractor.papers.mirror_descent.claims.local_convergence import (
     LOCAL_CONVERGENCE,
     STAYS_IN_CONE,
 )
+from attractor.papers.mirror_descent.claims.rates import RATE
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import CLOSE_START, MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import (
@@ -32,6 +34,7 @@ from attractor.papers.mirror_descent.training import (
     keeping,
     own_solution,
     starts,
+    starts_at,
     steps_of,
 )
 from attractor.tokens import Tokens
@@ -71,6 +74,34 @@ def test_starts_lie_in_the_cone(case):
         assert lead[others].min() > 9.9
         if higher.any():  # their attention is nothing beside that of support tokens
             assert lead[higher].min() > lead[others].min() + 5
+
+
+@pytest.mark.parametrize("case", examples(0), ids=lambda case: f"{case.about} {case.optimizer}")
+def test_starts_at_a_divergence_lie_there(case):
+    places = starts_at(case, 0, 0.003)[0]
+    solution = own_solution(case)
+    found = directional_bregman_divergence(places, solution.W, solution.geometry)
+    np.testing.assert_allclose(found, 0.003, rtol=1e-6)
+    assert all(in_cone(case, W) for W in places)
+    assert not np.isclose(places, starts_at(case, 1, 0.003)[0]).any()
+
+
+def test_a_run_from_inside_the_cone_may_rise_far_above_its_own_start():
+    """From a tenth of the edge, by ten times for p = 3, yet stays within twice the edge."""
+    found = examine(STAYS_IN_CONE, examples(0)[3])
+    assert found.outcome is Outcome.HOLDS and 1.2 < found.measured.value < 2
+    details = found.measured.details
+    assert details["largest of a run over its own start, at a tenth of it"] > 5
+    assert details["runs that rise, on the edge"] == STARTS
+
+
+def test_slopes_are_said_for_two_windows_and_two_kinds_of_start():
+    found = examine(RATE, with_exponent(random_case(1), 1.5))
+    details = found.measured.details
+    slopes = [value for name, value in details.items() if name.startswith("slope")]
+    assert len(slopes) == 4 and np.allclose(slopes, -1, atol=0.05)
+    assert found.measured.value == pytest.approx(details["slope"] + 0.5)
+    assert details["normal starts that end on locally optimal tokens"] == STARTS
 
 
 def test_a_token_of_higher_score_next_to_the_margin_leaves_no_room():

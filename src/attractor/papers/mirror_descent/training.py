@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.analysis import directional_bregman_divergence
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Lp
-from attractor.margin import Solution
+from attractor.margin import Solution, check_local_optimality
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
 from attractor.selection import Selection
@@ -28,8 +30,13 @@ _REACH = 200.0
 _SHORTEST, _LONGEST = 500, 100_000
 _ORDINARY = 5.0
 _ROUNDING = 1e-9
+_BISECTIONS = 40
 NARROWEST = 0.05
 """The least lead over the margin of a token of higher score; starts would be too far out."""
+
+
+Begin = Callable[[Case, int], Float[np.ndarray, "instance start d e"]]
+"""Gives initial matrices of a case and a seed."""
 
 
 class Steps(NamedTuple):
@@ -139,21 +146,51 @@ def in_cone(case: Case, W: Float[np.ndarray, "d e"]) -> bool:
 
 def starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
     """Initial matrices: that of the case, or random ones in its cone."""
-    shape = (case.tokens.key_dimension, case.tokens.query_dimension)
     if case.initial is not None:
-        return np.reshape(case.initial, (1, 1, *shape)).astype(float)
+        return np.reshape(case.initial, (1, 1, *_shape(case))).astype(float)
+    size = _WIDTH * np.abs(own_solution(case).W).max()
+    noise = size * np.random.default_rng([seed, 23]).standard_normal((STARTS, *_shape(case)))
+    return _around_solution(case, noise)
+
+
+def starts_at(case: Case, seed: int, divergence: float) -> Float[np.ndarray, "instance start d e"]:
+    """Initial matrices: that of the case, or random ones at a divergence from the solution.
+
+    They are nearer where the cone of the case ends before that.
+    """
+    if case.initial is not None:
+        return starts(case, seed)
+    W, geometry = own_solution(case).W, steps_known(case).geometry
+    noise = np.random.default_rng([seed, 29]).standard_normal((STARTS, *W.shape))
+    noise *= np.abs(W).max()
+    low, high = np.zeros((STARTS, 1, 1)), np.ones((STARTS, 1, 1))
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        there = directional_bregman_divergence(W + middle * noise, W, geometry)
+        beyond = there[:, None, None] > divergence
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return _around_solution(case, low * noise)
+
+
+def _around_solution(
+    case: Case, noise: Float[np.ndarray, "start d e"]
+) -> Float[np.ndarray, "instance start d e"]:
+    """The solution with noise on it, which is halved until that lies in the cone."""
     solution, cone, geometry = own_solution(case), cone_of(case), steps_known(case).geometry
-    random = np.random.default_rng([seed, 23])
-    size = _WIDTH * np.abs(solution.W).max()
     found = []
-    for _ in range(STARTS):
-        noise = size * random.standard_normal(shape)
-        W = cone.norm * _unit(solution.W + noise, geometry)
+    for each in noise:
+        W = cone.norm * _unit(solution.W + each, geometry)
         while not in_cone(case, W):
-            noise = noise / 2
-            W = cone.norm * _unit(solution.W + noise, geometry)
+            each = each / 2
+            W = cone.norm * _unit(solution.W + each, geometry)
         found.append(W)
     return np.stack(found)[None]
+
+
+def normal_starts(case: Case, seed: int) -> Float[np.ndarray, "instance start d e"]:
+    """Initial matrices of standard normal entries, in the units of the keys: anywhere."""
+    random = np.random.default_rng([seed, 31])
+    return step_length(case) / 0.1 * random.standard_normal((1, STARTS, *_shape(case)))
 
 
 def length(case: Case) -> float:
@@ -170,19 +207,24 @@ def length(case: Case) -> float:
     return max(float(np.ceil(max(goal, start) / steps.learning_rate)), _SHORTEST)
 
 
-def run(case: Case, seed: int) -> Trajectory | None:
-    """Trains a case by normalized mirror descent from within its cone.
+def run(case: Case, seed: int, begin: Begin = starts) -> Trajectory | None:
+    """Trains a case by normalized mirror descent, by default from within its cone.
 
     Normalized steps follow the path of those of the statement, and further along it: their
     equivalent number is recorded. None where that would take too many steps.
+
+    Args:
+        case: The case.
+        seed: Names the random starts.
+        begin: Gives the initial matrices.
     """
     if length(case) > _LONGEST:
         return None
     steps = steps_known(case)
-    places = case.once(("starts in the cone", seed), lambda: starts(case, seed))
-    return case.once(
-        ("mirror descent", seed),
-        lambda: train(
+
+    def compute() -> Trajectory:
+        places = begin(case, seed)
+        return train(
             case.tokens,
             case.head,
             mirror_descent(steps.learning_rate, steps.p),
@@ -190,17 +232,37 @@ def run(case: Case, seed: int) -> Trajectory | None:
             initial=places,
             seeds=places.shape[1],
             seed=seed,
-        ),
-    )
+        )
+
+    return case.once(("mirror descent", seed, begin), compute)
 
 
 def divergence_from(
-    case: Case, trajectory: Trajectory, solution: Float[np.ndarray, "d e"]
+    case: Case, trajectory: Trajectory, solution: Float[np.ndarray, "*start d e"]
 ) -> Float[np.ndarray, "start record"]:
-    """Directional divergences from a solution along every run, in the potential descended in."""
+    """Directional divergences from a solution along every run, in the potential descended in.
+
+    Args:
+        case: The case.
+        trajectory: The runs.
+        solution: One for all runs, or one for each.
+    """
     W = trajectory.data["W"].transpose("instance", "seed", "step", ...).to_numpy()[0]
-    every = np.broadcast_to(solution, (len(W), *solution.shape))
+    every = np.broadcast_to(solution, (len(W), *solution.shape[-2:]))
     return divergences(W, every, steps_known(case).geometry)
+
+
+def scores_at(
+    case: Case, W: Float[np.ndarray, "run d e"]
+) -> Float[np.ndarray, "run sequence query token"]:
+    """Attention scores at matrices; minus infinity where there is no token."""
+    return np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
+
+
+def is_locally_optimal(case: Case, selection: Selection) -> bool:
+    """Whether a selection is locally optimal in the norm descended in."""
+    solution = case.solution(steps_known(case).geometry, selection)
+    return bool(check_local_optimality(case.tokens, case.head, selection, solution).holds)
 
 
 def _leads(case: Case, W: Float[np.ndarray, "d e"]) -> tuple[float, float]:
@@ -212,6 +274,10 @@ def _leads(case: Case, W: Float[np.ndarray, "d e"]) -> tuple[float, float]:
     no_lower = others & (case.scores >= own)
     least = np.where(others, lead, np.inf).min()
     return float(least), float(np.where(no_lower, lead, np.inf).min())
+
+
+def _shape(case: Case) -> tuple[int, int]:
+    return case.tokens.key_dimension, case.tokens.query_dimension
 
 
 def _unit(W: Float[np.ndarray, "d e"], geometry: Lp) -> Float[np.ndarray, "d e"]:

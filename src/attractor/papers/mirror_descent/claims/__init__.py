@@ -8,6 +8,7 @@ ORDER = (
     "rates",
     "endpoints",
     "joint_path",
+    "joint_endpoints",
     "divergence",
     "trained_classifiers",
 )

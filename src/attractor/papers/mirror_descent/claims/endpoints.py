@@ -9,22 +9,28 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.case import Case
-from attractor.margin import check_local_optimality
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
-from attractor.papers.measurements.directions import step_length
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
-from attractor.papers.mirror_descent.training import STARTS, keeping, steps_known
+from attractor.papers.mirror_descent.training import (
+    is_locally_optimal,
+    keeping,
+    normal_starts,
+    scores_at,
+    starts,
+    steps_known,
+)
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
+from attractor.selection import Selection
 from attractor.training import mirror_descent, train
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 _LENGTHS = (3000, 21_000, 168_000)
 """Steps of training, and further steps of runs whose tokens are not locally optimal yet."""
-_SEPARATED = 20.0
+SEPARATED = 20.0
 """The least score gap at which a run counts as decided."""
 
 
@@ -37,25 +43,23 @@ class _Ends(NamedTuple):
 
 
 def _ends(case: Case, seed: int) -> _Ends:
-    shape = (case.tokens.key_dimension, case.tokens.query_dimension)
-    if case.initial is None:
-        size = step_length(case) / 0.1
-        W = size * np.random.default_rng([seed, 31]).standard_normal((STARTS, *shape))
-    else:
-        W = np.reshape(case.initial, (1, *shape)).astype(float)
+    W = (normal_starts(case, seed) if case.initial is None else starts(case, seed))[0]
     lengths = _LENGTHS if case.steps is None else (case.steps,)
     moving, longest = np.ones(len(W), bool), 0
     for length in lengths:
         W[moving] = _after(case, W[moving], length)
         longest += length
         moving = np.array(
-            [not _locally_optimal(case, scores.argmax(-1)) for scores in _scores(case, W)]
+            [
+                not is_locally_optimal(case, keeping(case, scores.argmax(-1)))
+                for scores in scores_at(case, W)
+            ]
         )
         if not moving.any():
             break
-    scores = _scores(case, W)
+    scores = scores_at(case, W)
     ordered = np.sort(scores, axis=-1)
-    decided = (ordered[..., -1] - ordered[..., -2]).min((-1, -2)) >= _SEPARATED
+    decided = (ordered[..., -1] - ordered[..., -2]).min((-1, -2)) >= SEPARATED
     return _Ends(scores[decided], int((~decided).sum()), longest)
 
 
@@ -76,24 +80,14 @@ def _after(
     return run.W()[0]
 
 
-def _scores(
-    case: Case, W: Float[np.ndarray, "run d e"]
-) -> Float[np.ndarray, "run sequence query token"]:
-    return np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
+Ended = Callable[[Float[np.ndarray, "sequence query token"]], Selection]
+"""The tokens that a run ends on, by its attention scores."""
 
 
-def _locally_optimal(case: Case, index: np.ndarray) -> bool:
-    selection = keeping(case, index)
-    solution = case.solution(steps_known(case).geometry, selection)
-    return bool(check_local_optimality(case.tokens, case.head, selection, solution).holds)
-
-
-def _share_locally_optimal(
-    case: Case, seed: int, kept: Callable[[np.ndarray], np.ndarray]
-) -> Measurement:
-    """The share of decided runs of whose scores ``kept`` makes a locally optimal selection."""
+def _share_locally_optimal(case: Case, seed: int, ended: Ended) -> Measurement:
+    """The share of decided runs that end on locally optimal tokens."""
     ends = case.once(("ends of mirror descent", seed), lambda: _ends(case, seed))
-    holds = [_locally_optimal(case, kept(scores)) for scores in ends.scores]
+    holds = [is_locally_optimal(case, ended(scores)) for scores in ends.scores]
     best = case.optimal.mask.argmax(-1)
     details = {
         "p": steps_known(case).p,
@@ -106,7 +100,7 @@ def _share_locally_optimal(
     return Measurement(float(np.mean(holds)) if holds else np.nan, len(holds), details)
 
 
-def _one_token_away(scores: np.ndarray) -> np.ndarray:
+def one_token_away(scores: Float[np.ndarray, "sequence query token"]) -> np.ndarray:
     """The runner-up in the row where its score comes nearest; else what is attended to."""
     ordered = np.sort(scores, axis=-1)
     gap = ordered[..., -1] - ordered[..., -2]
@@ -121,11 +115,12 @@ ENDPOINTS = CLAIMS.claim(
     "from random starts, mirror descent ends on locally optimal tokens",
     statement="convergence to locally optimal tokens",
     assuming=(trains("W"), MIRROR_DESCENT, UNIQUE_OPTIMUM),
-    contrast=Contrast(
+    contrast=Comparison(
         "share of decided runs whose tokens are locally optimal in the own norm",
-        lambda case, seed: _share_locally_optimal(case, seed, lambda scores: scores.argmax(-1)),
+        _share_locally_optimal,
+        lambda case, seed: lambda scores: keeping(case, scores.argmax(-1)),
         "the same for the tokens one away: the runner-up where it comes nearest",
-        lambda case, seed: _share_locally_optimal(case, seed, _one_token_away),
+        lambda case, seed: lambda scores: keeping(case, one_token_away(scores)),
         bound=1.0,
         reason="every one; runs with a score gap below 20 are not decided yet, and not counted",
         sense=">=",

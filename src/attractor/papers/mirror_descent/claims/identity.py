@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence, step_from
 from attractor.papers.mirror_descent.claims._examples import with_exponent
@@ -29,13 +29,12 @@ def _matrices(case: Case, seed: int, purpose: int) -> np.ndarray:
     return drawn.reshape(-1, *shape)
 
 
-def _difference(case: Case, seed: int, off: float) -> Measurement:
-    """Left less right side, over the largest term, with the potential of exponent ``p + off``."""
+def _difference(case: Case, seed: int, q: Exponent) -> Measurement:
+    """Left less right side, over the largest term, with the potential of an exponent."""
     p, rate = steps_known(case)
     U, W = _matrices(case, seed, 3), _matrices(case, seed, 5)
     after = step_from(case, W, p, rate)
     before, behind = loss_at(case, W), loss_at(case, after)
-    q = p + off
     risen = behind.value - before.value
     along = (before.gradient * (after - W)).sum((-1, -2))
     terms = [
@@ -55,12 +54,13 @@ STEP_IDENTITY = CLAIMS.claim(
     "a step changes the divergence from any U by what potential, gradient and loss say",
     statement="identity of one step of mirror descent",
     assuming=(trains("W"), MIRROR_DESCENT),
-    contrast=Contrast(
+    contrast=Comparison(
         "difference of the sides of D(U, W) = D(U, W+) + D_(psi - eta L)(W+, W) "
         "- eta <grad L, U - W> + eta (L+ - L), relative to the largest term",
-        lambda case, seed: _difference(case, seed, 0.0),
+        _difference,
+        lambda case, seed: Exponent(steps_known(case).p),
         "the same with the potential of the exponent p + 0.01",
-        lambda case, seed: _difference(case, seed, 0.01),
+        lambda case, seed: Exponent(steps_known(case).p + 0.01),
         bound=1e-12,
         reason="an identity, but for a few roundings of its largest term",
     ),

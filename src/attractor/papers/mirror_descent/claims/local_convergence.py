@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.mirror_descent.claims._examples import (
     another_norm,
     examples,
@@ -13,10 +13,20 @@ from attractor.papers.mirror_descent.claims._examples import (
     out_of_reach,
 )
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
-from attractor.papers.mirror_descent.training import divergence_from, own_solution, run, steps_known
+from attractor.papers.mirror_descent.training import (
+    divergence_from,
+    own_solution,
+    run,
+    starts_at,
+    steps_known,
+)
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.selection import Selection
 
 CLAIMS = Claims(MIRROR_DESCENT, Case)
+
+_EDGE = 0.003
+"""Divergence at the edge of the cone: so close that at 20 norms of the solution runs do rise."""
 
 
 def _at_end(case: Case, seed: int, solution: np.ndarray) -> Measurement:
@@ -32,26 +42,33 @@ def _at_end(case: Case, seed: int, solution: np.ndarray) -> Measurement:
     return Measurement(float(along[:, -1].max()), len(along), details)
 
 
-def _widest(case: Case, seed: int) -> Measurement:
-    trajectory = run(case, seed)
-    if trajectory is None:
-        return out_of_reach(case)
-    along = divergence_from(case, trajectory, own_solution(case).W)
-    start = along[:, 0].max()
-    details = {
-        "p": steps_known(case).p,
-        "at the start": float(start),
-        "largest of a run over its own start": float((along.max(1) / along[:, 0]).max()),
-    }
-    return Measurement(float(along.max() / start), len(along), details)
+def _on_edge(case: Case, seed: int) -> np.ndarray:
+    return starts_at(case, seed, _EDGE)
 
 
-def _widest_of_another_selection(case: Case, seed: int) -> Measurement:
-    """The same about a selection that is not locally optimal, one token away."""
-    other = next_to_selection(case)
-    if other is None:
+def _inside(case: Case, seed: int) -> np.ndarray:
+    return starts_at(case, seed, _EDGE / 10)
+
+
+def _largest_rise(case: Case, seed: int, selection: Selection | None) -> Measurement:
+    """The largest divergence from the solution of a selection, over that of the start or edge."""
+    if selection is None:
         return Measurement(float("nan"))
-    return _widest(case.replace(chosen=other, initial=None), seed)
+    if (selection.mask != case.selection.mask).any():
+        case = case.replace(chosen=selection, initial=None)
+    solution, rises, details = own_solution(case).W, [], {"p": steps_known(case).p}
+    for where, begin in (("on the edge", _on_edge), ("at a tenth of it", _inside)):
+        trajectory = run(case, seed, begin)
+        if trajectory is None:
+            return out_of_reach(case)
+        along = divergence_from(case, trajectory, solution)
+        largest, first = along.max(1), along[:, 0]
+        rises.append(largest / np.maximum(first, _EDGE))
+        details |= {
+            f"largest of a run over its own start, {where}": float((largest / first).max()),
+            f"runs that rise, {where}": int((largest > first).sum()),
+        }
+    return Measurement(float(np.max(rises)), np.size(rises), details)
 
 
 LOCAL_CONVERGENCE = CLAIMS.claim(
@@ -59,11 +76,12 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
     "from near a locally optimal direction, W tends to the max-margin solution in l_p",
     statement="local convergence of mirror descent",
     assuming=NEAR_A_SOLUTION,
-    contrast=Contrast(
+    contrast=Comparison(
         "directional divergence from the solution in the own norm, at the end",
-        lambda case, seed: _at_end(case, seed, own_solution(case).W),
+        _at_end,
+        lambda case, seed: own_solution(case).W,
         "directional divergence from the solution in another norm",
-        lambda case, seed: _at_end(case, seed, case.solution(another_norm(case)).W),
+        lambda case, seed: case.solution(another_norm(case)).W,
         bound=1e-3,
         reason="D falls like (log k)^(-2 min(p - 1, 1)); training goes on until that is about 5e-4",
     ),
@@ -74,17 +92,21 @@ LOCAL_CONVERGENCE = CLAIMS.claim(
 
 STAYS_IN_CONE = CLAIMS.claim(
     "stays-in-cone",
-    "iterates that start in a cone about the solution stay in one twice as wide",
+    "runs that start in a cone about the solution stay in one twice as wide",
     statement="local convergence of mirror descent: iterates stay in a cone",
     assuming=NEAR_A_SOLUTION,
-    contrast=Contrast(
-        "largest divergence on the way, over the largest at the start",
-        _widest,
+    contrast=Comparison(
+        "largest divergence of a run on its way, over that at its own start if that is on the edge "
+        "of the cone, or at the edge",
+        _largest_rise,
+        lambda case, seed: case.selection,
         "the same about a selection one token away that is not locally optimal",
-        _widest_of_another_selection,
+        lambda case, seed: next_to_selection(case),
         bound=2.0,
-        reason="the statement is that of a cone; single runs rise above their start, by up to 1.9",
+        reason="twice as wide, as stated; runs do rise first, by up to 1.5 from the edge",
     ),
     data=examples,
-    note="the divergence of single runs need not fall from the first",
+    note="the edge is a divergence of .003, 20 norms of the solution out; half of the runs start "
+    "on it, half at a tenth of it, which rise to more than twice their own start: a narrower cone "
+    "would have to begin further out",
 )

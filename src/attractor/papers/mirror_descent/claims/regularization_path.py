@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from attractor.files.case import Case
-from attractor.geometry import Lp
-from attractor.papers.claim import Claims, Contrast, Measurement
+from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, feasible, trains
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import path
@@ -17,12 +18,11 @@ from attractor.papers.paper import MIRROR_DESCENT as PAPER
 CLAIMS = Claims(PAPER, Case, "mirror-descent")
 
 
-def _at_end(case: Case, seed: int, geometry: Lp) -> Measurement:
+def _at_end(case: Case, seed: int, solution: np.ndarray) -> Measurement:
     own = steps_known(case).geometry
     best = case.replace(chosen=None)
     unit = imbalance(best) * float(case.solution(own, case.optimal).value)
     run = path(case, seed, own, unit=unit)
-    solution = case.solution(geometry, case.optimal).W
     along = divergences(run.data["W"].values[0], solution[None], own)[0]
     details = {
         "p": own.p,
@@ -42,11 +42,12 @@ REGULARIZATION_PATH = CLAIMS.claim(
     "the best W in the l_p ball of radius R tends to the max-margin direction in l_p",
     statement="regularization path in the l_p norm",
     assuming=(trains("W"), MIRROR_DESCENT, UNIQUE_OPTIMUM, feasible(of="optimum")),
-    contrast=Contrast(
+    contrast=Comparison(
         "directional divergence from the solution in the norm of the ball, at the largest radius",
-        lambda case, seed: _at_end(case, seed, steps_known(case).geometry),
+        _at_end,
+        lambda case, seed: case.solution(steps_known(case).geometry, case.optimal).W,
         "directional divergence from the solution in another norm",
-        lambda case, seed: _at_end(case, seed, another_norm(case)),
+        lambda case, seed: case.solution(another_norm(case), case.optimal).W,
         bound=1e-6,
         reason="D falls like R^-2; at 10,000 norms of the solution the bound lets its constant "
         "be 100",

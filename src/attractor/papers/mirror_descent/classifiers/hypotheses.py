@@ -8,8 +8,8 @@ import numpy as np
 
 from attractor.files.classifiers import ClassifierCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.mirror_descent.classifiers.comparison import (
-    Comparison,
+from attractor.papers.mirror_descent.classifiers.contest import (
+    Contest,
     learned_seeds,
     least_learned,
     stuck_models,
@@ -19,30 +19,31 @@ _MOST = 0.5
 """More than this share of seeds must have learned."""
 
 
-def results_of(comparison: Comparison) -> Assumption[ClassifierCase]:
+def results_of(contest: Contest) -> Assumption[ClassifierCase]:
     """Results are of the right kind of data, and have what is compared."""
-    kind, words = f"{comparison.data}s", comparison.quantity.words
+    kind, words = f"{contest.data}s", contest.quantity.words
 
     def check(case: ClassifierCase) -> Check:
         known = case.data.attrs.get("data")
-        if known != comparison.data:
+        if known != contest.data:
             said = "do not say of what" if known is None else f"are of {known}s"
             return Check(False, f"the results {said}")
         there = case.data["optimizer"].values.tolist()
-        absent = [name for name in comparison.names if name not in there]
+        absent = [name for name in contest.names if name not in there]
         if absent:
             return Check(False, f"there is no {' and no '.join(absent)} among {', '.join(there)}")
-        missing = comparison.quantity.missing(case.data)
+        missing = contest.quantity.missing(case.data)
         if missing is not None:
             return Check(False, missing)
-        found = comparison.difference(case.data)
-        unknown = found.seeds[~np.isfinite(found.by_seed)]
-        if len(unknown):
-            return Check(False, f"{comparison.words} has no number for seed {unknown[0]}")
-        return Check(True, f"{words} of {' and '.join(comparison.names)}")
+        for order in contest.orders:
+            found = contest.difference(case.data, order)
+            unknown = found.seeds[~np.isfinite(found.by_seed)]
+            if len(unknown):
+                return Check(False, f"{contest.words(order)} has no number for seed {unknown[0]}")
+        return Check(True, f"{words} of {' and '.join(contest.names)}")
 
     statement = f"The results are of classifiers of {kind} trained by " + " and by ".join(
-        comparison.names
+        contest.names
     )
     return Assumption(kind, f"{statement}, and have the {words}.", check)
 
@@ -76,6 +77,16 @@ def own_starts() -> Assumption[ClassifierCase]:
         return Check(not one, f"every seed starts from {'one model' if one else 'its own model'}")
 
     return Assumption("own starts", "Every seed starts from a model of its own.", check)
+
+
+def curves_known() -> Assumption[ClassifierCase]:
+    """Results show how accuracy rises, so that models can be looked at early as well."""
+
+    def check(case: ClassifierCase) -> Check:
+        there = "validation_accuracy" in case.data
+        return Check(there, f"there is {'the' if there else 'no'} validation_accuracy by epoch")
+
+    return Assumption("curves", "Results have the validation accuracy of every epoch.", check)
 
 
 def learned(names: Sequence[str] | None = None) -> Assumption[ClassifierCase]:

@@ -9,6 +9,7 @@ ORDER = (
     "key_query",
     "text_generalization",
     "text_selection",
+    "attended_words",
     "weight_sparsity",
     "vision",
 )

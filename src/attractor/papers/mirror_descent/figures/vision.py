@@ -75,7 +75,12 @@ def _draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-_COMMON = {"optimizers": ("p = 1.1", "p = 2", "Adam"), "seeds": 3, "patience": None, "tries": 5}
+_COMMON = {
+    "optimizers": ("p = 1.1", "p = 2", "p = 3", "Adam"),
+    "seeds": 3,
+    "patience": None,
+    "tries": 5,
+}
 _DIGITS = {"train": 900, "validation": 300, "test": 500}
 _MNIST = {"images": "MNIST", "split": {"train": 4000, "validation": 500, "test": 500}}
 

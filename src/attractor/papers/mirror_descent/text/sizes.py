@@ -26,6 +26,7 @@ from attractor.models import ClassificationData, Examples, TextTransformerConfig
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
 from attractor.papers.mirror_descent.classifiers.task import Schedule
+from attractor.papers.mirror_descent.text.sentences import tokenized_sentences
 from attractor.papers.mirror_descent.text.task import TextTask, planted_task
 
 _FOUR = ("p = 1.1", "p = 2", "p = 3", "Adam")
@@ -163,7 +164,8 @@ def reviews_task(
         vocabulary=tokenizer.vocabulary, length=length, dropout=_DROPOUT, **model
     )
     telling = telling_words(parts.test.texts, tokenizer, lexicon, length)
-    return TextTask(data, config, schedule, telling=telling)
+    sentences = tokenized_sentences(tokenizer, length)
+    return TextTask(data, config, schedule, telling=telling, sentences=sentences)
 
 
 def telling_words(

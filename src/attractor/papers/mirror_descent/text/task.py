@@ -16,6 +16,7 @@ from attractor.datasets._planted_reviews import PlantedPart
 from attractor.models import ClassificationData, Examples, TextTransformer, TextTransformerConfig
 from attractor.papers.mirror_descent.classifiers.task import ClassifierTask, Schedule
 from attractor.papers.mirror_descent.classifiers.weights import measure_weights
+from attractor.papers.mirror_descent.text.sentences import FixedSentences, planted_sentences
 
 _TOGETHER = 100
 _BINS = 12
@@ -27,14 +28,17 @@ class TextTask(ClassifierTask):
 
     Attributes:
         telling: Where words that tell the class stand in the texts to test with.
+        sentences: Fixed sentences to look at word by word; None for none.
     """
 
     telling: Bool[np.ndarray, "n token"]
+    sentences: FixedSentences | None = None
 
     @property
     def arrays(self) -> dict[str, Any]:
         """Everything that results depend on, by name."""
-        return super().arrays | {"telling": self.telling}
+        fixed = {} if self.sentences is None else {"sentences": self.sentences.ids}
+        return super().arrays | {"telling": self.telling} | fixed
 
     @property
     def frequencies(self) -> Float[np.ndarray, "vocabulary"]:
@@ -56,7 +60,17 @@ class TextTask(ClassifierTask):
             "attention_by_chance": looked.chance,
             "rescaled_attention": looked.rescaled,
         }
-        return measure_weights(model).assign(attention)
+        return measure_weights(model).assign(attention | self._of_sentences(model))
+
+    def _of_sentences(self, model: TextTransformer) -> dict[str, Any]:
+        """Attention of the last block on each word of the fixed sentences, and where it begins."""
+        if self.sentences is None:
+            return {}
+        last = _first_rows(model, self.sentences.ids, self.sentences.mask)[:, -1]
+        return {
+            "word_attention": (("sentence", "word"), self.sentences.by_word(last)),
+            "first_attention": ("sentence", last[:, 0]),
+        }
 
 
 def planted_task(schedule: Schedule, *, seed: int = 0, **model: Any) -> TextTask:
@@ -76,7 +90,13 @@ def planted_task(schedule: Schedule, *, seed: int = 0, **model: Any) -> TextTask
     config = TextTransformerConfig(
         vocabulary=reviews.settings["vocabulary"], length=reviews.settings["length"], **model
     )
-    return TextTask(data, config, schedule, telling=reviews.test.planted)
+    return TextTask(
+        data,
+        config,
+        schedule,
+        telling=reviews.test.planted,
+        sentences=planted_sentences(reviews),
+    )
 
 
 def _examples(part: PlantedPart) -> Examples:

@@ -1,4 +1,4 @@
-"""Comparison of two optimizers, seed by seed."""
+"""Which of two optimizers has more of something, seed by seed."""
 
 from __future__ import annotations
 
@@ -76,73 +76,88 @@ class Difference(NamedTuple):
     high: float
 
 
+class Order(NamedTuple):
+    """An order of two optimizers.
+
+    Attributes:
+        more: The one that is said to have more.
+        less: The other.
+    """
+
+    more: str
+    less: str
+
+
 @dataclass(frozen=True)
-class Comparison:
-    """A number of two optimizers' models, seed by seed: both start from one model in one order.
+class Contest:
+    """A number of optimizers' models, seed by seed: all start from one model in one order.
 
     Attributes:
         data: What the models classify, "text" or "image".
-        first: The optimizer that is expected to have more of it.
-        second: The other.
         quantity: The number.
+        order: The optimizer that is said to have more of it than another.
+        wrong: A wrong order nearby; None where none of the optimizers makes one.
         further: Other quantities, reported where the results have them.
     """
 
     data: str
-    first: str
-    second: str
     quantity: Quantity
+    order: Order
+    wrong: Order | None = None
     further: Sequence[Quantity] = ()
 
     @property
-    def names(self) -> tuple[str, str]:
-        """Both optimizers."""
-        return self.first, self.second
+    def orders(self) -> tuple[Order, ...]:
+        """The order and the wrong one, where there is one."""
+        return (self.order,) if self.wrong is None else (self.order, self.wrong)
 
     @property
-    def words(self) -> str:
-        """The quantity that is measured."""
-        return f"{self.quantity.words} of {self.first} less that of {self.second}"
+    def names(self) -> list[str]:
+        """All optimizers that it asks for."""
+        return list(dict.fromkeys(name for order in self.orders for name in order))
 
-    def difference(self, data: xr.Dataset, quantity: Quantity | None = None) -> Difference:
-        """The excess of the first over the second, by default of the quantity itself."""
-        values = self._counted(data, self.quantity if quantity is None else quantity)
-        by_seed = values.sel(optimizer=self.first) - values.sel(optimizer=self.second)
+    def words(self, order: Order) -> str:
+        """What is measured of an order."""
+        return f"{self.quantity.words} of {order.more} less that of {order.less}"
+
+    def difference(
+        self, data: xr.Dataset, order: Order, quantity: Quantity | None = None
+    ) -> Difference:
+        """The excess of the one over the other, by default of the quantity itself."""
+        values = _counted(data, order, self.quantity if quantity is None else quantity)
+        by_seed = values.sel(optimizer=order.more) - values.sel(optimizer=order.less)
         mean, half = interval(by_seed.to_numpy())
         return Difference(
             values["seed"].to_numpy(), by_seed.to_numpy(), mean, mean - half, mean + half
         )
 
-    def measure(self, case: ClassifierCase, seed: int) -> Measurement:
+    def measure(self, case: ClassifierCase, seed: int, order: Order) -> Measurement:
         """The mean difference, with its interval and those of the further numbers."""
-        found = self.difference(case.data)
+        found = self.difference(case.data, order)
         details = {"seeds": len(found.by_seed), "differences": found.by_seed}
-        details |= {"models that have learned nothing": stuck_models(case.data, self.names)}
+        details |= {"models that have learned nothing": stuck_models(case.data, order)}
         for quantity in (self.quantity, *self.further):
             if quantity.missing(case.data) is None:
-                details |= self._details(case.data, quantity)
+                details |= self._details(case.data, order, quantity)
         return Measurement(found.mean, len(found.by_seed), details, (found.low, found.high))
 
-    def measure_reversed(self, case: ClassifierCase, seed: int) -> Measurement:
-        """The mean excess of the second over the first."""
-        found = self.difference(case.data)
-        details = {"differences": -found.by_seed}
-        return Measurement(-found.mean, len(found.by_seed), details, (-found.high, -found.low))
-
-    def _counted(self, data: xr.Dataset, quantity: Quantity) -> xr.DataArray:
-        """The number for the seeds that count."""
-        learned = learned_seeds(data, self.names)
-        return quantity.of(data if quantity.of_all else data.isel(seed=learned))
-
-    def _details(self, data: xr.Dataset, quantity: Quantity) -> dict[str, float | list[float]]:
-        values, found = self._counted(data, quantity), self.difference(data, quantity)
+    def _details(
+        self, data: xr.Dataset, order: Order, quantity: Quantity
+    ) -> dict[str, float | list[float]]:
+        values, found = _counted(data, order, quantity), self.difference(data, order, quantity)
         means = {
             f"{quantity.words} of {name}": float(values.sel(optimizer=name).mean())
-            for name in self.names
+            for name in order
         }
         return means | {
             f"{quantity.words}, 95 % interval of the difference": [found.low, found.high]
         }
+
+
+def _counted(data: xr.Dataset, order: Order, quantity: Quantity) -> xr.DataArray:
+    """The number for the seeds that count."""
+    learned = learned_seeds(data, order)
+    return quantity.of(data if quantity.of_all else data.isel(seed=learned))
 
 
 def least_learned(data: xr.Dataset) -> float:
