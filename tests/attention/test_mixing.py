@@ -17,8 +17,13 @@ def tokens_of(values, labels=None):
     return at.Tokens(np.zeros((n, T, 2)), np.ones((n, 1)), labels, values=values)
 
 
+def mixing_of(tokens, head):
+    scores = at.token_scores(tokens, head)
+    return measure_mixing(tokens, head, scores >= scores.max(-1, keepdims=True) - 1e-12)
+
+
 def test_a_linear_head_costs_the_gaps_of_its_scores():
-    found = measure_mixing(tokens_of([[[1.0], [1.0], [0.5], [-2.0]]]), at.LinearHead([1.0]))
+    found = mixing_of(tokens_of([[[1.0], [1.0], [0.5], [-2.0]]]), at.LinearHead([1.0]))
     assert found.holds
     assert (found.least, found.largest) == pytest.approx((0.5, 3.0))
     assert found.uneven < 1e-15
@@ -26,7 +31,7 @@ def test_a_linear_head_costs_the_gaps_of_its_scores():
 
 def test_a_concave_head_costs_what_its_slope_says():
     """1.3 u - 0.3 u^2 from 1 towards 0: the quotient is 0.7 + 0.3 q."""
-    found = measure_mixing(tokens_of([[[1.0], [0.0]]]), at.ConcaveHead([1.3], 0.3))
+    found = mixing_of(tokens_of([[[1.0], [0.0]]]), at.ConcaveHead([1.3], 0.3))
     assert (found.least, found.largest) == pytest.approx((0.7, 1.0))
 
 
@@ -40,11 +45,11 @@ def test_a_concave_head_costs_what_its_slope_says():
     ],
 )
 def test_it_holds_where_no_mixture_is_better_and_all_best_ones_are_equal(head, values, holds):
-    assert measure_mixing(tokens_of(values), head).holds is holds
+    assert mixing_of(tokens_of(values), head).holds is holds
 
 
 def test_a_row_of_best_tokens_alone_costs_nothing():
-    found = measure_mixing(tokens_of([[[1.0], [1.0]]]), at.LinearHead([1.0]))
+    found = mixing_of(tokens_of([[[1.0], [1.0]]]), at.LinearHead([1.0]))
     assert found.holds and found.least == np.inf
 
 

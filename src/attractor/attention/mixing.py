@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import jax
@@ -15,8 +14,6 @@ from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
 from attractor.attention.rows import Rows
 from attractor.attention.softmax import softmax_attention
-from attractor.errors import TiedTokensWarning
-from attractor.selection import optimal_tokens
 from attractor.tokens import Tokens
 
 _LEAKS = np.append(np.geomspace(1e-8, 0.1, 8), np.linspace(0.2, 1.0, 9))
@@ -50,7 +47,14 @@ class Mixing:
         return self.least > 0 and self.uneven <= _ROUNDING
 
 
-def measure_mixing(tokens: Tokens, head: Head, *, samples: int = 400, seed: int = 0) -> Mixing:
+def measure_mixing(
+    tokens: Tokens,
+    head: Head,
+    best: Bool[np.ndarray, "sequence query token"],
+    *,
+    samples: int = 400,
+    seed: int = 0,
+) -> Mixing:
     """Samples how much attention on other than the best tokens costs.
 
     Attention of every size from 1e-8 to 1 is moved off random mixtures of the best tokens of a
@@ -59,19 +63,17 @@ def measure_mixing(tokens: Tokens, head: Head, *, samples: int = 400, seed: int 
     Args:
         tokens: A single data set with labels.
         head: A head of one prediction.
+        best: The best tokens of each row.
         samples: Random mixtures of a row.
         seed: Names them.
 
     Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), regularization
     path of nonlinear heads.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TiedTokensWarning)
-        best = optimal_tokens(tokens, head)
     random = np.random.default_rng(seed)
     quotients, uneven, size = [], 0.0, 0.0
-    for sequence, query in np.ndindex(best.mask.shape[:-1]):
-        kept = best.mask[sequence, query]
+    for sequence, query in np.ndindex(best.shape[:-1]):
+        kept = best[sequence, query]
         others = tokens.mask[sequence, query] & ~kept
         label = tokens.labels[sequence, query]
         values = tokens.values[sequence]

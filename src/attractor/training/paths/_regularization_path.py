@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,9 @@ from attractor.attention.heads import is_linear
 from attractor.attention.mixing import measure_mixing
 from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_count
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Frobenius, Geometry, get_geometry
-from attractor.selection import Selection
+from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.inputs import Inputs, check_inputs
@@ -159,7 +160,11 @@ def regularization_path(
 def _check_mixing(inputs: Inputs) -> None:
     """Checks that no mixture of tokens pleases a head more than the best tokens of a row."""
     for instance in range(inputs.tokens.instances or 1):
-        found = measure_mixing(*one_instance(inputs, instance))
+        tokens, head = one_instance(inputs, instance)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TiedTokensWarning)
+            best = optimal_tokens(tokens, head).mask
+        found = measure_mixing(tokens, head, best)
         if not found.holds:
             where = "" if inputs.tokens.instances is None else f" in instance {instance}"
             raise InvalidInputError(

@@ -111,7 +111,8 @@ def _peaked() -> Case:
 
 
 def _mixing(case: Case) -> Check:
-    found = case.once("mixing", lambda: measure_mixing(case.tokens, case.head))
+    best = case.optimal.mask
+    found = case.once("mixing", lambda: measure_mixing(case.tokens, case.head, best))
     return Check(
         found.holds,
         f"attention that leaves the best tokens costs {found.least:.3g} to {found.largest:.3g} of "
