@@ -70,12 +70,13 @@ def measure_mixing(
     Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), regularization
     path of nonlinear heads.
     """
-    random = np.random.default_rng(seed)
+    random, labels = np.random.default_rng(seed), tokens.labels
+    assert labels is not None  # without them no token is best
     quotients, uneven, size = [], 0.0, 0.0
     for sequence, query in np.ndindex(best.shape[:-1]):
         kept = best[sequence, query]
         others = tokens.mask[sequence, query] & ~kept
-        label = tokens.labels[sequence, query]
+        label = labels[sequence, query]
         values = tokens.values[sequence]
         inside = _mixtures(values[kept], samples, random)
         score = label * head(values[kept]).max() if label > 0 else -head(values[kept]).min()

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
+from jaxtyping import Int
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from attractor.analysis.sparsity import effective_support
-from attractor.models import ClassifierTrajectory, train_classifier
-from attractor.models._head_matrices import head_matrices
+from attractor.models import (
+    ClassifierTrajectory,
+    Examples,
+    VisionTransformerConfig,
+    head_matrices,
+    train_classifier,
+)
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import ImageTask, image_task, images_of
@@ -20,9 +29,11 @@ from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import ordered_line_styles
 
+_SHADES = ScalarMappable(Normalize(0, 6.0), "viridis")
+"""Colors of multiples of uniform attention."""
 _SHOWN = 3
 """Images whose maps are drawn."""
-_MEASURED = 250
+_MEASURED = slice(250)
 """Images that attention is averaged over."""
 
 
@@ -43,11 +54,14 @@ def _compute(request: Request) -> xr.Dataset:
     steps = -(-len(task.data.train) // task.schedule.batch)
     with request.bar("vision transformer", total * steps) as advance:
         runs = [_trained(request, task, epoch, advance) for epoch in epochs]
-    found = xr.concat([_measured(task, run, request.seed) for run in runs], "epoch")
+    test = task.data.test
+    assert test is not None  # sizes ask for one
+    shown = _one_of_each_class(test)
+    found = xr.concat([_measured(task, run, test, shown) for run in runs], "epoch")
     name = settings["images"] if request.source is None else request.source.name
     classes = np.array(images.classes)
     return found.assign_coords(
-        epoch=epochs, true_class=("image", classes[task.data.test.labels[_examples(task)]])
+        epoch=epochs, true_class=("image", classes[test.labels[shown]])
     ).assign_attrs(images=name, classes=len(classes), learning_rate=settings["learning_rate"])
 
 
@@ -70,31 +84,31 @@ def _trained(request: Request, task: ImageTask, epochs: int, advance: Any) -> Cl
     )
 
 
-def _examples(task: ImageTask) -> np.ndarray:
+def _one_of_each_class(test: Examples) -> Int[np.ndarray, "image"]:
     """The first test image of each of a few classes."""
-    labels = task.data.test.labels
-    _, first = np.unique(labels, return_index=True)
+    _, first = np.unique(test.labels, return_index=True)
     return np.sort(first)[:_SHOWN]
 
 
-def _measured(task: ImageTask, run: ClassifierTrajectory, first_seed: int) -> xr.Dataset:
+def _measured(
+    task: ImageTask, run: ClassifierTrajectory, test: Examples, shown: Int[np.ndarray, "image"]
+) -> xr.Dataset:
     """What attention does in the models of all seeds, and the maps of the first one."""
-    inputs = task.data.test.inputs
-    some, shown = inputs[:_MEASURED], inputs[_examples(task)]
-    if task.prepare is not None:
-        some, shown = task.prepare(some), task.prepare(shown)
+    config = task.config
+    assert isinstance(config, VisionTransformerConfig)
+    prepare = jnp.asarray if task.prepare is None else task.prepare
+    some, pictures = (prepare(jnp.asarray(test.inputs[rows])) for rows in (_MEASURED, shown))
     support, norm = [], []
-    for seed in run.data["seed"].values.tolist():
-        model = run.model(seed, "last")
+    models: list[Any] = [run.model(seed, "last") for seed in run.data["seed"].values.tolist()]
+    for model in models:
         _, attention = model(some, return_attention=True)  # image, block, head, query, token
         share = effective_support(np.asarray(attention)) / attention.shape[-1]
         support.append(share.mean((0, 2, 3)))
         norm.append(np.linalg.norm(head_matrices(model)["W"], axis=(-1, -2)).mean(-1))
-    _, attention = run.model(first_seed, "last")(shown, return_attention=True)
-    side = task.config.patch
+    _, attention = models[0](pictures, return_attention=True)
     maps = np.asarray(attention)[:, -1, :, 0, 1:].mean(1)
-    rows, columns = (pixels // side for pixels in task.config.image)
-    pixels = np.asarray(shown, dtype=np.float64)
+    rows, columns = (side // config.patch for side in config.image)
+    pixels = np.asarray(pictures, dtype=np.float64)
     lowest, highest = (edge(pixels, axis=(1, 2, 3), keepdims=True) for edge in (np.min, np.max))
     accuracy = run.data["last_test_accuracy"].values
     return xr.Dataset(
@@ -104,7 +118,7 @@ def _measured(task: ImageTask, run: ClassifierTrajectory, first_seed: int) -> xr
             "test_accuracy": (("seed",), accuracy),
             "class_map": (("image", "row", "column"), maps.reshape(-1, rows, columns)),
         },
-        {"seed": run.data["seed"].values, "block": np.arange(1, task.config.blocks + 1)},
+        {"seed": run.data["seed"].values, "block": np.arange(1, config.blocks + 1)},
     ).assign(
         pixels=(("image", "y", "x", "channel"), (pixels - lowest) / (highest - lowest + 1e-12))
     )
@@ -136,7 +150,8 @@ def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 def _draw(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 5.4))
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.45))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.45))
+    upper, lower = parts
     support, norm, both = upper.subplots(1, 3)
     blocks = data["block"].values.tolist()
     place = np.maximum(data["epoch"].values, 0.5)
@@ -178,19 +193,17 @@ def _draw_maps(figure: Any, data: xr.Dataset) -> None:
         axes[0].set_ylabel(str(data["true_class"].sel(image=image).item()))
         maps = data["class_map"].sel(image=image).values[chosen]
         for cell, values, epoch in zip(axes[1:], maps, every[chosen], strict=True):
-            drawn = cell.imshow(values * values.size, cmap="viridis", vmin=0, vmax=_TOP)
+            cell.imshow(values * values.size, norm=_SHADES.norm, cmap=_SHADES.cmap)
             if row == 0:
                 cell.set_title(f"epoch {epoch}")
         for cell in axes:
             cell.set(xticks=[], yticks=[])
             cell.grid(visible=False)
     cells[0, 0].set_title("image")
-    bar = figure.colorbar(drawn, ax=cells, shrink=0.85, pad=0.01, extend="max")
+    bar = figure.colorbar(_SHADES, ax=cells, shrink=0.85, pad=0.01, extend="max")
     bar.set_label("attention of [CLS], times patches")
 
 
-_TOP = 6.0
-"""Multiple of uniform attention at which colors end."""
 _DIGITS = {"train": 900, "validation": 300, "test": 500}
 _MNIST = {"images": "MNIST", "split": {"train": 4000, "validation": 500, "test": 500}}
 
