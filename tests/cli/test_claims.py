@@ -40,6 +40,7 @@ def test_lists_statements_with_what_checks_them(run, run_json):
 def test_the_report_of_a_paper_lists_its_statements_with_outcomes(run_json, tmp_path):
     found, result = run_json("claims", "--of", "preconditioned-descent", "--out", "report")
     assert result.exit_code == 0
+    assert "linear-attention-optimum: holds (1 of 1, " in result.stderr
     assert found["statements"][0]["claims"] == ["large-prompt/linear-attention-optimum"]
     page = (tmp_path / "report" / "report.html").read_text()
     assert "large-prompt/linear-attention-optimum (holds)" in page
