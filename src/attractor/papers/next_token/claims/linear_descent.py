@@ -13,7 +13,7 @@ from attractor.next_token.linear import (
     support_projection,
     train_linear,
 )
-from attractor.papers.claim import Comparison, Measurement
+from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
@@ -58,6 +58,40 @@ DESCENT_DIRECTION = LINEAR_CLAIMS.claim(
     ),
     data=decoder_data,
     note=NOTE,
+)
+
+
+def _off_exponent(case: CorpusCase, seed: int, exponent: Exponent) -> Measurement:
+    """The distance of the exponent of the excess loss in the last decade of steps from another."""
+    found = measure_linear(_run(case, seed), decoder_solution(case, seed)).isel(instance=0, seed=0)
+    excess, norm = (found[name].to_numpy() for name in ("excess_loss", "norm"))
+    slope = float(np.log(excess[-1] / excess[-2]) / np.log(DECADES[-1] / DECADES[-2]))
+    details = {
+        "exponent": slope,
+        "loss above the entropy": float(excess[-1]),
+        "entropy": float(decoder_contexts(case, seed).entropy),
+        "norm after 2,000 and 20,000 steps": [float(norm[-2]), float(norm[-1])],
+    }
+    return Measurement(abs(slope - exponent), 1, details)
+
+
+DESCENT_LOSS = LINEAR_CLAIMS.claim(
+    "loss-of-descent",
+    "gradient descent takes the cross-entropy to the entropy, like one over the number of steps",
+    statement="gradient descent on the cross-entropy, loss and norm",
+    assuming=ASSUMPTIONS,
+    contrast=Comparison(
+        "distance from -1 of the exponent of the cross-entropy above the entropy, from 2,000 to "
+        "20,000 steps",
+        _off_exponent,
+        lambda *_: Exponent(-1),
+        "its distance from -1/2",
+        lambda *_: Exponent(-1 / 2),
+        bound=0.05,
+        reason="what is left falls with the logarithm of the number of steps",
+    ),
+    data=decoder_data,
+    note=f"the norm grows like the logarithm of the number of steps; {NOTE}",
 )
 
 
