@@ -168,8 +168,10 @@ def _head_ahead(case: Case, seed: int) -> Trajectory | None:
     return _path(case, seed, unit, 2 * (critical if 0 < critical < np.inf else 1.0) * unit)
 
 
-def _at_end(case: Case, run: Trajectory | None, directions: _Directions) -> Measurement:
-    """The larger divergence at the largest radii."""
+def _divergence(
+    case: Case, run: Trajectory | None, directions: _Directions, radius: int
+) -> Measurement:
+    """The larger divergence at one of the radii."""
     if run is None:
         return Measurement(np.nan, 0)
     own = steps_known(case).geometry
@@ -184,7 +186,7 @@ def _at_end(case: Case, run: Trajectory | None, directions: _Directions) -> Meas
         "divergence of the head": head.tolist(),
         "optimality": float(run.data["optimality"].max()),
     }
-    return Measurement(float(max(attention[-1], head[-1])), 1, details)
+    return Measurement(float(max(attention[radius], head[radius])), 1, details)
 
 
 def _relaxed_solution(case: Case) -> Solution:
@@ -203,9 +205,11 @@ def _random_sequences(seed: int, chosen: tuple[int, ...], p: float) -> Case:
     """Three random sequences of three tokens in space."""
     tokens, _ = unit_tokens(3, 3, 3, seeds=[seed])
     selection = Selection.from_index(tokens[0], chosen)
-    head = LinearHead(np.zeros(3))
     about = f"random data (3, 3, 3), seed {seed}"
-    return with_exponent(Case(tokens[0], head, "v, W", chosen=selection, about=about), p)
+    case = Case(tokens[0], LinearHead(np.zeros(3)), "v, W", chosen=selection, about=about)
+    case = with_exponent(case, p)
+    # The search for the path begins at the head of the data: from none it may miss the minimum.
+    return case.replace(head=LinearHead(label_solution(case).W[:, 0]))
 
 
 def _two_sequences(chosen: list[int]) -> Case:
@@ -236,7 +240,9 @@ JOINT_PATH = CLAIMS.claim(
     assuming=(*_ASSUMPTIONS, ALL_LABELS_SUPPORT, ATTENTION_ELSEWHERE_COSTS),
     contrast=Comparison(
         "larger divergence, of attention and of the head, from both solutions in the own norm",
-        lambda case, seed, named: _at_end(case, _in_norms_of_solutions(case, seed), named),
+        lambda case, seed, named: _divergence(
+            case, _in_norms_of_solutions(case, seed), named, RADII.index(10_000)
+        ),
         lambda case, seed: _solutions(case, steps_known(case).geometry),
         "the same with the solution of attention in another norm",
         lambda case, seed: _solutions(case, another_norm(case)),
@@ -260,12 +266,15 @@ RELAXED_JOINT_PATH = CLAIMS.claim(
     ),
     contrast=Comparison(
         "larger divergence, of attention from the relaxed solution and of the head from its own",
-        lambda case, seed, named: _at_end(case, _head_ahead(case, seed), named),
+        lambda case, seed, named: _divergence(
+            case, _head_ahead(case, seed), named, RADII.index(1000)
+        ),
         lambda case, seed: (_relaxed_solution(case).W, label_solution(case).W),
         "the same with the max-margin solution, as if all labels were at the margin",
         lambda case, seed: _solutions(case, steps_known(case).geometry),
-        bound=1e-6,
-        reason="both fall like R^-2; at 10,000 norms of the solutions the bound lets c be 100",
+        bound=1e-5,
+        reason="both fall like R^-2; at 1,000 norms of the solution the bound lets c be 4, where 2 "
+        "is usual; further out rounding hides what is left to gain",
     ),
     data=lambda seed: [
         *(_three_sequences(p) for p in (1.75, 1.5, 3.0)),
