@@ -63,3 +63,11 @@ def test_images_in_color_are_drawn_in_color(monkeypatch):
     assert data["pixels"].sizes["channel"] == 3
     assert data["class_map"].sizes["row"] == 3  # resized to 48 x 48, as published
     FIGURE.draw(data)
+
+
+@pytest.mark.parametrize(
+    ("shape", "patch"), [((32, 32, 3), 6), ((28, 28, 1), 4), ((8, 8, 1), 1), ((12, 20, 1), 4)]
+)
+def test_images_of_the_user_are_cut_into_a_few_patches(shape, patch):
+    images = Images(np.zeros((1, *shape), dtype="u1"), np.zeros(1, np.int32), ("a",), None, {})
+    assert vision_transformer._patch(images) == patch

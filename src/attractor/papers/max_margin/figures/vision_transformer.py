@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from attractor.analysis.sparsity import effective_support
+from attractor.datasets import Images
 from attractor.models import (
     ClassifierTrajectory,
     Examples,
@@ -23,7 +25,12 @@ from attractor.models import (
 )
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.images.task import ImageTask, image_task, images_of
+from attractor.papers.mirror_descent.images.task import (
+    COLORED,
+    ImageTask,
+    image_task,
+    images_of,
+)
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters
@@ -31,6 +38,7 @@ from attractor.plots.roles import ordered_line_styles
 
 _SHADES = ScalarMappable(Normalize(0, 6.0), "viridis")
 """Colors of multiples of uniform attention."""
+_MOST_PATCHES = 8
 _SHOWN = 3
 """Images whose maps are drawn."""
 _MEASURED = slice(250)
@@ -45,7 +53,7 @@ def _compute(request: Request) -> xr.Dataset:
         images,
         sizes=settings["split"] if images.splits is None else settings["given_split"],
         seed=request.seed,
-        **settings["model"],
+        **settings["model"] | ({} if request.source is None else {"patch": _patch(images)}),
     )
     request.uses("data", **task.arrays)
     # A run of fewer epochs is the beginning of a longer one, so that doubling costs twice one run.
@@ -63,6 +71,15 @@ def _compute(request: Request) -> xr.Dataset:
     return found.assign_coords(
         epoch=epochs, true_class=("image", classes[test.labels[shown]])
     ).assign_attrs(images=name, classes=len(classes), learning_rate=settings["learning_rate"])
+
+
+def _patch(images: Images) -> int:
+    """The side of patches that cut images of the user into 8 x 8 or fewer; more take hours."""
+    rows, columns, channels = images.pixels.shape[1:]
+    shorter = COLORED if channels > 1 else math.gcd(rows, columns)
+    longer = shorter if channels > 1 else max(rows, columns)
+    fitting = [side for side in range(1, shorter + 1) if shorter % side == 0]
+    return next(side for side in fitting if longer <= _MOST_PATCHES * side or side == shorter)
 
 
 def _trained(request: Request, task: ImageTask, epochs: int, advance: Any) -> ClassifierTrajectory:

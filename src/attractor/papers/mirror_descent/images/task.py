@@ -31,7 +31,7 @@ from attractor.papers.mirror_descent.classifiers.weights import measure_weights
 
 _LEVELS = 16
 """The largest value of a pixel of scikit-learn's digits."""
-_COLORED = 48
+COLORED = 48
 """Pixels along a side that images in color are resized to, as published."""
 _PLACES = ("cifar-10-batches-bin", "cifar-10-binary.tar.gz")
 
@@ -59,13 +59,13 @@ class Preparation:
 
     def prepare(self, pixels: UInt8[Array, "n row column channel"]) -> Float32[Array, "n _ _ _"]:
         """Resizes and normalizes."""
-        return normalize_images(resize_images(pixels, _COLORED), self.mean, self.deviation)
+        return normalize_images(resize_images(pixels, COLORED), self.mean, self.deviation)
 
     def augment(
         self, key: jax.Array, pixels: UInt8[Array, "n row column channel"]
     ) -> Float32[Array, "n _ _ _"]:
         """Shifts, resizes, mirrors and normalizes."""
-        changed = augment_images(key, pixels, size=_COLORED)
+        changed = augment_images(key, pixels, size=COLORED)
         return normalize_images(changed, self.mean, self.deviation)
 
 
@@ -101,7 +101,7 @@ def image_task(
         settings=parts.settings,
     )
     config = VisionTransformerConfig(
-        image=(_COLORED, _COLORED) if colored else images.pixels.shape[1:3],
+        image=(COLORED, COLORED) if colored else images.pixels.shape[1:3],
         channels=images.pixels.shape[3],
         classes=len(images.classes),
         **model,
