@@ -115,7 +115,8 @@ def regularization_path(
     tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
     if layer.trains_head or selected is not None:
         check_excess(loss, head)
-    check_decreasing(loss)
+    else:
+        check_decreasing(loss)
     validation.refuse_weights(tokens, "a regularization path")
     if layer.trains_head:
         check_log_loss(loss)

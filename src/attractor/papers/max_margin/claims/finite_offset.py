@@ -16,6 +16,7 @@ from attractor.papers.hypotheses import (
 )
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
 from attractor.papers.measurements.directions import steps_to_converge, trained
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
@@ -24,6 +25,7 @@ _SETTLED = 1e-9
 """Change of an offset in the second half of training up to which it counts as settled."""
 
 
+@once_a_case
 def _offsets(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Offsets reached and predicted, at the support tokens.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -105,11 +107,12 @@ def _sparsity_readings(data: xr.Dataset) -> Readings:
 
 
 def _rank_correlation(support: xr.DataArray, norms: xr.DataArray) -> float:
-    from scipy.stats import rankdata  # a second to load
+    from scipy.stats import spearmanr  # a second to load
 
     moving = (support.sel(d=10) * LENGTH > 1.001).values
-    ranks = [rankdata(array.sel(d=10).values[moving]) for array in (support, norms)]
-    return float(np.corrcoef(ranks)[0, 1])
+    chosen, beside = (array.sel(d=10).values[moving] for array in (support, norms))
+    found: Any = spearmanr(chosen, beside)
+    return float(found.statistic)
 
 
 def _draw_selection(data: xr.Dataset) -> Figure:

@@ -76,10 +76,11 @@ def _compute(request: Request) -> xr.Dataset:
 def _patch(images: Images) -> int:
     """The side of patches that cut images of the user into 8 x 8 or fewer; more take hours."""
     rows, columns, channels = images.pixels.shape[1:]
-    shorter = COLORED if channels > 1 else math.gcd(rows, columns)
-    longer = shorter if channels > 1 else max(rows, columns)
-    fitting = [side for side in range(1, shorter + 1) if shorter % side == 0]
-    return next(side for side in fitting if longer <= _MOST_PATCHES * side or side == shorter)
+    if channels > 1:
+        rows = columns = COLORED  # as images in color are resized
+    common = math.gcd(rows, columns)
+    least = -(-max(rows, columns) // _MOST_PATCHES)
+    return next((side for side in range(least, common) if common % side == 0), common)
 
 
 def _trained(request: Request, task: ImageTask, epochs: int, advance: Any) -> ClassifierTrajectory:
@@ -142,14 +143,17 @@ def _measured(
 
 
 def _readings(data: xr.Dataset) -> Readings:
+    from scipy.stats import spearmanr  # a second to load
+
     support, norm = (data[name].mean(["seed", "block"]) for name in ("effective_support", "norm"))
+    related: Any = spearmanr(support, norm)
     return Readings(
         at_most("effective support at the end, over that at the start",
                 support[-1] / support[0], 0.9),
         at_least("norm of attention weights at the end, over that at the start",
                  norm[-1] / norm[0], 1.1),
         at_most("rank correlation of support and norm along training",
-                _rank_correlation(support.values, norm.values), -0.8),
+                related.statistic, -0.8),
         at_least("test accuracy at the end, over that of chance",
                  data["test_accuracy"].mean("seed")[-1] * data.attrs["classes"], 2.0),
         percent_start=100 * float(support[0]),
@@ -157,12 +161,6 @@ def _readings(data: xr.Dataset) -> Readings:
         growth=float(norm[-1] / norm[0]),
         accuracy=float(data["test_accuracy"].mean("seed")[-1]),
     )  # fmt: skip
-
-
-def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    from scipy.stats import rankdata  # a second to load
-
-    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
 def _draw(data: xr.Dataset) -> Figure:

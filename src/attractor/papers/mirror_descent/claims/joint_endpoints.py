@@ -15,8 +15,6 @@ from attractor.margin import (
     RateRatioDirection,
     label_support,
     rate_ratio_direction,
-    relaxed_problem,
-    solve,
 )
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
@@ -25,7 +23,7 @@ from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.claims.endpoints import SEPARATED, one_token_away
-from attractor.papers.mirror_descent.claims.joint_path import label_solution
+from attractor.papers.mirror_descent.claims.joint_path import label_solution, relaxed_solution
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import keeping, normal_starts, scores_at, steps_known
 from attractor.papers.once import once_a_case
@@ -195,9 +193,7 @@ def _as_if_all_support(case: Case, end: End) -> Directions:
 
 def _relaxed_directions(case: Case, end: End) -> Directions:
     """The limit where the head outgrows attention: labels beyond the margin ask for none."""
-    label = label_solution(case, end.selection)
-    problem = relaxed_problem(case.tokens, end.selection, label_support(label))
-    return solve(problem, steps_known(case).geometry).W, label.W
+    return relaxed_solution(case, end.selection).W, label_solution(case, end.selection).W
 
 
 def _without_labels(case: Case) -> Case:

@@ -162,7 +162,7 @@ def _head_ahead(case: Case, seed: int) -> Trajectory | None:
     """
     own, label = steps_known(case).geometry, label_solution(case)
     found = rate_ratio_direction(case.tokens, case.selection, 1.0, own, label=label)
-    unit, critical = float(_relaxed_solution(case).value), float(found.critical_ratio)
+    unit, critical = float(relaxed_solution(case).value), float(found.critical_ratio)
     if unit == 0:
         return None
     return _path(case, seed, unit, 2 * (critical if 0 < critical < np.inf else 1.0) * unit)
@@ -189,10 +189,20 @@ def _divergence(
     return Measurement(float(max(attention[radius], head[radius])), 1, details)
 
 
-def _relaxed_solution(case: Case) -> Solution:
-    """That of attention where rows beyond the label margin ask for no margin."""
-    problem = relaxed_problem(case.tokens, case.selection, label_support(label_solution(case)))
-    return solve(problem, steps_known(case).geometry)
+def relaxed_solution(case: Case, selection: Selection | None = None) -> Solution:
+    """That of attention where rows beyond the label margin ask for no margin.
+
+    Args:
+        case: The data.
+        selection: The tokens; default: those selected.
+    """
+    chosen = case.selection if selection is None else selection
+    rows = label_support(label_solution(case, chosen))
+    geometry = steps_known(case).geometry
+    return case.once(
+        ("relaxed solution", geometry.name, chosen.mask.tobytes()),
+        lambda: solve(relaxed_problem(case.tokens, chosen, rows), geometry),
+    )
 
 
 def _three_sequences(p: float) -> Case:
@@ -269,7 +279,7 @@ RELAXED_JOINT_PATH = CLAIMS.claim(
         lambda case, seed, named: _divergence(
             case, _head_ahead(case, seed), named, RADII.index(1000)
         ),
-        lambda case, seed: (_relaxed_solution(case).W, label_solution(case).W),
+        lambda case, seed: (relaxed_solution(case).W, label_solution(case).W),
         "the same with the max-margin solution, as if all labels were at the margin",
         lambda case, seed: _solutions(case, steps_known(case).geometry),
         bound=1e-5,

@@ -8,7 +8,7 @@ from attractor.margin import SelectionCensus, locally_optimal_selections
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
-from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import runner_up
+from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import one_second_best
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.selection import Selection
@@ -53,13 +53,6 @@ def _others(case: Case, seed: int, selection: Selection) -> Measurement:
     found = int((census.locally_optimal & is_other).sum())
     details = {"selections": len(census), "feasible": int(census.feasible.sum())}
     return Measurement(found, len(census) - 1, details)
-
-
-def one_second_best(case: Case, seed: int) -> Selection:
-    """The best tokens but in one row, which keeps its second best: a wrong selection near by."""
-    other = runner_up(case)
-    assert other is not None  # as every row has one best token
-    return other
 
 
 ONLY_BEST_ATTRACTS = CLAIMS.claim(
