@@ -134,3 +134,12 @@ def test_the_published_order_is_read_off_the_numbers():
     assert not order.agrees and order.value == pytest.approx(-0.1)
     data["attention"][0] = 2 * data["attention_by_chance"][0]
     assert figure.readings(data)[0].agrees and figure.readings(data)[0].value == pytest.approx(2)
+
+
+def test_a_try_of_huge_loss_leaves_the_others_apart():
+    data = made_up("2 blocks")
+    data["tried_accuracy"][1, 2] = -5800.0
+    panels = get_figure("mirror-descent/vision").draw(data).axes
+    (rates,) = (axes for axes in panels if axes.get_ylabel() == "validation accuracy in the search")
+    low, high = rates.get_ylim()
+    assert -0.2 < low <= 0 and 0.7 < high < 1.2

@@ -86,8 +86,10 @@ def rates_panel(axes: Axes, data: xr.Dataset) -> None:
     axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
     for name in data["optimizer"].values.tolist():
         one, (color, marker, dash) = data.sel(optimizer=name), STYLES[name]
-        axes.plot(one["tried_rate"], one["tried_accuracy"], color=color, linestyle=dash,
-                  marker=marker, markersize=3, linewidth=0.9)  # fmt: skip
+        # A huge loss, which breaks ties in the search, puts some tries far below zero.
+        tried = one["tried_accuracy"].clip(min=0)
+        axes.plot(one["tried_rate"], tried, color=color, linestyle=dash, marker=marker,
+                  markersize=3, linewidth=0.9)  # fmt: skip
         best = one["tried_accuracy"].where(one["tried_rate"] == one["learning_rate"]).max()
         axes.plot(one["learning_rate"], best, "o", markersize=9, markerfacecolor="none",
                   markeredgecolor=color)  # fmt: skip
