@@ -34,6 +34,12 @@ OWN_WRONG_ONE = {
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
     "large-prompt/one-head-gap": "no heads at all miss what one head misses",
     "large-prompt/linear-attention-gap": "linear maps of nearly anything miss it",
+    **{
+        f"large-prompt/sub-gaussian-{part}-concentration{end}": "a bound with the constants of a "
+        "proof, of which twice is one as well"
+        for part in ("output", "value-gradient", "score-gradient")
+        for end in ("", "-repaired")
+    },
     "next-token/attention-direction-bound": "an upper bound, of which twice is one as well",
     "next-token/attention-loss": "twice the published rate is 4 |W_ov*| / 2 times below the true",
     "next-token/attention-norm": "twice either bound is one: the norm is t eta to one per cent",

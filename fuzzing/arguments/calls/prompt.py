@@ -114,6 +114,17 @@ def _finite_length() -> Iterator[Call]:
         finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2),
         blames=scores,
     )  # fmt: skip
+    bounds = finite_length.ConcentrationBounds(1, 1, 0.5, 1.0, 0.5, 0.5, (1.0, 1.0))
+    yield Call(
+        finite_length.ConcentrationBounds, token_dimension=1, query_dimension=1, score_norm=0.5,
+        value_norm=1.0, limit=0.5, mean=0.5, tilted_moments=(1.0, 1.0),
+    )  # fmt: skip
+    for method in (
+        finite_length.ConcentrationBounds.output,
+        finite_length.ConcentrationBounds.score_gradient,
+        finite_length.ConcentrationBounds.value_gradient,
+    ):
+        yield Call(method, self=bounds, sigma=1.5, length=10)
     for function in (finite_length.measure_error, finite_length.measure_output_error):
         yield Call(function, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD, query=POINT, length=10)
     yield Call(

@@ -9,6 +9,11 @@ if TYPE_CHECKING:
         averaged_error_of_output as averaged_error_of_output,
         averaged_output_error as averaged_output_error,
     )
+    from attractor.prompt.finite_length.bounds import (
+        BoundShape as BoundShape,
+        ConcentrationBounds as ConcentrationBounds,
+        ConcentrationConstants as ConcentrationConstants,
+    )
     from attractor.prompt.finite_length.exponent import error_exponent as error_exponent
     from attractor.prompt.finite_length.functions import (
         PromptMoments as PromptMoments,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from attractor.prompt.measures.rademacher import Rademacher as Rademacher
     from attractor.prompt.measures.sphere import Sphere as Sphere
     from attractor.prompt.measures.student_t import StudentT as StudentT
+    from attractor.prompt.measures.sub_gaussian import (
+        SubGaussianParameter as SubGaussianParameter,
+    )
     from attractor.prompt.measures.uniform import Uniform as Uniform
 
 import_on_first_use(__name__)

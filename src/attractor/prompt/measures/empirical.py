@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from attractor.precision import as_float64, as_plain, check_broadcast
 from attractor.prompt.measures.arrays import checked, checked_map, checked_weights, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
 from attractor.prompt.measures.generating import Generated, ScoreLine
+from attractor.prompt.measures.sub_gaussian import bounded_proxy
 
 _ENTRIES_AT_ONCE = 2**24
 """Numbers that tokens measured from leaders may take up: 134 MB in float64."""
@@ -147,6 +149,25 @@ class Empirical(Measure):
             weighted = shares[:, part] * rows.T[:, None, part]
             found += weighted @ np.real(waves) + 1j * (weighted @ np.imag(waves))
         return Generated(log_scale, found[0], found[1:-1], found[-1])
+
+    def _variance_proxy(self) -> float:
+        if self.points.ndim > 2:
+            return math.inf
+        weights = np.ones(len(self.points)) if self.weights is None else as_numpy(self.weights)
+        used = weights > 0
+        points, mean = as_numpy(self.points)[used], as_numpy(self.mean)
+        return bounded_proxy(points, weights[used], mean)
+
+    def _norm_moments(self, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "5"]:
+        if self.points.ndim > 2:
+            return super()._norm_moments(direction)
+        points = as_numpy(self.points)
+        weights = np.ones(len(points)) if self.weights is None else as_numpy(self.weights)
+        scores = points @ direction
+        used = weights > 0
+        points, scores = points[used], scores[used]
+        shares = weights[used] * np.exp(scores - scores.max())
+        return shares @ (points**2).sum(-1)[:, None] ** np.arange(5) / shares.sum()
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         points, tokens = as_numpy(self.points), self.points.shape[-2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -108,6 +109,26 @@ class Gaussian(Measure):
             moved[:, None, None] + q * turned[:, None, None],
             np.full(q.shape, np.trace(P @ covariance @ P.T)),
         )
+
+    def _variance_proxy(self) -> float:
+        return float(np.linalg.norm(as_numpy(self._covariance), 2))
+
+    def _norm_moments(self, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "5"]:
+        covariance = as_numpy(self._covariance)
+        mean = as_numpy(self._mean) + covariance @ direction
+        cumulants, power = [0.0], np.eye(len(mean))
+        for n in range(1, 5):  # of |x|^2
+            size = n * float(mean @ power @ mean)
+            power = power @ covariance
+            cumulants.append(2 ** (n - 1) * math.factorial(n - 1) * (float(np.trace(power)) + size))
+        moments = [1.0]
+        for n in range(1, 5):
+            moments.append(
+                sum(
+                    math.comb(n - 1, k - 1) * cumulants[k] * moments[n - k] for k in range(1, n + 1)
+                )
+            )
+        return np.array(moments)
 
     def _image(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
         return direction @ jnp.asarray(self._covariance)

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.errors import InvalidInputError
@@ -52,6 +53,11 @@ class Laplace(IndependentCoordinates):
     def _continued(self, z: Complex[np.ndarray, "..."]) -> Continued:
         rest = (1 - z) * (1 + z)
         return -np.log(rest), 2 * z / rest, 2 * (1 + z * z) / rest**2
+
+    def _coordinate_moments(self, slope: float) -> Float[np.ndarray, "5"]:
+        rates, powers = np.array([1 - slope, 1 + slope]), 2 * np.arange(5)
+        shares = rates[::-1] / 2  # of the two sides
+        return scipy.special.factorial(powers) * (shares / rates ** powers[:, None]).sum(-1)
 
     def _exists(self, direction: Float[Array, "*batch d"]) -> Bool[Array, "*batch"]:
         return (jnp.abs(direction) * self.scale < 1).all(-1)

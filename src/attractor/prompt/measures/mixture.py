@@ -18,6 +18,7 @@ from attractor.prompt.measures.contract import Measure, as_numpy
 from attractor.prompt.measures.empirical import softmax_covariance
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.measures.generating import Generated, ScoreLine, mixed
+from attractor.prompt.measures.sub_gaussian import bounded_proxy
 
 
 class Mixture(Measure):
@@ -161,6 +162,16 @@ class Mixture(Measure):
             return None
         weights = as_numpy(self.weights)
         return mixed(weights / weights.sum(), known)
+
+    def _variance_proxy(self) -> float:
+        # About their means components are as wide as the widest; the means are finitely many.
+        widest = max(component._variance_proxy() for component in self.components)
+        means = np.stack([as_numpy(component.mean) for component in self.components])
+        return widest + bounded_proxy(means, as_numpy(self.weights), as_numpy(self.mean))
+
+    def _norm_moments(self, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "5"]:
+        parts = [component._norm_moments(direction) for component in self.components]
+        return np.asarray(self.responsibilities(direction)) @ np.stack(parts)
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         weights = as_numpy(self.weights)

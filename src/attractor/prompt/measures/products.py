@@ -16,6 +16,7 @@ from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.generating import Generated, ScoreLine, from_cumulants
+from attractor.prompt.measures.sub_gaussian import of_independent_parts
 
 Continued = tuple[
     Complex[np.ndarray, "..."], Complex[np.ndarray, "..."], Complex[np.ndarray, "..."]
@@ -76,6 +77,15 @@ class IndependentCoordinates(Measure):
             mean += scale * np.multiply.outer(column, slope)
             trace += scale**2 * (column @ column) * curvature
         return from_cumulants(log_value, mean, trace)
+
+    def _coordinate_moments(self, slope: float) -> Float[np.ndarray, "5"]:
+        """``E x^(2 j)`` for ``j`` up to 4 of the standard law tilted by ``exp(slope x)``."""
+        return np.array([1.0, *[np.inf] * 4])
+
+    def _norm_moments(self, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "5"]:
+        scale = float(self._scale)
+        own = [self._coordinate_moments(scale * float(a)) for a in direction]
+        return of_independent_parts(scale ** (2.0 * np.arange(5)) * moments for moments in own)
 
     def _variances(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
         return self._scale**2 * self._cumulant(2, self._scale * direction)
@@ -162,6 +172,14 @@ class Product(Measure):
                 return None
             whole = found if whole is None else whole.plus_independent(found)
         return whole
+
+    def _variance_proxy(self) -> float:
+        return max(factor._variance_proxy() for factor in self.factors)
+
+    def _norm_moments(self, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "5"]:
+        return of_independent_parts(
+            one._norm_moments(part) for one, part in self._blocks(direction)
+        )
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         return np.concatenate([one._draw(count, random) for one in self.factors], axis=-1)

@@ -55,6 +55,12 @@ class Rademacher(IndependentCoordinates):
         slope = -np.expm1(-2 * z) / (1 + decayed)
         return z + np.log1p(decayed) - np.log(2), sign * slope, 4 * decayed / (1 + decayed) ** 2
 
+    def _variance_proxy(self) -> float:
+        return float(self.scale) ** 2  # cosh(x) <= exp(x^2 / 2)
+
+    def _coordinate_moments(self, slope: float) -> Float[np.ndarray, "5"]:
+        return np.ones(5)
+
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count d"]:
         signs = random.integers(2, size=(count, self.dimension)) * 2.0 - 1.0
         return as_numpy(self.scale) * signs

@@ -81,6 +81,13 @@ class Sphere(Measure):
             across * ((P**2).sum() - along @ along) + (spread - (d - 1) * across) * (along @ along),
         )
 
+    def _variance_proxy(self) -> float:
+        # Term by term E exp(a^T X) is at most exp(r^2 |a|^2 / (2 d)).
+        return float(self.radius) ** 2 / self.dimension
+
+    def _norm_moments(self, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "5"]:
+        return float(self.radius) ** (2.0 * np.arange(5))
+
     def _square(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
         return ((self.radius * direction) ** 2).sum(-1)
 

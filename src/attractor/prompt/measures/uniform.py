@@ -19,6 +19,7 @@ from attractor.prompt.measures.products import (
     with_derivative,
 )
 
+_NODES = 96
 _TERMS = 12
 _SINH = [1 / factorial(2 * k + 1) for k in range(_TERMS)]
 """Series of ``sinh(x) / x`` in ``x^2``."""
@@ -74,6 +75,14 @@ class Uniform(IndependentCoordinates):
             1 / far**2 - 4 * decayed / (1 - decayed) ** 2,
         )
         return value, sign * slope, curvature
+
+    def _variance_proxy(self) -> float:
+        return float(self.half_width) ** 2 / 3  # sinh(x) / x <= exp(x^2 / 6), term by term
+
+    def _coordinate_moments(self, slope: float) -> Float[np.ndarray, "5"]:
+        x, weights = np.polynomial.legendre.leggauss(_NODES)
+        weights = weights * np.exp(slope * x - abs(slope))
+        return weights @ x[:, None] ** (2 * np.arange(5)) / weights.sum()
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count d"]:
         return as_numpy(self.half_width) * random.uniform(-1, 1, size=(count, self.dimension))

@@ -13,6 +13,7 @@ FEATURE_CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
 ORDER = (
     "affine_identity",
     "concentration",
+    "sub_gaussian_concentration",
     "sharp_rates",
     "exponent",
     "hard_attention",

@@ -1,0 +1,181 @@
+"""Concentration over finite prompts of sub-Gaussian tokens, with the constants of a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.files.head import HeadCase
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.claim import Claim, Comparison, Measurement
+from attractor.papers.large_prompt.claims import HEAD_CLAIMS
+from attractor.papers.large_prompt.claims.concentration import from_two
+from attractor.papers.large_prompt.finite_prompts import LENGTHS
+from attractor.papers.large_prompt.head_hypotheses import CENTERED_QUERIES, CENTERED_TOKENS
+from attractor.papers.large_prompt.sub_gaussian import (
+    FEW_QUERIES,
+    NARROW_SCORES,
+    SUB_GAUSSIAN_TOKENS,
+    UNIT_SUB_GAUSSIAN_QUERIES,
+    average_measure_errors,
+    bounds,
+    cases,
+    cases_in_space,
+    scale,
+    signs_without_scores,
+)
+from attractor.prompt.finite_length import BoundShape, ConcentrationBounds, MeasureError
+
+_ROUNDING = 1e-9
+_ASSUMING = (
+    SUB_GAUSSIAN_TOKENS,
+    CENTERED_TOKENS,
+    CENTERED_QUERIES,
+    UNIT_SUB_GAUSSIAN_QUERIES,
+    FEW_QUERIES,
+    NARROW_SCORES,
+)
+_TOKENS_ON_LINE = Assumption[HeadCase](
+    "tokens on a line",
+    "Tokens have one entry, where the error of the gradient in U is known exactly.",
+    lambda case: Check(case.U.shape[0] == 1, f"tokens have {case.U.shape[0]} entries"),
+    lambda: cases_in_space()[0],
+)
+_NOTE = (
+    "c1 and c2 = min(1/16, 1/(32 u^2)), u the norm of U, are those of a proof that holds for every "
+    "sub-Gaussian law, from the dimensions, the norms of U and V and the moments of Assumption 3.3 "
+    "as the law has them (attractor.prompt.finite_length.ConcentrationBounds); the paper says that "
+    "some exist. Where sigma is 1 exact errors of one token are within a factor of 10 of the "
+    "repaired bound; sigma^6 is loose beyond. Long prompts of bounded queries have errors like "
+    "1/L, which the shape L^(-c2) does not follow"
+)
+_Bound = Callable[[HeadCase], Float[np.ndarray, "length"]]
+
+
+class _Concentrating(NamedTuple):
+    """What concentrates, and its bound.
+
+    Attributes:
+        name: A short name.
+        what: In words.
+        form: The bound, with the logarithm left open.
+        part: Which error it is of.
+        bound: The bound that is proven.
+        power: The power of ``sigma`` in its shape.
+        growth: That of the error itself at few tokens.
+        logarithms: The power of the logarithm.
+    """
+
+    name: str
+    what: str
+    form: str
+    part: Callable[[HeadCase, MeasureError], Float[np.ndarray, "length"]]
+    bound: Callable[..., Float[np.ndarray, "length"]]
+    power: int
+    growth: int
+    logarithms: int
+
+    def shape(self, start: float, power: int) -> BoundShape:
+        return BoundShape(self.bound, power, self.logarithms, start)
+
+    def proven(self, case: HeadCase, seed: int, start: float) -> _Bound:
+        """The bound with its constants."""
+        shape = self.shape(start, self.power)
+        c1, c2 = bounds(case).constants(shape)
+        return lambda case: c1 * shape(scale(case), LENGTHS, c2)
+
+    def hundredth(self, case: HeadCase, seed: int, start: float) -> _Bound:
+        """A hundredth of it that grows no faster with ``sigma`` than the error."""
+        proven = self.proven(case, seed, start)
+        return lambda case: proven(case) / (100 * scale(case) ** (self.power - self.growth))
+
+    def largest_ratio(self, case: HeadCase, seed: int, bound: _Bound) -> Measurement:
+        """The largest error over its bound, at the lengths that the case speaks of."""
+        errors, allowed = self.part(case, average_measure_errors(case)), bound(case)
+        spoken = case.shortest_length <= LENGTHS
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(errors > 0, errors / allowed, 0.0)[spoken]
+        worst = int(ratios.argmax())
+        return Measurement(
+            float(ratios[worst]),
+            int(spoken.sum()),
+            {
+                "at length": float(LENGTHS[spoken][worst]),
+                "error": float(errors[spoken][worst]),
+                "bound": float(allowed[spoken][worst]),
+                "error over bound at 1e12 tokens": float(ratios[-1]),
+                "sigma": scale(case),
+            },
+        )
+
+    def claims(self, further: tuple[Assumption[HeadCase], ...], data: Any) -> tuple[Claim, Claim]:
+        """The claim as printed, with ``log L``, and repaired, with ``1 + log L``."""
+
+        def made(start: float, words: str, **other: Any) -> Claim:
+            return HEAD_CLAIMS.claim(
+                f"sub-gaussian-{self.name}" + ("-repaired" if start else ""),
+                f"sub-Gaussian tokens: the squared error of {self.what} is <= "
+                f"{self.form.format(words)}",
+                statement=f"concentration of {self.what}"
+                + (", with one token as well" if start else ""),
+                assuming=(*_ASSUMING, *further),
+                contrast=Comparison(
+                    f"largest squared error of {self.what} over the bound, up to 1e12 tokens",
+                    self.largest_ratio,
+                    lambda case, seed: self.proven(case, seed, start),
+                    f"the same over a hundredth of the bound with sigma^{self.growth} in place of "
+                    f"sigma^{self.power}",
+                    lambda case, seed: self.hundredth(case, seed, start),
+                    bound=1 + _ROUNDING,
+                    reason="the bound itself",
+                ),
+                **other,
+            )
+
+        printed = made(
+            0.0,
+            "log L",
+            data=lambda seed: [signs_without_scores(), *map(from_two, data())],
+            holding=lambda: from_two(data()[0]),
+            note="printed for every length, and of one token the bound is zero while the error is "
+            "not; it holds from two tokens on. " + _NOTE,
+        )
+        repaired = made(
+            1.0, "(1 + log L)", data=lambda seed: [*data(), signs_without_scores()], note=_NOTE
+        )
+        return printed, repaired
+
+
+OUTPUT_OF_SUB_GAUSSIAN, OUTPUT_OF_SUB_GAUSSIAN_REPAIRED = _Concentrating(
+    "output-concentration",
+    "the output",
+    "c1 sigma^6 {} / L^(c2/sigma^2)",
+    lambda case, errors: errors.output,
+    ConcentrationBounds.output,
+    6,
+    2,
+    1,
+).claims((), lambda: [*cases(), *cases_in_space()])
+VALUE_GRADIENT_OF_SUB_GAUSSIAN, VALUE_GRADIENT_OF_SUB_GAUSSIAN_REPAIRED = _Concentrating(
+    "value-gradient-concentration",
+    "the gradient in V",
+    "c1 sigma^6 {} / L^(c2/sigma^2)",
+    lambda case, errors: errors.value_gradient / case.V.shape[0],
+    ConcentrationBounds.value_gradient,
+    6,
+    2,
+    1,
+).claims((), lambda: [*cases(), *cases_in_space()])
+SCORE_GRADIENT_OF_SUB_GAUSSIAN, SCORE_GRADIENT_OF_SUB_GAUSSIAN_REPAIRED = _Concentrating(
+    "score-gradient-concentration",
+    "the gradient in U",
+    "c1 sigma^12 {}^2 / L^(c2/sigma^2)",
+    lambda case, errors: errors.score_gradient,
+    ConcentrationBounds.score_gradient,
+    12,
+    4,
+    2,
+).claims((_TOKENS_ON_LINE,), lambda: list(cases()))

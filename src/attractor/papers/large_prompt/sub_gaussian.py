@@ -1,0 +1,200 @@
+"""Heads on sub-Gaussian tokens that are not Gaussian: exact errors, and bounds with constants."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.files.head import HeadCase
+from attractor.papers.assumption import Assumption, Check
+from attractor.papers.large_prompt.data import gaussian_case, line, signs
+from attractor.papers.large_prompt.finite_prompts import LENGTHS, Queries
+from attractor.papers.once import once_a_case
+from attractor.prompt.finite_length import (
+    ConcentrationBounds,
+    MeasureError,
+    measure_error,
+)
+from attractor.prompt.head import AttentionHead
+from attractor.prompt.measures.contract import Measure
+from attractor.prompt.measures.empirical import Empirical
+from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompt.measures.laplace import Laplace
+from attractor.prompt.measures.mixture import Mixture
+from attractor.prompt.measures.products import Product
+from attractor.prompt.measures.rademacher import Rademacher
+from attractor.prompt.measures.sphere import Sphere
+from attractor.prompt.measures.uniform import Uniform
+
+_ROUNDING = 1e-9
+_MOST_QUERIES = 64
+_WIDEST = 12.0
+_NODES, _REACH = 40, 8.0
+"""Quadrature of Gaussian queries on a line, so many of their standard deviations to both sides."""
+
+
+@once_a_case
+def queries_of(case: HeadCase) -> Queries:
+    """All queries with their probabilities, or quadrature points where they lie on a line."""
+    law = case.queries
+    if isinstance(law, Empirical):
+        weights = np.ones(len(law.points)) if law.weights is None else np.asarray(law.weights)
+        points, group = np.unique(np.asarray(law.points), axis=0, return_inverse=True)
+        return Queries(points, np.bincount(group.ravel(), weights / weights.sum()))
+    x, weights = np.polynomial.legendre.leggauss(_NODES)
+    x, deviation = _REACH * x, float(np.sqrt(case.query_moments[1][0, 0]))
+    weights = weights * _REACH * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    return Queries(deviation * x[:, None], weights)
+
+
+@once_a_case
+def average_measure_errors(case: HeadCase) -> MeasureError:
+    """The exact errors at each of ``LENGTHS``, averaged over queries."""
+    queries, weights = queries_of(case)
+    found = measure_error(case.tokens, case.head, queries[:, None], LENGTHS)
+    return MeasureError(*(weights @ errors for errors in found))
+
+
+@once_a_case
+def bounds(case: HeadCase) -> ConcentrationBounds:
+    """The bounds, with the moments of Assumption 3.3 as the law of the tokens has them."""
+    queries, weights = queries_of(case)
+    directions = queries @ case.U.T
+    means = np.asarray(case.tokens.tilted_mean(directions))
+    eighths = np.array([case.tokens.tilted_norm_moments(a)[4] for a in directions])
+    lengths = np.linalg.norm(queries, axis=-1)
+    sigma = scale(case)
+
+    def fourth_root(vectors: Float[np.ndarray, "query n"]) -> float:
+        return float(weights @ (vectors**2).sum(-1) ** 2) ** 0.25 / sigma**2
+
+    return ConcentrationBounds(
+        *case.U.shape,
+        score_norm=float(np.linalg.norm(case.U, 2)),
+        value_norm=float(np.linalg.norm(case.V, 2)),
+        limit=fourth_root(means @ case.V.T),
+        mean=fourth_root(means),
+        tilted_moments=(
+            float(weights @ (lengths**4 * eighths)) / sigma**16,
+            float(weights @ lengths**4),
+        ),
+    )
+
+
+@once_a_case
+def scale(case: HeadCase) -> float:
+    """The sub-Gaussian parameter ``sigma >= 1`` of the tokens, from above."""
+    return max(1.0, case.tokens.sub_gaussian_parameter().upper)
+
+
+def _tokens(law: Measure) -> Check:
+    parameter = law.sub_gaussian_parameter()
+    known = (
+        "" if parameter.lower == parameter.upper else f" at most, {parameter.lower:.4g} at least"
+    )
+    return Check(parameter.upper < np.inf, f"their parameter is {parameter.upper:.4g}{known}")
+
+
+SUB_GAUSSIAN_TOKENS = Assumption[HeadCase](
+    "sub-Gaussian tokens",
+    "The tokens have a sub-Gaussian parameter that their law bounds.",
+    lambda case: _tokens(case.tokens),
+    lambda: line(1.0).replace(tokens=Laplace(0.1, 1), about="Laplace tokens"),
+)
+
+
+def _queries(law: Measure) -> Check:
+    upper = law.sub_gaussian_parameter().upper
+    return Check(upper <= 1 + _ROUNDING, f"their parameter is {upper:.4g} at most")
+
+
+UNIT_SUB_GAUSSIAN_QUERIES = Assumption[HeadCase](
+    "queries of parameter 1",
+    "The queries are sub-Gaussian with parameter 1.",
+    lambda case: _queries(case.queries),
+    lambda: gaussian_case([[1]], [[1]], [[1]], [[4]], about="z of 2"),
+)
+
+
+def _few(case: HeadCase) -> Check:
+    if isinstance(case.queries, Empirical):
+        count = len(np.unique(np.asarray(case.queries.points), axis=0))
+        return Check(count <= _MOST_QUERIES, f"there are {count}")
+    on_line = isinstance(case.queries, Gaussian) and case.U.shape[1] == 1
+    return Check(on_line, f"their law is {type(case.queries).__name__} in R^{case.U.shape[1]}")
+
+
+FEW_QUERIES = Assumption[HeadCase](
+    "queries that can be averaged over",
+    "The queries take 64 values at most, or are Gaussian on a line: averages over them are exact.",
+    _few,
+    lambda: gaussian_case(*[np.eye(2)] * 3, about="Gaussian queries in a plane"),
+)
+
+
+def _narrow(case: HeadCase) -> Check:
+    if not _few(case).met:
+        return Check(False, "queries are not those that can be averaged over")
+    longest = float(np.linalg.norm(queries_of(case).queries @ case.U.T, axis=-1).max())
+    reach = longest * scale(case)
+    return Check(reach <= _WIDEST, f"scores have parameters up to {reach:.4g}")
+
+
+NARROW_SCORES = Assumption[HeadCase](
+    "scores of parameter 12 at most",
+    "The scores of every query have a sub-Gaussian parameter of 12 at most, so that exact errors "
+    "are known.",
+    _narrow,
+    lambda: line(1.0, 4.0),
+)
+
+
+def on_line(tokens: Measure, about: str, score: float = 0.1) -> HeadCase:
+    """A head on a line with random signs as queries."""
+    head = AttentionHead([[score]], [[1.0]])
+    return HeadCase(head, tokens, Empirical([[-1.0], [1.0]]), about=f"{about}, queries +-1")
+
+
+def in_space(tokens: Measure, about: str) -> HeadCase:
+    """A head on tokens in three dimensions, with signed unit vectors as queries."""
+    head = AttentionHead(0.1 * np.eye(3) + 0.1 * np.eye(3, k=1), np.eye(3))
+    queries = Empirical(np.concatenate([np.eye(3), -np.eye(3)]))
+    return HeadCase(head, tokens, queries, about=f"{about}, queries +-e_i")
+
+
+@cache
+def cases() -> tuple[HeadCase, ...]:
+    """Tokens of several laws, on a line."""
+    draws = np.random.default_rng(23)
+    points = draws.uniform(-1, 1, size=(40, 1))
+    points -= points.mean()
+    two = Mixture([1, 1], [Gaussian([mean], [[0.36]]) for mean in (-0.8, 0.8)])
+    gaussian_queries = on_line(Uniform(np.sqrt(3), 1), "uniform tokens", 0.5)
+    return (
+        on_line(Rademacher(1), "random signs"),
+        on_line(Uniform(np.sqrt(3), 1), "uniform tokens"),
+        on_line(two, "a mixture of two Gaussian laws"),
+        on_line(Empirical(points).with_noise(0.4), "40 values with noise"),
+        on_line(Uniform(3.0, 1), "uniform tokens of parameter 1.73"),
+        gaussian_queries.replace(
+            queries=Gaussian.isotropic(1), about="uniform tokens, Gaussian queries"
+        ),
+    )
+
+
+@cache
+def cases_in_space() -> tuple[HeadCase, ...]:
+    """Tokens of several laws in three dimensions."""
+    factors = [Uniform(np.sqrt(3), 1), Rademacher(1), Gaussian([0.0], [[1.0]])]
+    return (
+        in_space(Product(factors), "a uniform, a sign and a normal coordinate"),
+        in_space(Sphere(3, np.sqrt(3)), "tokens on a sphere"),
+    )
+
+
+@cache
+def signs_without_scores() -> HeadCase:
+    """Random signs as samples, whose scores are all the same."""
+    return on_line(signs(), "samples of random signs, K = 0", 0.0)
