@@ -45,6 +45,7 @@ def _measures() -> Iterator[Call]:
         measures.Gaussian.log_normalizer,
         measures.Gaussian.tilt,
         measures.Gaussian.tilted_mean,
+        measures.Gaussian.tilted_norm_moments,
     ):
         yield Call(method, **law, direction=POINT)
     yield Call(measures.Uniform.pushforward, self=ex.UNIFORM, matrix=KEYS)
@@ -125,6 +126,8 @@ def _finite_length() -> Iterator[Call]:
         finite_length.ConcentrationBounds.value_gradient,
     ):
         yield Call(method, self=bounds, sigma=1.5, length=10)
+    shape = finite_length.BoundShape(finite_length.ConcentrationBounds.output, 6, 1, 1.0)
+    yield Call(finite_length.ConcentrationBounds.constants, self=bounds, shape=shape)
     for function in (finite_length.measure_error, finite_length.measure_output_error):
         yield Call(function, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD, query=POINT, length=10)
     yield Call(

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.checks import check_count, check_number
+from attractor.checks import check_count, check_kinds, check_number
 from attractor.prompt.finite_length.functions import check_length
 
 _SHARES = np.linspace(0.04, 0.96, 24)
@@ -155,7 +155,11 @@ class ConcentrationBounds:
 
         Args:
             shape: The shape, and which bound it is of.
+
+        Raises:
+            InvalidInputError: If it is no ``BoundShape``.
         """
+        check_kinds(shape=(shape, BoundShape))
         c2 = 1 / max(16.0, 32.0 * self.score_norm**2)
         lengths = np.concatenate([np.arange(1.0, 32), 10.0 ** np.arange(1.5, _LONGEST + 0.1, 0.25)])
         lengths = lengths[shape.start + np.log(lengths) > 0]
