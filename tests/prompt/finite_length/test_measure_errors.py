@@ -1,5 +1,6 @@
 """Exact errors of finite prompts of tokens of any law."""
 
+import functools
 import itertools
 import math
 
@@ -93,6 +94,88 @@ def test_gaussian_tokens_have_the_errors_of_their_own_formula(deviation):
     np.testing.assert_allclose(found[:3], exact, 1e-9)
     weights = sum_of_squared_weights(deviation, lengths)
     np.testing.assert_allclose(found.sum_of_squared_weights, weights, 1e-9)
+
+
+def hermite(count):
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+def legendre(count, half):
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return half * nodes, weights / 2
+
+
+def joined(*factors):
+    """Nodes and weights of independent coordinates."""
+    nodes = np.stack(np.meshgrid(*(x for x, _ in factors), indexing="ij"), -1)
+    weights = functools.reduce(np.multiply.outer, [w for _, w in factors])
+    return nodes.reshape(-1, len(factors)), weights.ravel()
+
+
+def on_sphere(radius, count):
+    """Nodes on a sphere: the height is uniform, and so is the angle around it."""
+    height, weights = legendre(count, 1.0)
+    angle = 2 * np.pi * np.arange(count) / count
+    across = np.sqrt(1 - height**2)[:, None]
+    around = [across * np.cos(angle), across * np.sin(angle)]
+    nodes = np.stack([*around, np.broadcast_to(height[:, None], (count, count))], -1)
+    return radius * nodes.reshape(-1, 3), np.repeat(weights / count, count)
+
+
+def mixed_nodes(*parts):
+    """Nodes of a mixture from weight, mean and deviation of Gaussian laws on a line."""
+    x, w = hermite(28)
+    nodes = np.concatenate([mean + deviation * x for _, mean, deviation in parts])
+    return nodes[:, None], np.concatenate([share * w for share, _, _ in parts])
+
+
+BY_QUADRATURE = {
+    "uniform": (Uniform(1.7, 1), legendre(24, 1.7), (2, 3)),
+    "mixture": (
+        Mixture([1, 3], [Gaussian([1.0], [[0.25]]), Gaussian([-0.5], [[1.0]])]),
+        mixed_nodes((0.25, 1.0, 0.5), (0.75, -0.5, 1.0)),
+        (2, 3),
+    ),
+    "noisy tokens": (
+        Empirical([[0.0], [2.0]], [0.3, 0.7]).with_noise(0.49),
+        mixed_nodes((0.3, 0.0, 0.7), (0.7, 2.0, 0.7)),
+        (2, 3),
+    ),
+    "product": (
+        Product([Rademacher(1), Uniform(1.2, 1), Gaussian([0.5], [[0.8]])]),
+        joined(
+            (np.array([-1.0, 1.0]), np.array([0.5, 0.5])),
+            legendre(12, 1.2),
+            (0.5 + math.sqrt(0.8) * hermite(20)[0], hermite(20)[1]),
+        ),
+        (2,),
+    ),
+    "sphere": (Sphere(3, 1.5), on_sphere(1.5, 20), (2,)),
+}
+
+
+@pytest.mark.parametrize("name", BY_QUADRATURE)
+def test_two_and_three_tokens_by_tensor_quadrature(name):
+    law, (nodes, weights), lengths = BY_QUADRATURE[name]
+    nodes = nodes if nodes.ndim > 1 else nodes[:, None]
+    d = law.dimension
+    head = HEAD if d == 3 else ON_LINE
+    query = QUERY if d == 3 else np.array([0.7])
+    U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
+    w = np.exp(nodes @ U @ query)
+    mean = (weights * w) @ nodes / (weights @ w)
+    for length in lengths:
+        axes = [
+            np.expand_dims(np.arange(len(w)), [i for i in range(length) if i != j])
+            for j in range(length)
+        ]
+        total = sum(w[axis] for axis in axes)
+        off = sum(w[axis][..., None] * nodes[axis] for axis in axes) / total[..., None] - mean
+        probability = functools.reduce(np.multiply, [weights[axis] for axis in axes])
+        expected = (probability * ((off @ V.T) ** 2).sum(-1)).sum()
+        found = measure_output_error(law, head, query, length)
+        assert found == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_two_tokens_of_a_density_by_quadrature():

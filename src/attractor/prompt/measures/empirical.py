@@ -145,9 +145,10 @@ class Empirical(Measure):
         size = max(1, _ENTRIES_AT_ONCE // (8 * q.shape[1]))
         for start in range(0, len(scores), size):
             part = slice(start, start + size)
-            waves = np.exp(1j * np.multiply.outer(scores[part], np.imag(q)[0]))
-            weighted = shares[:, part] * rows.T[:, None, part]
-            found += weighted @ np.real(waves) + 1j * (weighted @ np.imag(waves))
+            phases = np.multiply.outer(scores[part], np.imag(q)[0])
+            weighted = (shares[:, part] * rows.T[:, None, part]).reshape(-1, len(phases))
+            sums = weighted @ np.cos(phases) + 1j * (weighted @ np.sin(phases))
+            found += sums.reshape(found.shape)
         return Generated(log_scale, found[0], found[1:-1], found[-1])
 
     def _variance_proxy(self) -> float:
