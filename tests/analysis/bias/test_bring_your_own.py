@@ -60,12 +60,13 @@ def test_what_is_homogeneous_runs_exactly_at_every_magnitude(module):
     signs, normalized = load_method(f"{module}:signs"), load_method(f"{module}:normalized")
     assert "follow each entry" in signs.reads
     assert "follow the gradient" in normalized.reads
-    assert {signs.optimizer.reads, normalized.optimizer.reads} == {"scaled entries", "scaled"}
+    scales = [method.optimizer.gradient_scale for method in (signs, normalized)]
+    assert scales == ["log_per_entry", "log_per_array"]
 
 
 def test_what_is_not_is_given_true_magnitudes(module):
     adam = load_method(f"{module}:adam")
-    assert adam.optimizer.reads == "magnitude"
+    assert adam.optimizer.gradient_scale == "absolute"
     assert "true magnitudes" in adam.reads
     assert adam.own_norm is None
 

@@ -79,7 +79,7 @@ def with_rescaled_state(
     declared = declare(
         transformation,
         geometry=geometry,
-        reads="scaled entries" if by == "entry" else "scaled",
+        gradient_scale="log_per_entry" if by == "entry" else "log_per_array",
         name=name,
         settings=settings,
     )
@@ -131,7 +131,7 @@ def with_rescaled_state(
         init,
         update,
         geometry=declared.geometry,
-        reads=declared.reads,
+        gradient_scale=declared.gradient_scale,
         name=declared.name,
         settings=declared.settings,
         weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
