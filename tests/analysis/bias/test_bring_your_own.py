@@ -77,6 +77,21 @@ def test_an_optimizer_keeps_its_declaration(module):
     assert declared.own_norm.name == "nuclear"
 
 
+@pytest.mark.parametrize(
+    ("spelling", "reads"),
+    [
+        ("gd", "magnitude of the gradient"),
+        ("ngd", "direction of the gradient"),
+        ("spectral", "direction of each array of the gradient"),
+        ("sign", "sign of each entry of the gradient"),
+        ("ngd:eps=1e-9", "gradient with the logarithm of its scale"),
+        ("adam", "gradient with the logarithm of the scale of each entry"),
+    ],
+)
+def test_how_an_optimizer_is_given_gradients_is_said_in_words(spelling, reads):
+    assert load_method(spelling).reads == reads
+
+
 def test_names():
     assert load_method("md-1.5").optimizer.settings["learning_rate"] == 0.1
     assert load_method("md:p=1.5", learning_rate=0.7).own_norm.name == "l_1.5"
