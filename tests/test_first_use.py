@@ -50,6 +50,8 @@ def test_a_former_name_still_does_with_a_warning():
         ("attractor", "in_moving_gauge", "with_rescaled_state"),
         ("attractor.training", "in_moving_gauge", "with_rescaled_state"),
         ("attractor.training.optimizers", "in_moving_gauge", "with_rescaled_state"),
+        ("attractor.next_token", "Drawn", "RandomCorpus"),
+        ("attractor.next_token.linear", "Contexts", "EmbeddedContexts"),
         ("attractor.prompt", "Head", "AttentionHead"),
         ("attractor.plots", "look", "line_style"),
         ("attractor.plots", "ordered_looks", "ordered_line_styles"),

@@ -7,11 +7,11 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "version", "errors", "first_use", "checks", "loaded", "memory", "blas", "precision",
-    "randomness", "storage", "containers", "progress", "threads", "records", "geometry", "tokens",
-    "attention", "selection", "margin", "training", "torch", "analysis", "monitor",
-    "next_token", "prompt", "datasets", "models", "provenance", "files", "plots", "papers",
-    "report", "cli",
+    "version", "errors", "former_names", "first_use", "checks", "loaded", "memory", "blas",
+    "precision", "randomness", "storage", "containers", "progress", "threads", "records",
+    "geometry", "tokens", "attention", "selection", "margin", "training", "torch", "analysis",
+    "monitor", "next_token", "prompt", "datasets", "models", "provenance", "files", "plots",
+    "papers", "report", "cli",
 ]  # fmt: skip
 
 

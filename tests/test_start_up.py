@@ -22,6 +22,7 @@ INTERNAL = {
     "cli",
     "containers",
     "first_use",
+    "former_names",
     "loaded",
     "memory",
     "public",

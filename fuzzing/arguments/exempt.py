@@ -41,7 +41,7 @@ INSIDE = frozenset(
         "attractor.attention.heads.head_from_arrays",
         "attractor.attention.heads.is_linear",
         "attractor.attention.mean_loss",
-        "attractor.next_token.linear.Contexts.from_arrays",
+        "attractor.next_token.linear.EmbeddedContexts.from_arrays",
         "attractor.next_token.linear.LinearTrajectory.of",
         "attractor.training.Trajectory.of",
         "attractor.training.Trajectory.require_one_variant",

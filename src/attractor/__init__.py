@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted(_module_of())
     if name in _RENAMED:
-        from attractor.first_use import by_former_name
+        from attractor.former_names import by_former_name
 
         return by_former_name("attractor", name, _RENAMED[name])
     if name.startswith("__") or name not in _module_of():

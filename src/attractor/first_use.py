@@ -10,7 +10,6 @@ import importlib.util
 import pkgutil
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -44,6 +43,8 @@ class _Package(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name in self._renamed:
+            from attractor.former_names import by_former_name
+
             return by_former_name(self.__name__, name, self._renamed[name])
         module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
@@ -60,13 +61,6 @@ class _Package(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__all__})
-
-
-def by_former_name(package: str, name: str, now: str) -> Any:
-    """Returns what a package has under a new name, with a warning about the former one."""
-    words = f"{package}.{name} is now called {now}"
-    warnings.warn(words, DeprecationWarning, stacklevel=3)
-    return getattr(sys.modules[package], now)
 
 
 @functools.cache

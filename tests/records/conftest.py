@@ -7,7 +7,7 @@ import attractor as at
 from attractor.models import TextTransformerConfig, train_classifier
 from attractor.models.classification_data import ClassificationData, Examples
 from attractor.next_token import Corpus, train_two_stages
-from attractor.next_token.linear import Contexts, linear_regularization_path, train_linear
+from attractor.next_token.linear import EmbeddedContexts, linear_regularization_path, train_linear
 from attractor.prompt.regression import RegressionTask, train_in_context
 
 RATE = 0.5
@@ -45,7 +45,7 @@ def any_verdict(any_run):
 
 @pytest.fixture(scope="session")
 def linear_runs():
-    contexts = Contexts(np.eye(3)[None], [[[0.5, 0.5, 0.0], [0, 1.0, 0], [0, 0.25, 0.75]]])
+    contexts = EmbeddedContexts(np.eye(3)[None], [[[0.5, 0.5, 0.0], [0, 1.0, 0], [0, 0.25, 0.75]]])
     return {
         "linear trajectory": train_linear(contexts, at.gradient_descent(RATE), steps=9),
         "linear path": linear_regularization_path(contexts, radii=[1.0, 2.0, 4.0]),

@@ -17,7 +17,7 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     contexts = {"contexts": ex.CONTEXTS}
     yield Call(
-        linear.Contexts,
+        linear.EmbeddedContexts,
         embeddings=np.eye(3),
         probabilities=np.array([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]),
         frequencies=np.ones(3),
@@ -29,7 +29,8 @@ def calls() -> Iterator[Call]:
         },
     )
     yield Call(
-        linear.Contexts.one_hot, embeddings=np.eye(3), labels=np.array([0, 1, 1]), classes=2,
+        linear.EmbeddedContexts.one_hot,
+        embeddings=np.eye(3), labels=np.array([0, 1, 1]), classes=2,
         takes={"embeddings": "array", "labels": "array", "frequencies": "array none"},
         blames={"labels": "classes", "classes": "labels", "embeddings": "labels"},
     )  # fmt: skip

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         orthonormality_error as orthonormality_error,
     )
     from attractor.next_token.generators import (
-        Drawn as Drawn,
+        RandomCorpus as RandomCorpus,
         order_first_corpus as order_first_corpus,
         rolled_out_corpus as rolled_out_corpus,
     )
@@ -66,4 +66,4 @@ if TYPE_CHECKING:
         log_predictions as log_predictions,
     )
 
-import_on_first_use(__name__)
+import_on_first_use(__name__, renamed={"Drawn": "RandomCorpus"})

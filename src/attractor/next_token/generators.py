@@ -20,7 +20,7 @@ MOST_TOKENS = 10**6
 
 def rolled_out_corpus(
     vocabulary: int = 20, *, length: int = 4, outnumbered: bool = False, seed: int = 0
-) -> Drawn:
+) -> RandomCorpus:
     """A realizable corpus of one sentence for each first token, each prefix of which is a sample.
 
     The collocation is a random permutation without fixed points. A sentence goes on with what
@@ -70,10 +70,10 @@ def rolled_out_corpus(
             words.append(int(follows[winner]))
         sentences.append(words)
     corpus = Corpus.from_sentences(sentences, range(vocabulary))
-    return Drawn(corpus, redrawn, stuck)
+    return RandomCorpus(corpus, redrawn, stuck)
 
 
-class Drawn(NamedTuple):
+class RandomCorpus(NamedTuple):
     """A corpus drawn at random.
 
     Attributes:
@@ -96,7 +96,7 @@ def order_first_corpus(
     repetitions: int = 1,
     uniform: bool = True,
     seed: int = 0,
-) -> Drawn:
+) -> RandomCorpus:
     """A realizable corpus whose orders are drawn first, and then sentences that state them.
 
     The collocation is a random permutation without fixed points. Each query is, with even odds, its
@@ -153,7 +153,7 @@ def order_first_corpus(
             labels.append(int(follows[winner]))
     counts = None if uniform else generator.exponential(size=len(contexts))
     corpus = Corpus.from_samples(contexts, labels, range(vocabulary), counts=counts)
-    return Drawn(corpus, redrawn, left_out)
+    return RandomCorpus(corpus, redrawn, left_out)
 
 
 def _sentence(

@@ -9,7 +9,7 @@ import numpy as np
 
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import gaussian
-from attractor.next_token.linear import Contexts, compatibility, separability
+from attractor.next_token.linear import EmbeddedContexts, compatibility, separability
 from attractor.next_token.samples import distinct_samples
 
 _LARGEST_PROGRAM = 2 * 10**5
@@ -81,7 +81,7 @@ def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
         probabilities = np.zeros((len(taken), size))
         probabilities[place[which[known]], samples.labels[known]] = own[known]
         vectors = gaussian(len(rows), dimension, seed)[taken]
-        chosen = Contexts(vectors, probabilities, frequencies[taken])
+        chosen = EmbeddedContexts(vectors, probabilities, frequencies[taken])
         answer = separability(chosen)
         decided = bool(answer.separable) or bool(answer.inseparable)
         separable = bool(answer.separable) if decided else None

@@ -16,7 +16,7 @@ from attractor.errors import InvalidInputError
 from attractor.next_token._collocation import collocation
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import check_embeddings
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 from attractor.next_token.linear.train import train_linear
 from attractor.next_token.samples import attention_tokens, distinct_samples
 from attractor.next_token.two_stage_trajectory import TwoStageTrajectory, shared_vocabulary_size
@@ -173,7 +173,7 @@ def _pair(argument: str, value: Any, what: str) -> tuple[Any, Any]:
 
 def _one_token_contexts(
     corpora: tuple[Corpus, ...], table: Float[np.ndarray, "*instances V d"]
-) -> Contexts:
+) -> EmbeddedContexts:
     """The contexts of the first stage: every token that has a collocation, alone."""
     labels = np.stack([collocation(corpus).next_token for corpus in corpora])
     size = labels.shape[1]
@@ -184,7 +184,7 @@ def _one_token_contexts(
             raise InvalidInputError(
                 "corpora", "no token has a collocation", "Give sentences that tell what follows one"
             )
-        return Contexts.one_hot(tables[:, known], labels[:, known], size)
+        return EmbeddedContexts.one_hot(tables[:, known], labels[:, known], size)
     if (labels < 0).any():
         corpus, token = np.argwhere(labels < 0)[0].tolist()
         raise InvalidInputError(
@@ -192,7 +192,7 @@ def _one_token_contexts(
             f"token {token} of corpus {corpus} has no collocation",
             "Train corpora with incomplete collocations one at a time",
         )
-    return Contexts.one_hot(tables, labels, size)
+    return EmbeddedContexts.one_hot(tables, labels, size)
 
 
 def _gaussian(

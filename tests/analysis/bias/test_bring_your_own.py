@@ -60,12 +60,13 @@ def test_what_is_homogeneous_runs_exactly_at_every_magnitude(module):
     signs, normalized = load_method(f"{module}:signs"), load_method(f"{module}:normalized")
     assert "follow each entry" in signs.reads
     assert "follow the gradient" in normalized.reads
-    assert {signs.optimizer.reads, normalized.optimizer.reads} == {"scaled entries", "scaled"}
+    scales = [method.optimizer.gradient_scale for method in (signs, normalized)]
+    assert scales == ["log_per_entry", "log_per_array"]
 
 
 def test_what_is_not_is_given_true_magnitudes(module):
     adam = load_method(f"{module}:adam")
-    assert adam.optimizer.reads == "magnitude"
+    assert adam.optimizer.gradient_scale == "absolute"
     assert "true magnitudes" in adam.reads
     assert adam.own_norm is None
 
@@ -74,6 +75,21 @@ def test_an_optimizer_keeps_its_declaration(module):
     declared = load_method(f"{module}:declared", parameterization="KQ")
     assert isinstance(declared.optimizer, Optimizer)
     assert declared.own_norm.name == "nuclear"
+
+
+@pytest.mark.parametrize(
+    ("spelling", "reads"),
+    [
+        ("gd", "magnitude of the gradient"),
+        ("ngd", "direction of the gradient"),
+        ("spectral", "direction of each array of the gradient"),
+        ("sign", "sign of each entry of the gradient"),
+        ("ngd:eps=1e-9", "gradient with the logarithm of its scale"),
+        ("adam", "gradient with the logarithm of the scale of each entry"),
+    ],
+)
+def test_how_an_optimizer_is_given_gradients_is_said_in_words(spelling, reads):
+    assert load_method(spelling).reads == reads
 
 
 def test_names():

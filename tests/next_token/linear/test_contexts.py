@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.next_token.linear import Contexts
+from attractor.next_token.linear import EmbeddedContexts
 
 EMBEDDINGS = np.arange(6.0).reshape(3, 2)
 PROBABILITIES = np.array([[0.5, 0.5, 0, 0], [0, 0.25, 0.75, 0], [0, 0, 0, 1]])
 
 
 def test_entropy_and_support_are_those_of_the_distributions():
-    contexts = Contexts(EMBEDDINGS, PROBABILITIES, [1, 2, 1])
+    contexts = EmbeddedContexts(EMBEDDINGS, PROBABILITIES, [1, 2, 1])
     np.testing.assert_array_equal(contexts.support, PROBABILITIES > 0)
     np.testing.assert_allclose(contexts.frequencies, [0.25, 0.5, 0.25])
     own = np.log(2) / 4 - (0.25 * np.log(0.25) + 0.75 * np.log(0.75)) / 2
@@ -19,14 +19,14 @@ def test_entropy_and_support_are_those_of_the_distributions():
 
 
 def test_one_hot_contexts_have_no_entropy():
-    contexts = Contexts.one_hot(EMBEDDINGS, [3, 0, 3], 4)
+    contexts = EmbeddedContexts.one_hot(EMBEDDINGS, [3, 0, 3], 4)
     np.testing.assert_array_equal(contexts.probabilities.argmax(-1), [3, 0, 3])
     assert contexts.entropy == 0 and not np.signbit(contexts.entropy)
     np.testing.assert_allclose(contexts.frequencies, 1 / 3)
 
 
 def test_instances_keep_their_numbers():
-    stacked = Contexts(np.stack([EMBEDDINGS] * 3), np.stack([PROBABILITIES] * 3))
+    stacked = EmbeddedContexts(np.stack([EMBEDDINGS] * 3), np.stack([PROBABILITIES] * 3))
     assert len(stacked) == 3 and len(list(stacked)) == 3
     np.testing.assert_array_equal(stacked[1:].instance_numbers, [1, 2])
     assert stacked[2].instances is None and stacked[2].batched().instance_numbers == [2]
@@ -37,7 +37,7 @@ def test_instances_keep_their_numbers():
 
 def test_nothing_can_be_changed_afterwards():
     probabilities = PROBABILITIES.copy()
-    contexts = Contexts(EMBEDDINGS, probabilities)
+    contexts = EmbeddedContexts(EMBEDDINGS, probabilities)
     probabilities[0] = 0
     assert contexts.probabilities[0, 0] == 0.5
     with pytest.raises(ValueError, match="read-only"):
@@ -59,7 +59,7 @@ def test_nothing_can_be_changed_afterwards():
 )
 def test_bad_input_is_named(argument, given):
     with pytest.raises(InvalidInputError, match=f"^{argument}: "):
-        Contexts(*given)
+        EmbeddedContexts(*given)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_bad_input_is_named(argument, given):
 )
 def test_bad_labels_are_named(argument, labels, classes):
     with pytest.raises(InvalidInputError, match=f"^{argument}: "):
-        Contexts.one_hot(EMBEDDINGS, labels, classes)
+        EmbeddedContexts.one_hot(EMBEDDINGS, labels, classes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.next_token.linear import Contexts
+from attractor.next_token.linear import EmbeddedContexts
 from attractor.next_token.linear.cross_entropy import (
     entrywise_gradient_of,
     log_excess_of,
@@ -72,7 +72,7 @@ def drawn(seed, *, one_hot=False, eye=False):
         support = np.eye(V, dtype=bool)[rng.integers(0, V, M)]
     p = rng.random((M, V)) * support
     p /= p.sum(-1, keepdims=True)
-    return Contexts(embeddings, p, rng.integers(1, 9, M)), rng.normal(size=(V, D))
+    return EmbeddedContexts(embeddings, p, rng.integers(1, 9, M)), rng.normal(size=(V, D))
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-3, 1.0, 8.0]), st.booleans(), st.booleans())
@@ -95,7 +95,7 @@ def test_gradients_survive_any_gap_of_one_hot_labels(gap, eye):
 
 def test_soft_labels_that_are_met_leave_what_is_outside():
     """Two tokens share context 0 evenly; one more is e^-gap below, in another context e^-2 gap."""
-    contexts = Contexts(np.eye(2), [[0.5, 0.5, 0], [0, 0, 1]])
+    contexts = EmbeddedContexts(np.eye(2), [[0.5, 0.5, 0], [0, 0, 1]])
     for gap in (30.0, 300.0, 3000.0):
         W = np.array([[0.0, -2 * gap], [0.0, -2 * gap], [-gap, 0.0]])
         excess, mantissa, log_scale, each, log_scales = computed(contexts, W)
@@ -114,7 +114,7 @@ def test_rounding_of_odds_that_are_met_is_no_gradient():
     rng = np.random.default_rng(3)
     W, embeddings = rng.normal(size=(V, D)), rng.normal(size=(M, D))
     p = np.exp(embeddings @ W.T)
-    contexts = Contexts(embeddings, p / p.sum(-1, keepdims=True))
+    contexts = EmbeddedContexts(embeddings, p / p.sum(-1, keepdims=True))
     excess, mantissa, *_ = computed(contexts, W)
     assert excess == -np.inf and not mantissa.any()
     excess, mantissa, log_scale, *_ = computed(contexts, W + 1e-9 * rng.normal(size=(V, D)))
@@ -122,6 +122,6 @@ def test_rounding_of_odds_that_are_met_is_no_gradient():
 
 
 def test_rare_tokens_count():
-    contexts = Contexts([[1.0]], [[1e-300, 1 - 1e-300, 0]])
+    contexts = EmbeddedContexts([[1.0]], [[1e-300, 1 - 1e-300, 0]])
     check(contexts, np.array([[500.0], [0.0], [-3.0]]), digits=800)
     check(contexts, np.array([[-800.0], [0.0], [-3.0]]), digits=800)

@@ -6,7 +6,7 @@ import pytest
 from attractor.errors import InvalidInputError
 from attractor.margin import solve
 from attractor.next_token.linear import (
-    Contexts,
+    EmbeddedContexts,
     decoder_problem,
     finite_part,
     measure_linear,
@@ -58,7 +58,7 @@ def test_measures_are_those_of_their_definitions():
 
 
 def test_without_a_finite_part_there_is_no_relative_error():
-    contexts = Contexts.one_hot(np.eye(5, 6), [0, 1, 2, 3, 0], 4)
+    contexts = EmbeddedContexts.one_hot(np.eye(5, 6), [0, 1, 2, 3, 0], 4)
     run = train_linear(contexts, NGD, steps=7, record=[0, 7])
     found = measure_linear(run, solve(decoder_problem(contexts))).isel(step=-1)
     assert found["finite_error"].item() == 0 and np.isnan(found["relative_finite_error"]).all()

@@ -6,7 +6,7 @@ import pytest
 from attractor.errors import InvalidInputError
 from attractor.margin import solve
 from attractor.next_token.linear import (
-    Contexts,
+    EmbeddedContexts,
     decoder_problem,
     finite_part,
     linear_regularization_path,
@@ -76,7 +76,7 @@ def test_limits_are_the_margin_solution_and_the_finite_part():
 
 def test_rotated_one_hot_contexts_keep_their_direction():
     basis = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
-    contexts = Contexts.one_hot(basis, [2, 0, 3, 1], 4)
+    contexts = EmbeddedContexts.one_hot(basis, [2, 0, 3, 1], 4)
     path = linear_regularization_path(contexts, radii=[1, 50, 1e4])
     direction = (np.eye(4)[[2, 0, 3, 1]] - 0.25).T @ basis / np.sqrt(3)
     for radius in path.steps:
@@ -89,7 +89,7 @@ def test_rotated_one_hot_contexts_keep_their_direction():
 
 def test_incompatible_contexts_tend_to_the_least_loss_within_supports():
     """Two contexts of one embedding, of odds 1:1 and 3:1, meet at 2:1 in probability."""
-    contexts = Contexts([[1.0, 0], [1, 0]], [[0.5, 0.5, 0], [0.75, 0.25, 0]])
+    contexts = EmbeddedContexts([[1.0, 0], [1, 0]], [[0.5, 0.5, 0], [0.75, 0.25, 0]])
     W = linear_regularization_path(contexts, radii=[500]).W()[0, 0]
     assert W[0, 0] - W[1, 0] == pytest.approx(np.log(0.625 / 0.375), abs=1e-12)
 
@@ -100,8 +100,8 @@ def test_incompatible_contexts_tend_to_the_least_loss_within_supports():
         ("contexts", 3, {}),
         ("radii", SMALL, {"radii": [2, 1]}),
         ("tolerance", SMALL, {"tolerance": 0}),
-        ("contexts", Contexts([[1.0], [2.0]], [[1, 0], [0, 1]]), {}),
-        ("contexts", Contexts([[1.0]], [[0.4, 0.6]]), {}),
+        ("contexts", EmbeddedContexts([[1.0], [2.0]], [[1, 0], [0, 1]]), {}),
+        ("contexts", EmbeddedContexts([[1.0]], [[0.4, 0.6]]), {}),
     ],
 )
 def test_bad_arguments_are_named(argument, given, options):
@@ -111,7 +111,7 @@ def test_bad_arguments_are_named(argument, given, options):
 
 def test_a_path_that_is_lost_says_so():
     """Beyond the finite part, of norm 30, lambda falls to e^-100000 within a radius of two."""
-    contexts = Contexts([[200.0, 0], [0, 0.02]], [[1, 0], [0.3, 0.7]])
+    contexts = EmbeddedContexts([[200.0, 0], [0, 0.02]], [[1, 0], [0.3, 0.7]])
     path = linear_regularization_path(contexts, radii=[1, 10, 1e3])
     optimality = path.data["optimality"].squeeze().to_numpy()
     assert (optimality[:2] < 1e-8).all() and optimality[2] == np.inf

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from attractor.errors import InvalidInputError, Status
 from attractor.margin import solve
 from attractor.next_token.linear import (
-    Contexts,
+    EmbeddedContexts,
     compatibility,
     decoder_problem,
     finite_part,
@@ -67,7 +67,7 @@ def test_solution_is_orthogonal_to_the_space_of_the_supports():
 def test_one_hot_orthonormal_contexts_have_a_closed_form(V):
     rng = np.random.default_rng(V)
     basis, labels = np.linalg.qr(rng.normal(size=(V, V)))[0], rng.integers(0, V, V)
-    contexts = Contexts.one_hot(basis, labels, V)
+    contexts = EmbeddedContexts.one_hot(basis, labels, V)
     solution = solve(decoder_problem(contexts))
     np.testing.assert_allclose(solution.W, (np.eye(V)[labels] - 1 / V).T @ basis, atol=1e-12)
     assert solution.norm == pytest.approx(np.sqrt(V - 1), rel=1e-12)
@@ -107,7 +107,7 @@ def test_space_is_that_of_every_pair(seed, m, d, V):
     W, support = rng.normal(size=(V, d)) * 1e-3, rng.random((m, V)) < 0.5
     support[np.arange(m), rng.integers(0, V, m)] = True
     p = np.exp(embeddings @ W.T) * support
-    contexts = Contexts(embeddings, p / p.sum(-1, keepdims=True))
+    contexts = EmbeddedContexts(embeddings, p / p.sum(-1, keepdims=True))
     space = support_space(contexts)
     inside = rows(contexts, pairs(contexts)[0])
     lengths = np.linalg.norm(inside, axis=1)
@@ -140,20 +140,20 @@ def test_incompatible_contexts_say_where():
     """The same embedding with other odds; a third context is on its own."""
     embeddings = np.array([[1.0, 0], [0, 1], [2, 0]])
     p = [[0.5, 0.5, 0], [0, 0.3, 0.7], [0.8, 0.2, 0]]
-    found = compatibility(Contexts(embeddings, p))
+    found = compatibility(EmbeddedContexts(embeddings, p))
     assert not found.compatible and found.context in (0, 2)
     assert found.residuals[1] < 1e-14 and found.residual > 0.1
     assert f"context {found.context}" in found.reason and "not compatible" in repr(found)
-    assert solve(finite_problem(Contexts(embeddings, p))).status is Status.INFEASIBLE
-    zero = compatibility(Contexts([[0.0, 0]], [[0.3, 0.7]]))
+    assert solve(finite_problem(EmbeddedContexts(embeddings, p))).status is Status.INFEASIBLE
+    zero = compatibility(EmbeddedContexts([[0.0, 0]], [[0.3, 0.7]]))
     assert not zero.compatible and zero.residual > 0.1
-    both = compatibility(Contexts(np.stack([embeddings] * 2), [p, [[1, 0, 0]] * 3]))
+    both = compatibility(EmbeddedContexts(np.stack([embeddings] * 2), [p, [[1, 0, 0]] * 3]))
     np.testing.assert_array_equal(both.compatible, [False, True])
     assert both.reason[1] == "" and "1 of 2" in repr(both)
 
 
 def test_contexts_that_every_token_follows_have_no_direction():
-    solution = solve(decoder_problem(Contexts([[1.0, 2.0]], [[0.2, 0.3, 0.5]])))
+    solution = solve(decoder_problem(EmbeddedContexts([[1.0, 2.0]], [[0.2, 0.3, 0.5]])))
     assert solution.status is Status.OPTIMAL and not solution.W.any()
 
 

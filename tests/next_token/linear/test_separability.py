@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from attractor.errors import InvalidInputError, Status
 from attractor.margin import solve
 from attractor.next_token.linear import (
-    Contexts,
+    EmbeddedContexts,
     decoder_problem,
     random_contexts,
     separability,
@@ -19,7 +19,7 @@ def test_answer_is_proved_and_that_of_the_margin_problem(seed, m, d, V):
     support[np.arange(m), rng.integers(0, V, m)] = True
     p = rng.random((m, V)) * support
     embeddings = rng.normal(size=(m, d)) * 10.0 ** rng.integers(-2, 3, (m, 1))
-    contexts = Contexts(embeddings, p / p.sum(-1, keepdims=True))
+    contexts = EmbeddedContexts(embeddings, p / p.sum(-1, keepdims=True))
     found = separability(contexts)
     status = solve(decoder_problem(contexts)).status
     assert found.separable == (status is Status.OPTIMAL)
@@ -51,15 +51,15 @@ def test_embeddings_of_full_rank_are_separable():
 
 
 def test_same_embedding_with_other_supports_is_not_separable():
-    found = separability(Contexts([[1.0], [2.0]], [[1, 0], [0, 1]]))
+    found = separability(EmbeddedContexts([[1.0], [2.0]], [[1, 0], [0, 1]]))
     assert found.inseparable and not found.separable and np.isnan(found.W).all()
     assert "not separable: 2 constraints" in repr(found)
-    zero = separability(Contexts([[0.0]], [[1, 0]]))
+    zero = separability(EmbeddedContexts([[0.0]], [[1, 0]]))
     assert zero.inseparable
 
 
 def test_nothing_outside_is_separable_by_zero():
-    found = separability(Contexts([[1.0]], [[0.4, 0.6]]))
+    found = separability(EmbeddedContexts([[1.0]], [[0.4, 0.6]]))
     assert found.separable and not found.W.any() and "separable" in repr(found)
 
 

@@ -8,7 +8,7 @@ import pytest
 import attractor.training.optimizers as optimizers
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Spectral
-from attractor.next_token.linear import Contexts, random_contexts, train_linear
+from attractor.next_token.linear import EmbeddedContexts, random_contexts, train_linear
 from attractor.precision import double_precision
 from attractor.training.loop import BlockTrainer
 
@@ -92,7 +92,7 @@ def test_normalized_steps_follow_the_closed_form_for_as_long_as_asked():
     rng = np.random.default_rng(0)
     labels, eta = rng.permutation(V), 0.2 / np.sqrt(V)
     bases = np.stack([np.eye(V), np.linalg.qr(rng.normal(size=(V, V)))[0]])
-    contexts = Contexts.one_hot(bases, np.stack([labels, labels]), V)
+    contexts = EmbeddedContexts.one_hot(bases, np.stack([labels, labels]), V)
     optimizer = optimizers.normalized_gradient_descent(eta)
     trajectory = train_linear(contexts, optimizer, steps=steps, record=[0, 1, 900, steps])
     direction = (np.eye(V)[labels] - 1 / V).T @ bases / np.sqrt(V - 1)
@@ -152,12 +152,12 @@ def test_training_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     monkeypatch.setattr(BlockTrainer, "train", real)
     assert same(run(tmp_path).data, expected.data)
     with pytest.raises(InvalidInputError, match=r"contexts\.embeddings"):
-        run(tmp_path, Contexts(SMALL.embeddings * 2, SMALL.probabilities))
+        run(tmp_path, EmbeddedContexts(SMALL.embeddings * 2, SMALL.probabilities))
 
 
 def test_a_minimum_is_where_training_rests():
     """Every token follows every context evenly: zero is the minimum, and the gradient is zero."""
-    contexts = Contexts(np.ones((5, 6)), np.full((5, 4), 0.25))
+    contexts = EmbeddedContexts(np.ones((5, 6)), np.full((5, 4), 0.25))
     run = train_linear(contexts, NGD, steps=7, record=[0, 7])
     assert run.data["status"].item() == TrialStatus.STATIONARY and not run.W().any()
     assert run.data["log_excess_loss"].isel(step=-1).item() == -np.inf

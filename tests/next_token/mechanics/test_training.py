@@ -65,7 +65,7 @@ def test_the_bounce_goes_away_as_steps_get_shorter():
     shorter = declare(
         optax.chain(optax.normalize_by_update_norm(), optax.scale_by_learning_rate(decreasing)),
         geometry=Frobenius(),
-        reads="direction",
+        gradient_scale="global",
     )
     _, measured = trained(shorter, 5000)
     before, after = (

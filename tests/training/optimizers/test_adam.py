@@ -95,7 +95,7 @@ def test_with_and_without_eps_are_two_algorithms():
     assert without.name == "Adam, eps = 0" and without.geometry == Lp(np.inf)
     assert without.by_entry and without is adam(0.1, weight_decay=0.0)
     assert with_eps.name == "Adam" and with_eps.geometry is None
-    assert with_eps.reads == "magnitude"
+    assert with_eps.gradient_scale == "absolute"
 
 
 def test_weight_decay_is_added_to_the_gradient_before_anything_else():

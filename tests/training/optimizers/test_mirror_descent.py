@@ -270,7 +270,7 @@ def test_a_guarded_norm_divides_by_the_dual_norm_plus_eps(log_scale, per_factor)
 
 def test_declared_in_a_chain_it_keeps_its_dual_state():
     chain = optax.chain(optax.clip(0.3), mirror_descent(0.1, 1.1))
-    optimizer = declare(chain, geometry=Lp(1.1), reads="magnitude")
+    optimizer = declare(chain, geometry=Lp(1.1), gradient_scale="absolute")
     rng = np.random.default_rng(6)
     W, gradients = jnp.asarray(rng.normal(size=(3, 4))), jnp.asarray(rng.normal(size=(30, 3, 4)))
     wanted = run(mirror_descent(0.1, 1.1), W, jnp.clip(gradients, -0.3, 0.3))[-1]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -18,11 +20,11 @@ from attractor.training import (
 def test_an_optimizer_is_an_optax_transformation_with_a_declaration():
     optimizer = normalized_gradient_descent(0.5)
     assert isinstance(optimizer, optax.GradientTransformationExtraArgs)
-    assert optimizer.geometry == Frobenius() and optimizer.reads == "direction"
+    assert optimizer.geometry == Frobenius() and optimizer.gradient_scale == "global"
     assert repr(optimizer) == "normalized gradient descent(learning_rate=0.5)"
     chained = optax.chain(optax.clip_by_global_norm(1.0), optimizer)
     assert not isinstance(chained, Optimizer)
-    again = declare(chained, geometry=optimizer.geometry, reads="direction", name="clipped")
+    again = declare(chained, geometry=optimizer.geometry, gradient_scale="global", name="clipped")
     assert again.geometry == Frobenius() and again.name == "clipped"
 
 
@@ -37,10 +39,55 @@ def test_declarations_are_checked():
         declare(3, geometry=Frobenius())
     with pytest.raises(InvalidInputError, match="geometry"):
         declare(optax.sgd(0.1), geometry="unheard of")
-    with pytest.raises(InvalidInputError, match="reads"):
-        declare(optax.sgd(0.1), geometry=Frobenius(), reads="sign")
+    with pytest.raises(InvalidInputError, match="gradient_scale"):
+        declare(optax.sgd(0.1), geometry=Frobenius(), gradient_scale="sign")
     with pytest.raises(InvalidInputError, match="weight_decay"):
         declare(optax.sgd(0.1), geometry=Frobenius(), weight_decay=-1)
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("magnitude", "absolute"),
+        ("direction", "global"),
+        ("leaf directions", "per_array"),
+        ("entry directions", "per_entry"),
+        ("scaled", "log_per_array"),
+        ("scaled entries", "log_per_entry"),
+    ],
+)
+def test_the_former_name_of_the_scale_of_gradients_still_does(former, now):
+    further: dict[str, Any] = {"reads": former, "geometry": Frobenius()}
+    words = f"reads='{former}' of (declare|Optimizer) is now called gradient_scale='{now}'"
+    with pytest.warns(DeprecationWarning, match=words) as warned:
+        declared = declare(optax.sgd(0.1), **further)
+        made = Optimizer(*optax.sgd(0.1), name="made", settings={}, **further)
+    assert declared.gradient_scale == made.gradient_scale == now
+    with pytest.warns(DeprecationWarning, match="reads is now called") as read:
+        assert made.reads == former
+    assert {one.filename for one in (*warned, *read)} == {__file__}
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [
+        {"reads": "direction", "gradient_scale": "absolute"},  # which is the default
+        {"reads": "direction", "gradient_scale": "global"},
+    ],
+)
+def test_the_scale_of_gradients_is_given_by_one_name(scales):
+    with pytest.raises(InvalidInputError, match=r"^reads: it is the former name"):
+        declare(optax.sgd(0.1), geometry=Frobenius(), **scales)
+
+
+@pytest.mark.parametrize("scale", ["sign", ["direction"], None])
+def test_what_is_no_former_scale_is_refused(scale):
+    further: dict[str, Any] = {"reads": scale}
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(InvalidInputError, match=r"^gradient_scale: .*log_per_array"),
+    ):
+        declare(optax.sgd(0.1), geometry=None, **further)
 
 
 @pytest.mark.parametrize("make", [declare, with_rescaled_state])

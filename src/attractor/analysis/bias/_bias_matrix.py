@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.analysis.bias.methods import NORMS, Method, standard_methods
+from attractor.analysis.bias.methods import NORMS, Method, gradients_of, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
 from attractor.analysis.reference import distinct_problems
@@ -165,7 +165,7 @@ def _measure(
         "steps": ("optimizer", [row.steps or steps for row in rows]),
         "parameterization": ("optimizer", [row.layer.name for row in rows]),
         "settings": ("optimizer", [row.settings for row in rows]),
-        "reads": ("optimizer", [row.reads or row.optimizer.reads for row in rows]),
+        "reads": ("optimizer", [row.reads or gradients_of(row.optimizer) for row in rows]),
     }
     return xr.Dataset(
         variables,

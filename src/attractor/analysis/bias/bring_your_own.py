@@ -15,7 +15,7 @@ import numpy as np
 import optax
 
 from attractor.analysis.bias._bias_matrix import bias_matrix
-from attractor.analysis.bias.methods import Method
+from attractor.analysis.bias.methods import Method, gradients_of
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.attention import Head, Parameterization, get_parameterization
 from attractor.checks import check_flags, check_text
@@ -61,7 +61,7 @@ def load_method(
     found = _FACTORY.fullmatch(spelling)
     if not found:
         optimizer = named_optimizer(spelling, learning_rate)
-        return Method(spelling, optimizer, layer, reads=f"{optimizer.reads} of the gradient")
+        return Method(spelling, optimizer, layer, reads=gradients_of(optimizer))
     if learning_rate is not None:
         raise InvalidInputError(
             "learning_rate",
@@ -90,7 +90,7 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
     name = check_text("name", name)
     layer = get_parameterization(parameterization)
     if isinstance(optimizer, Optimizer):
-        return Method(name, optimizer, layer, reads=f"{optimizer.reads} of the gradient")
+        return Method(name, optimizer, layer, reads=gradients_of(optimizer))
     if isinstance(optimizer, optax.GradientTransformation):
         adapted, reads = _adapt(optimizer, name, layer)
         return Method(name, adapted, layer, reads=reads)

@@ -25,6 +25,7 @@ from attractor.training import (
     sign_momentum,
     spectral_descent,
 )
+from attractor.training.optimizers.optimizer import GradientScale
 
 if TYPE_CHECKING:
     from attractor.torch import TorchOptimizer
@@ -34,8 +35,23 @@ NORMS: tuple[Geometry, ...] = (
 )  # fmt: skip
 """The norms that every direction is measured in."""
 
+_IN_WORDS: dict[GradientScale, str] = {
+    "absolute": "magnitude of the gradient",
+    "global": "direction of the gradient",
+    "per_array": "direction of each array of the gradient",
+    "per_entry": "sign of each entry of the gradient",
+    "log_per_array": "gradient with the logarithm of its scale",
+    "log_per_entry": "gradient with the logarithm of the scale of each entry",
+}
 _GREEDY_STEPS = 10 / 3
 """Greedy coordinate descent moves one entry a step, and takes this many times the steps."""
+
+
+def gradients_of(optimizer: Optimizer | TorchOptimizer) -> str:
+    """How an optimizer is given gradients, in words."""
+    if isinstance(optimizer, Optimizer):
+        return _IN_WORDS[optimizer.gradient_scale]
+    return optimizer.reads
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Method:
         optimizer: The step.
         parameterization: What is trained: ``"W"``, ``"KQ"``, or another one of the same tokens.
         steps: How many steps it takes; None for as many as the others.
-        reads: How it is given gradients, in words.
+        reads: How it is given gradients, in words; empty for what its optimizer says.
     """
 
     name: str

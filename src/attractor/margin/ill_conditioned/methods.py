@@ -236,22 +236,22 @@ class InteriorPath:
         inequality = self._constraints.inequality
         waiting = 0
         for _ in range(_MOST_STEPS):
-            view = self._update_metric()
+            evaluation = self._update_metric()
             close = self._residual < max(min(_CLOSE, np.sqrt(self.area)), _SOLVED)
             if close:
-                yield view.point, self._iterate
+                yield evaluation.point, self._iterate
             last = self.area <= _LAST_AREA
             products = (self._iterate.x[0] * self._iterate.s)[inequality]
             sound = (products > _LEAST_PRODUCT * self._unit * self.area).all()
             if close and sound and not last:
                 waiting = 0
                 self.area = max(self.area * self._factor, _LAST_AREA)
-                view = self._evaluate(self._iterate)
-                self._residual = self._measure(view)
+                evaluation = self._evaluate(self._iterate)
+                self._residual = self._measure(evaluation)
             waiting += 1
             if waiting > (_LINGERING if last else _PATIENCE):
                 return
-            length = self._step(view)
+            length = self._step(evaluation)
             faster, slower = self._factor**1.5, self._factor**0.5
             well = length >= _WELL
             self._factor = max(faster, _FASTEST) if well else min(slower, _SLOWEST)
@@ -271,30 +271,30 @@ class InteriorPath:
 
     def _update_metric(self) -> _Evaluation:
         """Takes the metric of residuals from the iterate, and evaluates there."""
-        view = self._evaluate(self._iterate)
-        W, M = (np.sqrt(np.sum(Z**2)) for Z in (view.point.W, view.point.M))
+        evaluation = self._evaluate(self._iterate)
+        W, M = (np.sqrt(np.sum(Z**2)) for Z in (evaluation.point.W, evaluation.point.M))
         rows = np.sqrt(W / M) * self._constraints.rows
         self._metric, self._size = OrthogonalFactor.of(rows, self.ratio()), float(W * M)
-        self._residual = self._measure(view)
-        return view
+        self._residual = self._measure(evaluation)
+        return evaluation
 
-    def _measure(self, view: _Evaluation) -> float:
+    def _measure(self, evaluation: _Evaluation) -> float:
         """Relative distance that W, slacks at their own cost, and M would have to move."""
-        short = np.sum(self._metric.half(view.short) ** 2) / self._size
-        off = np.sum(view.off**2) / np.sum(view.point.M**2)
+        short = np.sum(self._metric.half(evaluation.short) ** 2) / self._size
+        off = np.sum(evaluation.off**2) / np.sum(evaluation.point.M**2)
         return float(np.sqrt(short + off))
 
-    def _step(self, view: _Evaluation) -> float:
+    def _step(self, evaluation: _Evaluation) -> float:
         """Takes a step; returns its length."""
-        constraints, iterate, point = self._constraints, self._iterate, view.point
+        constraints, iterate, point = self._constraints, self._iterate, evaluation.point
         inequality, ratio = constraints.inequality, self.ratio()
         x = np.where(inequality, iterate.x[0], 1.0)
         center = np.where(inequality, self._unit * self.area / x - iterate.s, 0.0)
         # ds and dM eliminated: a system in the multipliers, solved by its orthogonal factor.
-        moved = constraints.rows @ point.move(view.off).ravel()
-        dx = OrthogonalFactor.of(point.root(), ratio).solve(view.short + center - moved)
+        moved = constraints.rows @ point.move(evaluation.off).ravel()
+        dx = OrthogonalFactor.of(point.root(), ratio).solve(evaluation.short + center - moved)
         ds = np.where(inequality, center - ratio * dx, 0.0)
-        dM = constraints.combine(dx) + view.off
+        dM = constraints.combine(dx) + evaluation.off
         dZ = self._graph.coordinate(point.move(dM), dM)
         length = longest_step(inequality, (x, dx), (iterate.s, ds), _REACH)
         # Shortened until the residual, in the metric of the old iterate, falls enough.

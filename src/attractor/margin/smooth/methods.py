@@ -181,7 +181,7 @@ class _State(Batch):
     variables: Variables
     multipliers: Float[np.ndarray, "k m"]
     slacks: Float[np.ndarray, "k m"]
-    view: Evaluation
+    evaluation: Evaluation
 
 
 def iterate(
@@ -209,15 +209,15 @@ def iterate(
     count, m = multipliers.shape
     best = BestIterates(count, W.shape[1:], m)
     first, last = exponents
-    view = variables.evaluate(multipliers, W, np.full((count, 1, 1), first))
+    evaluation = variables.evaluate(multipliers, W, np.full((count, 1, 1), first))
     size = np.abs(scaled.bounds).max(-1, keepdims=True, initial=0.0)
-    slacks = np.maximum(view.margins - scaled.bounds, settings.slack * size)
+    slacks = np.maximum(evaluation.margins - scaled.bounds, settings.slack * size)
     least_mu = _NEGLIGIBLE * tolerance / max(m, 1)
-    state = _State(np.arange(count), scaled, variables, multipliers, slacks, view)
+    state = _State(np.arange(count), scaled, variables, multipliers, slacks, evaluation)
     least, patience = np.full(count, np.inf), np.full(count, _PATIENCE)
     for _ in range(_MOST_STEPS):
         places, (gap, shortfall) = state.places, _gap_and_shortfall(state)
-        there = state.view.exponent[:, 0, 0] == last
+        there = state.evaluation.exponent[:, 0, 0] == last
         merit = gap + shortfall
         better = merit < least[places]
         least[places] = np.fmin(merit, least[places])
@@ -230,9 +230,9 @@ def iterate(
         if ended.all():
             return best
         state = state.choose(~ended) if ended.any() else state
-        exponent = state.view.exponent
+        exponent = state.evaluation.exponent
         state = _stepped(state, last, settings, least_mu)
-        raised = (state.view.exponent > exponent)[:, 0, 0]
+        raised = (state.evaluation.exponent > exponent)[:, 0, 0]
         least[state.places[raised]], patience[state.places[raised]] = np.inf, _PATIENCE
     _offer(best, state, np.arange(len(state.places)), geometry, tolerance)
     return best
@@ -247,7 +247,7 @@ def _offer(
 ) -> Float[np.ndarray, "n"]:
     """Compares iterates of some instances with the best so far; returns their gaps."""
     places, scaled = state.places[near], state.scaled.choose(near)
-    W, x, s = state.view.W[near], state.multipliers[near], state.slacks[near]
+    W, x, s = state.evaluation.W[near], state.multipliers[near], state.slacks[near]
     gap = best.offer(places, scaled, meet_constraints(scaled, W), x, geometry)
     # Where multipliers nearly cancel, W inherits their rounding, and what it then falls short of
     # is cheaper to make up for by a correction than by scaling W.
@@ -264,23 +264,25 @@ def _offer(
 
 def _stepped(state: _State, last: float, settings: StepSettings, least_mu: float) -> _State:
     """The state after one step; the exponent is raised where it went well."""
-    scaled, view, variables = state.scaled, state.view, state.variables
+    scaled, evaluation, variables = state.scaled, state.evaluation, state.variables
     inequality, x, s = scaled.inequality, state.multipliers, state.slacks
-    residual = _residual(scaled, view, s)
-    raising = view.exponent[:, 0] < last
+    residual = _residual(scaled, evaluation, s)
+    raising = evaluation.exponent[:, 0] < last
     least_share = np.where(raising, _LEAST_SHARE_RAISING, _LEAST_SHARE)
     dx, ds = _direction(state, residual, least_share, settings, least_mu)
-    dW = variables.step(view, residual, dx)
+    dW = variables.step(evaluation, residual, dx)
 
     length = np.minimum(_longest(inequality, x, dx), _longest(inequality, s, ds))
     length = np.minimum(settings.reach * length, 1.0)
     # Halved until the residual is in proportion to the new mu, or falls as promised to first order.
-    rounding = _ROUNDING * (1 + view.exponent[:, 0, 0] * np.abs(x).sum(-1))
+    rounding = _ROUNDING * (1 + evaluation.exponent[:, 0, 0] * np.abs(x).sum(-1))
     halvings = 0
     while True:
         next_x, next_s = x + length * dx, s + length * ds
-        next_view = variables.evaluate(next_x, view.W + length[..., None] * dW, view.exponent)
-        next_residual = _residual(scaled, next_view, next_s)
+        next_evaluation = variables.evaluate(
+            next_x, evaluation.W + length[..., None] * dW, evaluation.exponent
+        )
+        next_residual = _residual(scaled, next_evaluation, next_s)
         allowed = settings.proportion * _complementarity(inequality, next_x, next_s)[:, 0]
         lower = (1 - _DECREASE * length[:, 0]) * residual
         allowed = np.maximum(np.minimum(allowed, _MOST_RESIDUAL), lower) + rounding
@@ -291,10 +293,10 @@ def _stepped(state: _State, last: float, settings: StepSettings, least_mu: float
         halvings += 1
     if raising.any():
         well = (length[:, 0] >= 0.5) & (next_residual <= _CALM)
-        raised = np.minimum(settings.growth * view.exponent, last)
-        exponent = np.where(well[:, None, None], raised, view.exponent)
-        next_view = variables.evaluate(next_x, next_view.W, exponent)
-    return _State(state.places, scaled, variables, next_x, next_s, next_view)
+        raised = np.minimum(settings.growth * evaluation.exponent, last)
+        exponent = np.where(well[:, None, None], raised, evaluation.exponent)
+        next_evaluation = variables.evaluate(next_x, next_evaluation.W, exponent)
+    return _State(state.places, scaled, variables, next_x, next_s, next_evaluation)
 
 
 def _direction(
@@ -313,11 +315,11 @@ def _direction(
     positive = np.where(inequality, x, 1.0)
     # With ds = (center - s) - (s / x) dx eliminated, what is left is a system in dx alone.
     ratio = np.where(inequality, s / positive, 0.0)
-    matrix, shift = state.variables.system(state.view, residual)
+    matrix, shift = state.variables.system(state.evaluation, residual)
     diagonal = np.einsum("ijj->ij", matrix)
     diagonal += ratio + _ROUNDING * diagonal  # repeated constraints would make it singular
     diagonal += np.where(diagonal > 0, 0.0, 1.0)
-    base = -_unmet(scaled, state.view.margins, s) - np.where(inequality, s, 0.0) - shift
+    base = -_unmet(scaled, state.evaluation.margins, s) - np.where(inequality, s, 0.0) - shift
 
     dx = solutions(matrix, base)
     ds = np.where(inequality, -s - ratio * dx, 0.0)
@@ -344,11 +346,11 @@ def _unmet(
 
 
 def _residual(
-    scaled: ScaledConstraints, view: Evaluation, slacks: Float[np.ndarray, "k m"]
+    scaled: ScaledConstraints, evaluation: Evaluation, slacks: Float[np.ndarray, "k m"]
 ) -> Float[np.ndarray, "k"]:
     """The largest residual, of the constraints or of stationarity."""
-    unmet = np.abs(_unmet(scaled, view.margins, slacks)).max(-1, initial=0.0)
-    return np.maximum(unmet, np.abs(view.strain).max((-1, -2)))
+    unmet = np.abs(_unmet(scaled, evaluation.margins, slacks)).max(-1, initial=0.0)
+    return np.maximum(unmet, np.abs(evaluation.strain).max((-1, -2)))
 
 
 def _complementarity(
@@ -369,10 +371,10 @@ def _longest(
 
 def _gap_and_shortfall(state: _State) -> tuple[Float[np.ndarray, "k"], Float[np.ndarray, "k"]]:
     """Gap that would be left if W met its constraints, and how far it is from doing so."""
-    scaled, view = state.scaled, state.view
+    scaled, evaluation = state.scaled, state.evaluation
     c = scaled.bounds
-    square = np.square(view.expansion.norm[:, 0, 0])
+    square = np.square(evaluation.expansion.norm[:, 0, 0])
     weighed = np.where(scaled.inequality, state.multipliers * state.slacks, 0.0)
-    unmet = np.abs(_unmet(scaled, view.margins, state.slacks))
+    unmet = np.abs(_unmet(scaled, evaluation.margins, state.slacks))
     relative = unmet / np.where(scaled.positive, c, 1.0)
     return weighed.sum(-1) / square, relative.max(-1, initial=0.0)

@@ -79,13 +79,16 @@ class Variables(Batch, abc.ABC):
 
     @abc.abstractmethod
     def system(
-        self, view: Evaluation, residual: Float[np.ndarray, "k"]
+        self, evaluation: Evaluation, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """Change of the margins by a Newton step: a matrix times that of multipliers, plus more."""
 
     @abc.abstractmethod
     def step(
-        self, view: Evaluation, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+        self,
+        evaluation: Evaluation,
+        residual: Float[np.ndarray, "k"],
+        change: Float[np.ndarray, "k m"],
     ) -> Float[np.ndarray, "k d e"]:
         """The step of W that goes with a change of the multipliers."""
 
@@ -106,20 +109,23 @@ class MultipliersAlone(Variables):
         return Evaluation(W, self.scaled.margins(W), np.zeros_like(W), exponent, expansion)
 
     def system(
-        self, view: Evaluation, residual: Float[np.ndarray, "k"]
+        self, evaluation: Evaluation, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """The Hessian of ``||M||_q^2 / 2`` in the multipliers."""
-        expansion = view.expansion
-        matrix = expansion.frame.gram(_curvature(view, residual))
-        normal = view.margins / expansion.norm[:, 0]
-        matrix -= (view.exponent - 2) * normal[:, :, None] * normal[:, None]
+        expansion = evaluation.expansion
+        matrix = expansion.frame.gram(_curvature(evaluation, residual))
+        normal = evaluation.margins / expansion.norm[:, 0]
+        matrix -= (evaluation.exponent - 2) * normal[:, :, None] * normal[:, None]
         return matrix, np.zeros_like(normal)
 
     def step(
-        self, view: Evaluation, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+        self,
+        evaluation: Evaluation,
+        residual: Float[np.ndarray, "k"],
+        change: Float[np.ndarray, "k m"],
     ) -> Float[np.ndarray, "k d e"]:
         """Zero: W follows from the multipliers."""
-        return np.zeros_like(view.W)
+        return np.zeros_like(evaluation.W)
 
 
 @dataclass(frozen=True)
@@ -138,45 +144,50 @@ class MatrixAndMultipliers(Variables):
         return Evaluation(W, self.scaled.margins(W), strain, exponent, expansion)
 
     def system(
-        self, view: Evaluation, residual: Float[np.ndarray, "k"]
+        self, evaluation: Evaluation, residual: Float[np.ndarray, "k"]
     ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
         """The inverse Hessian of ``||W||_p^2 / 2`` between the constraints."""
-        inverse, along, factor = _inverse(view, residual)
-        frame = view.expansion.frame
+        inverse, along, factor = _inverse(evaluation, residual)
+        frame = evaluation.expansion.frame
         matrix = frame.gram(inverse)
         normal = self.scaled.margins(frame.leave(along))
         matrix += (factor[:, 0] * normal)[:, :, None] * normal[:, None]
-        return matrix, self.scaled.margins(_solve(view, residual, view.strain))
+        return matrix, self.scaled.margins(_solve(evaluation, residual, evaluation.strain))
 
     def step(
-        self, view: Evaluation, residual: Float[np.ndarray, "k"], change: Float[np.ndarray, "k m"]
+        self,
+        evaluation: Evaluation,
+        residual: Float[np.ndarray, "k"],
+        change: Float[np.ndarray, "k m"],
     ) -> Float[np.ndarray, "k d e"]:
         """The step that takes the strain away, to first order."""
-        return _solve(view, residual, self.scaled.combine(change) + view.strain)
+        return _solve(evaluation, residual, self.scaled.combine(change) + evaluation.strain)
 
 
 def _inverse(
-    view: Evaluation, residual: Float[np.ndarray, "k"]
+    evaluation: Evaluation, residual: Float[np.ndarray, "k"]
 ) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "k 1 1"]]:
     """D, u and f of the inverse Hessian ``diag(D) + f u u^T`` in the frame."""
-    expansion, excess = view.expansion, view.exponent - 2
-    inverse = 1 / _curvature(view, residual)
+    expansion, excess = evaluation.expansion, evaluation.exponent - 2
+    inverse = 1 / _curvature(evaluation, residual)
     along = inverse * expansion.normal
     share = (along * expansion.normal).sum((-1, -2), keepdims=True)
     return inverse, along, excess / (1 - excess * share)
 
 
-def _curvature(view: Evaluation, residual: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k d e"]:
+def _curvature(
+    evaluation: Evaluation, residual: Float[np.ndarray, "k"]
+) -> Float[np.ndarray, "k d e"]:
     residual = residual[:, None, None]
-    return kept_curvature(view.expansion, view.exponent, residual, _LEAST_CURVATURE)
+    return kept_curvature(evaluation.expansion, evaluation.exponent, residual, _LEAST_CURVATURE)
 
 
 def _solve(
-    view: Evaluation, residual: Float[np.ndarray, "k"], G: Float[np.ndarray, "k d e"]
+    evaluation: Evaluation, residual: Float[np.ndarray, "k"], G: Float[np.ndarray, "k d e"]
 ) -> Float[np.ndarray, "k d e"]:
     """The inverse Hessian at a matrix."""
-    inverse, along, factor = _inverse(view, residual)
-    frame = view.expansion.frame
+    inverse, along, factor = _inverse(evaluation, residual)
+    frame = evaluation.expansion.frame
     inside = frame.enter(G)
     projection = (along * inside).sum((-1, -2), keepdims=True)
     return frame.leave(inverse * inside + factor * projection * along)

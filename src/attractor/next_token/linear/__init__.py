@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         support_projection as support_projection,
         support_space as support_space,
     )
-    from attractor.next_token.linear.contexts import Contexts as Contexts
+    from attractor.next_token.linear.contexts import EmbeddedContexts as EmbeddedContexts
     from attractor.next_token.linear.generators import (
         PlanarContexts as PlanarContexts,
         planar_contexts as planar_contexts,
@@ -39,4 +39,4 @@ if TYPE_CHECKING:
     )
     from attractor.next_token.linear.trajectory import LinearTrajectory as LinearTrajectory
 
-import_on_first_use(__name__)
+import_on_first_use(__name__, renamed={"Contexts": "EmbeddedContexts"})

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kinds
 from attractor.next_token.linear._support_space import support_space
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 
 _TOLERANCE = 1e-9
 
@@ -51,7 +51,7 @@ class Compatibility:
         return f"Compatibility({answer}; relative residual {self.residual:.2g})"
 
 
-def compatibility(contexts: Contexts) -> Compatibility:
+def compatibility(contexts: EmbeddedContexts) -> Compatibility:
     """Decides whether there is W with ``(e_z - e_z')^T W h_j = log(p_jz / p_jz')`` in supports.
 
     Where there is none, the cross-entropy stays away from the entropy of the contexts. Linearly
@@ -66,7 +66,7 @@ def compatibility(contexts: Contexts) -> Compatibility:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), compatible data.
     """
-    check_kinds(contexts=(contexts, Contexts))
+    check_kinds(contexts=(contexts, EmbeddedContexts))
     space = support_space(contexts)
     logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
     most = np.abs(logs - logs.max(-1, keepdims=True, where=contexts.support, initial=-np.inf))

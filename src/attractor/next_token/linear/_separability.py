@@ -16,7 +16,7 @@ from attractor.next_token.linear._support_space import (
     reduced_embeddings,
     support_projection,
 )
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 
 LARGEST_PROGRAM = 2 * 10**6
 """Nonzeros of the constraints of the largest linear program that is solved."""
@@ -64,7 +64,7 @@ class Separability:
         return "Separability(not known: the linear program was not solved to working precision)"
 
 
-def separability(contexts: Contexts) -> Separability:
+def separability(contexts: EmbeddedContexts) -> Separability:
     """Decides whether there is W that ties each support and puts all other tokens below it.
 
     By a linear program (SciPy's HiGHS): the largest margin t <= 1. Either answer is proved by the
@@ -81,7 +81,7 @@ def separability(contexts: Contexts) -> Separability:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), separable data.
     """
-    check_kinds(contexts=(contexts, Contexts))
+    check_kinds(contexts=(contexts, EmbeddedContexts))
     whole = contexts.batched()
     with single_blas_thread():
         found = [_of_one(one) for one in whole]
@@ -90,7 +90,7 @@ def separability(contexts: Contexts) -> Separability:
     return Separability(*(np.asarray(field) for field in fields))
 
 
-def _of_one(contexts: Contexts) -> tuple[np.ndarray, ...]:
+def _of_one(contexts: EmbeddedContexts) -> tuple[np.ndarray, ...]:
     """Fields of the answer for a single instance."""
     V, m, best = contexts.classes, contexts.count, anchors(contexts)
     lengths = np.linalg.norm(contexts.embeddings, axis=-1)
@@ -154,7 +154,7 @@ def _differences(
 
 
 def _proved(
-    contexts: Contexts, W: Float[np.ndarray, "V d"], multipliers: Float[np.ndarray, "m V"]
+    contexts: EmbeddedContexts, W: Float[np.ndarray, "V d"], multipliers: Float[np.ndarray, "m V"]
 ) -> tuple[np.ndarray, ...]:
     """The fields of the answer that a matrix and multipliers prove, whoever found them."""
     support, embeddings, best = contexts.support, contexts.embeddings, anchors(contexts)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 from attractor.precision import as_float64
 
 LARGEST_SYSTEM = 10**7
@@ -61,7 +61,7 @@ class SupportSpace:
         return np.einsum("...bf,...fvd->...bvd", coordinates, self.basis).reshape(W.shape)
 
 
-def support_space(contexts: Contexts) -> SupportSpace:
+def support_space(contexts: EmbeddedContexts) -> SupportSpace:
     """The subspace of every instance, from singular values of its equations.
 
     Args:
@@ -71,7 +71,7 @@ def support_space(contexts: Contexts) -> SupportSpace:
         InvalidInputError: If an instance has more than 1e7 entries in its system of equations:
             equations ``sum_j (|S_j| - 1)`` times unknowns ``V rank(h)``.
     """
-    check_kinds(contexts=(contexts, Contexts))
+    check_kinds(contexts=(contexts, EmbeddedContexts))
     whole = contexts.batched()
     found = [_of_one(one) for one in whole]
     most = max(len(basis) for basis, *_ in found)
@@ -87,7 +87,7 @@ def support_space(contexts: Contexts) -> SupportSpace:
 
 
 def support_projection(
-    contexts: Contexts, W: Float[np.ndarray, "*batch V d"]
+    contexts: EmbeddedContexts, W: Float[np.ndarray, "*batch V d"]
 ) -> Float[np.ndarray, "*batch V d"]:
     """``P_F W``: the orthogonal projection of matrices on the subspace of the supports.
 
@@ -102,7 +102,7 @@ def support_projection(
     return support_space(contexts).project(as_float64("W", W))
 
 
-def anchors(contexts: Contexts) -> Int[np.ndarray, "*instances m"]:
+def anchors(contexts: EmbeddedContexts) -> Int[np.ndarray, "*instances m"]:
     """The likeliest token of each context, which all others are compared with."""
     return contexts.probabilities.argmax(-1)
 
@@ -122,7 +122,7 @@ def reduced_embeddings(
 
 
 def _of_one(
-    contexts: Contexts,
+    contexts: EmbeddedContexts,
 ) -> tuple[Float[np.ndarray, "f V d"], Float[np.ndarray, "V d"], Float[np.ndarray, "m"]]:
     """Basis, solution and residuals of a single instance."""
     V = contexts.classes

@@ -1,4 +1,4 @@
-"""Contexts: fixed embeddings, each with the distribution of the tokens that follow it."""
+"""``EmbeddedContexts``: fixed vectors, each with the distribution of the tokens that follow it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Contexts:
+class EmbeddedContexts:
     """Distinct contexts ``h_j`` in R^d, their frequencies, and the tokens that follow them.
 
     A linear decoder ``W`` of shape ``(V, d)`` predicts the next token of context j by
@@ -92,7 +92,7 @@ class Contexts:
     @classmethod
     def one_hot(
         cls, embeddings: Any, labels: Any, classes: int, frequencies: Any = None
-    ) -> Contexts:
+    ) -> EmbeddedContexts:
         """Contexts each of which is always followed by one token: multiclass classification.
 
         Args:
@@ -118,7 +118,7 @@ class Contexts:
         return cls(embeddings, hot, frequencies)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Contexts:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> EmbeddedContexts:
         """Contexts of stored arrays, bit for bit: nothing is divided again.
 
         Raises:
@@ -168,7 +168,7 @@ class Contexts:
         """Number V of tokens."""
         return self.probabilities.shape[-1]
 
-    def batched(self) -> Contexts:
+    def batched(self) -> EmbeddedContexts:
         """The same contexts with an axis of instances, of length one if there was none."""
         return self if self.instances is not None else self._view(np.s_[None], np.s_[:])
 
@@ -178,7 +178,7 @@ class Contexts:
             raise TypeError("contexts without an axis of instances have no length")
         return self.instances
 
-    def __getitem__(self, index: Any) -> Contexts:
+    def __getitem__(self, index: Any) -> EmbeddedContexts:
         """Chooses instances, which keep their numbers; an integer takes the axis away."""
         if self.instances is None:
             raise InvalidInputError(
@@ -188,7 +188,7 @@ class Contexts:
             return self._view(index, [index])
         return self._view(index, index)
 
-    def __iter__(self) -> Iterator[Contexts]:
+    def __iter__(self) -> Iterator[EmbeddedContexts]:
         """The instances in turn."""
         return (self[i] for i in range(len(self)))
 
@@ -197,12 +197,13 @@ class Contexts:
         lead = "" if self.instances is None else f"{self.instances} instances, "
         entropy = np.mean(self.entropy)
         return (
-            f"Contexts({lead}{self.count} contexts in R^{self.dimension}, {self.classes} tokens, "
-            f"of which {sizes.min()} to {sizes.max()} follow a context, entropy {entropy:.4g})"
+            f"EmbeddedContexts({lead}{self.count} contexts in R^{self.dimension}, "
+            f"{self.classes} tokens, of which {sizes.min()} to {sizes.max()} follow a context, "
+            f"entropy {entropy:.4g})"
         )
 
-    def _view(self, index: Any, numbers: Any) -> Contexts:
-        chosen = object.__new__(Contexts)  # checked already, and views will do
+    def _view(self, index: Any, numbers: Any) -> EmbeddedContexts:
+        chosen = object.__new__(EmbeddedContexts)  # checked already, and views will do
         for name in ("embeddings", "probabilities", "frequencies"):
             object.__setattr__(chosen, name, getattr(self, name)[index])
         object.__setattr__(chosen, "instance_numbers", self.instance_numbers[numbers])

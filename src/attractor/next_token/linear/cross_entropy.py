@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from attractor.attention.levels import sum_by_levels
 from attractor.attention.scaled import Scaled, common_log_scale, relative
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 
 _TIE_ROUNDINGS = 4
 """Roundings of the terms of two logits below which their difference is none."""
@@ -71,7 +71,7 @@ class Rows(NamedTuple):
     log_excess: Float[Array, "m"]
 
 
-def targets_of(contexts: Contexts) -> Targets:
+def targets_of(contexts: EmbeddedContexts) -> Targets:
     """Contexts as arrays of the loss, with their axis of instances if they have one."""
     support = contexts.support
     return Targets(

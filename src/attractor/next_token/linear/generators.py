@@ -9,7 +9,7 @@ import numpy as np
 from attractor.checks import check_count
 from attractor.errors import InvalidInputError
 from attractor.next_token.linear._separability import separability
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 from attractor.randomness import check_seed, generator
 
 PLANAR_SUPPORTS = ((1, 2, 3), (0, 1, 4), (0, 3, 4))
@@ -30,7 +30,7 @@ class PlanarContexts(NamedTuple):
         rejected: Number of draws before it that were not.
     """
 
-    contexts: Contexts
+    contexts: EmbeddedContexts
     rejected: int
 
 
@@ -42,7 +42,7 @@ def random_contexts(
     classes: int = 10,
     support: int = 6,
     seed: int = 0,
-) -> Contexts:
+) -> EmbeddedContexts:
     """Draws contexts with random supports; by default those of the overparameterized experiment.
 
     Embeddings are standard normal, ``h_j ~ N(0, I)``, supports are drawn without replacement, and
@@ -79,7 +79,7 @@ def random_contexts(
         embeddings[i] = random.normal(size=(m, d))
         chosen = random.permuted(np.tile(np.arange(V), (m, 1)), axis=1)[:, :size]
         np.put_along_axis(probabilities[i], chosen, random.dirichlet(np.ones(size), m), axis=1)
-    return Contexts(embeddings, probabilities)
+    return EmbeddedContexts(embeddings, probabilities)
 
 
 def planar_contexts(*, seed: int = 0) -> PlanarContexts:
@@ -108,7 +108,7 @@ def planar_contexts(*, seed: int = 0) -> PlanarContexts:
         probabilities = np.zeros(support.shape)
         for row, tokens in zip(probabilities, support, strict=True):
             row[tokens] = random.dirichlet(np.ones(tokens.sum()))
-        contexts = Contexts(embeddings, probabilities)
+        contexts = EmbeddedContexts(embeddings, probabilities)
         if separability(contexts).separable:
             return PlanarContexts(contexts, draw)
     raise InvalidInputError(

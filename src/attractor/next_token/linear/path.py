@@ -21,7 +21,7 @@ from attractor.blas import single_blas_thread
 from attractor.errors import InvalidInputError, Status, TrialStatus
 from attractor.margin import solve
 from attractor.next_token.linear._support_space import anchors, reduced_embeddings, support_space
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 from attractor.next_token.linear.cross_entropy import log_excess_of, rows_of, targets_of
 from attractor.next_token.linear.problem import decoder_problem
 from attractor.next_token.linear.train import check_contexts
@@ -65,7 +65,11 @@ class _Point(NamedTuple):
 
 
 def linear_regularization_path(
-    contexts: Contexts, *, radii: Any = None, tolerance: float = 1e-8, progress: bool = False
+    contexts: EmbeddedContexts,
+    *,
+    radii: Any = None,
+    tolerance: float = 1e-8,
+    progress: bool = False,
 ) -> LinearTrajectory:
     """Minimizes the cross-entropy over Frobenius balls of growing radius.
 
@@ -131,7 +135,7 @@ def linear_regularization_path(
     )
 
 
-def _check_separable(contexts: Contexts) -> None:
+def _check_separable(contexts: EmbeddedContexts) -> None:
     if contexts.support.all((-1, -2)).any():
         raise InvalidInputError(
             "contexts",
@@ -227,7 +231,7 @@ def _correct(coordinates: PathCoordinates, start: _Point, radius: float) -> _Poi
 
 
 def _series(
-    contexts: Contexts, coordinates: list[PathCoordinates], found: list[list[_Point]]
+    contexts: EmbeddedContexts, coordinates: list[PathCoordinates], found: list[list[_Point]]
 ) -> dict[str, np.ndarray]:
     """All records, over (instance, radius, ...)."""
     W = np.array(
@@ -290,7 +294,7 @@ class PathCoordinates:
         finite: Coordinates of the finite part in F.
     """
 
-    def __init__(self, contexts: Contexts) -> None:
+    def __init__(self, contexts: EmbeddedContexts) -> None:
         """Finds the coordinates.
 
         Args:

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_kinds
 from attractor.margin import MarginProblem
 from attractor.next_token.linear._support_space import anchors, support_space
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 
 
-def decoder_problem(contexts: Contexts) -> MarginProblem:
+def decoder_problem(contexts: EmbeddedContexts) -> MarginProblem:
     """The margin problem of a decoder trained on soft labels (NTP-SVM).
 
         min ||W||  subject to  (e_z - e_z')^T W h_j = 0   for z, z' in S_j,
@@ -28,12 +28,12 @@ def decoder_problem(contexts: Contexts) -> MarginProblem:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), NTP-SVM.
     """
-    check_kinds(contexts=(contexts, Contexts))
+    check_kinds(contexts=(contexts, EmbeddedContexts))
     bounds = 1.0 - _others(contexts, contexts.support)
     return _problem(contexts, bounds, np.array(True))
 
 
-def finite_problem(contexts: Contexts) -> MarginProblem:
+def finite_problem(contexts: EmbeddedContexts) -> MarginProblem:
     """The equalities that fix the odds of tokens that follow the same context.
 
         min ||W||  subject to  (e_z - e_z')^T W h_j = log(p_jz / p_jz')   for z, z' in S_j.
@@ -44,14 +44,14 @@ def finite_problem(contexts: Contexts) -> MarginProblem:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), compatible data.
     """
-    check_kinds(contexts=(contexts, Contexts))
+    check_kinds(contexts=(contexts, EmbeddedContexts))
     logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
     most = np.take_along_axis(logs, anchors(contexts)[..., None], axis=-1)
     odds = np.where(contexts.support, most - logs, 0)
     return _problem(contexts, _others(contexts, odds), _others(contexts, contexts.support))
 
 
-def finite_part(contexts: Contexts) -> Float[np.ndarray, "*instances V d"]:
+def finite_part(contexts: EmbeddedContexts) -> Float[np.ndarray, "*instances V d"]:
     """``W*``, the only matrix of the subspace F of the supports that has all their log-odds.
 
         (e_z - e_z')^T W* h_j = log(p_jz / p_jz')   for z, z' in S_j,  and  P_F W* = W*.
@@ -69,12 +69,12 @@ def finite_part(contexts: Contexts) -> Float[np.ndarray, "*instances V d"]:
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), regularization path and gradient descent.
     """
-    check_kinds(contexts=(contexts, Contexts))
+    check_kinds(contexts=(contexts, EmbeddedContexts))
     return support_space(contexts).solution
 
 
 def _problem(
-    contexts: Contexts, bounds: Float[np.ndarray, "..."], present: Bool[np.ndarray, "..."]
+    contexts: EmbeddedContexts, bounds: Float[np.ndarray, "..."], present: Bool[np.ndarray, "..."]
 ) -> MarginProblem:
     """The anchor of a context less every other token; equalities for those in the support."""
     m, V = contexts.count, contexts.classes
@@ -99,11 +99,11 @@ def _problem(
     )
 
 
-def _numbers(contexts: Contexts) -> Int[np.ndarray, "*instances m V"]:
+def _numbers(contexts: EmbeddedContexts) -> Int[np.ndarray, "*instances m V"]:
     return np.broadcast_to(np.arange(contexts.classes), contexts.probabilities.shape)
 
 
-def _others(contexts: Contexts, array: np.ndarray) -> np.ndarray:
+def _others(contexts: EmbeddedContexts, array: np.ndarray) -> np.ndarray:
     """Entries of all tokens but the anchor of each context, ``(*instances, m, V - 1)``."""
     kept = _numbers(contexts) != anchors(contexts)[..., None]
     return array[kept].reshape(*array.shape[:-1], array.shape[-1] - 1)

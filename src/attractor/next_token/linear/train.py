@@ -16,7 +16,7 @@ from attractor.checks import check_choice, check_count, check_kind, check_number
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius
 from attractor.memory import require_memory_for
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 from attractor.next_token.linear.cross_entropy import (
     Targets,
     entrywise_gradient_of,
@@ -41,7 +41,7 @@ _INITIAL = "initial decoder"
 
 
 def train_linear(
-    contexts: Contexts,
+    contexts: EmbeddedContexts,
     optimizer: Optimizer,
     *,
     steps: int,
@@ -148,16 +148,18 @@ def train_linear(
 
 
 def check_contexts(contexts: Any) -> None:
-    """Checks that an argument is ``Contexts``.
+    """Checks that an argument is ``EmbeddedContexts``.
 
     Raises:
         InvalidInputError: If it is not.
     """
-    check_kind("contexts", contexts, Contexts, "Give Contexts(embeddings, probabilities)")
+    check_kind(
+        "contexts", contexts, EmbeddedContexts, "Give EmbeddedContexts(embeddings, probabilities)"
+    )
 
 
 def _check_initial(
-    initial: Any, contexts: Contexts, seeds: int
+    initial: Any, contexts: EmbeddedContexts, seeds: int
 ) -> Float[np.ndarray, "instances seeds V d"] | None:
     """The user's decoders with axes of instances and seeds, not copied."""
     if initial is None:
@@ -287,7 +289,7 @@ class LinearTrials:
         self,
         training: LinearTraining,
         optimizer: Optimizer,
-        contexts: Contexts,
+        contexts: EmbeddedContexts,
         initial: Float[np.ndarray, "instances seeds V d"] | None,
         *,
         scale: float,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int, Real
 
-from attractor.next_token.linear.contexts import Contexts
+from attractor.next_token.linear.contexts import EmbeddedContexts
 from attractor.records import (
     RecordedRun,
     Rows,
@@ -60,7 +60,7 @@ class LinearTrajectory(RecordedRun):
     """
 
     data: xr.Dataset
-    contexts: Contexts
+    contexts: EmbeddedContexts
     optimizer_name: str
     geometry: str
     settings: dict[str, Any]
@@ -110,7 +110,7 @@ class LinearTrajectory(RecordedRun):
             InvalidInputError: If an array cannot be used.
             ValueError: If anything does not fit.
         """
-        contexts = Contexts.from_arrays(stored.arrays["contexts"])
+        contexts = EmbeddedContexts.from_arrays(stored.arrays["contexts"])
         record, decoder = (*TRIAL, axis_of(stored.data)), ("row", "column")
         check_records(
             stored.data,

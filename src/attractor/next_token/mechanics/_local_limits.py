@@ -17,7 +17,7 @@ from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics._graph_problem import graph_problem
-from attractor.next_token.mechanics.contexts import Contexts, tables_of
+from attractor.next_token.mechanics.contexts import PaddedContexts, tables_of
 from attractor.precision import as_float64, as_shaped
 
 
@@ -158,7 +158,7 @@ def local_priority_graphs(
             f"it is {selected}, with {negligible} negligible",
             "Give 0 <= negligible <= selected < 1",
         )
-    contexts = Contexts.of(corpus, np.zeros((corpus.vocabulary_size, 1)))
+    contexts = PaddedContexts.of(corpus, np.zeros((corpus.vocabulary_size, 1)))
     weights = as_float64("probabilities", probabilities)
     if weights.ndim == 3 and weights.shape[1] == 1:
         weights = weights[:, 0]
@@ -185,14 +185,14 @@ def ambiguous_tokens(
     corpus: Corpus, probabilities: Any, *, selected: float = 0.01, negligible: float = 0.009
 ) -> Bool[np.ndarray, "samples K"]:
     """The tokens of each context that ``local_priority_graphs`` ignores."""
-    contexts = Contexts.of(corpus, np.zeros((corpus.vocabulary_size, 1)))
+    contexts = PaddedContexts.of(corpus, np.zeros((corpus.vocabulary_size, 1)))
     weights = np.asarray(probabilities).reshape(contexts.ids.shape)
     mass = _mass_of_tokens(contexts, weights)
     return _in_context(contexts) & (mass > negligible) & (mass <= selected)
 
 
 def _mass_of_tokens(
-    contexts: Contexts, weights: Float[np.ndarray, "samples length"]
+    contexts: PaddedContexts, weights: Float[np.ndarray, "samples length"]
 ) -> Float[np.ndarray, "samples K"]:
     mass = np.zeros((len(contexts), contexts.corpus.vocabulary_size))
     sample, place = np.nonzero(contexts.present)
@@ -200,5 +200,5 @@ def _mass_of_tokens(
     return mass
 
 
-def _in_context(contexts: Contexts) -> Bool[np.ndarray, "samples K"]:
+def _in_context(contexts: PaddedContexts) -> Bool[np.ndarray, "samples K"]:
     return _mass_of_tokens(contexts, np.ones(contexts.ids.shape)) > 0

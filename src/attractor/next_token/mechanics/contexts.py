@@ -15,7 +15,7 @@ from attractor.next_token.graphs import QueryGraphs
 
 
 @dataclass(frozen=True, eq=False)
-class Contexts:
+class PaddedContexts:
     """Contexts of one corpus side by side, padded at the end.
 
     Attributes:
@@ -33,7 +33,7 @@ class Contexts:
     weights: Float[np.ndarray, "samples"]
 
     @classmethod
-    def of(cls, corpus: Corpus, embeddings: Float[np.ndarray, "K d"]) -> Contexts:
+    def of(cls, corpus: Corpus, embeddings: Float[np.ndarray, "K d"]) -> PaddedContexts:
         """The contexts of a corpus."""
         lengths = corpus.positions + 1 - corpus.first
         offsets = np.arange(lengths.max())

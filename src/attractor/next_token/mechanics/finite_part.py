@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace
-from attractor.next_token.mechanics.contexts import Contexts
+from attractor.next_token.mechanics.contexts import PaddedContexts
 
 _STEPS = 200
 _ROUNDINGS = 32
@@ -47,7 +47,9 @@ class FinitePart:
         )
 
 
-def finite_part(contexts: Contexts, graphs: QueryGraphs, subspace: CyclicSubspace) -> FinitePart:
+def finite_part(
+    contexts: PaddedContexts, graphs: QueryGraphs, subspace: CyclicSubspace
+) -> FinitePart:
     """The finite part of attention trained on conflicting labels.
 
     In each sample only tokens in the component of the label are kept; what is left to minimize is
@@ -106,7 +108,7 @@ def finite_part(contexts: Contexts, graphs: QueryGraphs, subspace: CyclicSubspac
 
 
 def coordinate_scores(
-    contexts: Contexts, basis: Float[np.ndarray, "r d d"]
+    contexts: PaddedContexts, basis: Float[np.ndarray, "r d d"]
 ) -> Float[np.ndarray, "samples length r"]:
     """Scores of every matrix of a basis, measured from the label's."""
     label = contexts.is_label.argmax(1)

@@ -18,7 +18,7 @@ from attractor.next_token.corpus import Corpus
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.mechanics._cyclic_subspace import CyclicSubspace, cyclic_subspace
 from attractor.next_token.mechanics._graph_problem import graph_problem
-from attractor.next_token.mechanics.contexts import Contexts, tables_of
+from attractor.next_token.mechanics.contexts import PaddedContexts, tables_of
 from attractor.next_token.mechanics.finite_part import FinitePart, finite_part
 from attractor.next_token.orders import token_priority_graphs
 
@@ -43,7 +43,7 @@ class AttentionLimits:
         finite: The finite part, ``W_fin``, and the loss floor.
     """
 
-    contexts: Contexts
+    contexts: PaddedContexts
     graphs: QueryGraphs
     direction: Solution
     subspace: CyclicSubspace
@@ -84,7 +84,7 @@ def attention_limits(
     """
     listed, several = one_or_several("corpora", corpora, Corpus)
     vectors = tables_of(listed, embeddings)
-    contexts = [Contexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)]
+    contexts = [PaddedContexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)]
     if not all(rows.is_label.any(1).all() for rows in contexts):
         raise InvalidInputError(
             "corpora",

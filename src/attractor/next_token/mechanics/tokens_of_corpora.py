@@ -14,7 +14,7 @@ from attractor.attention import LinearHead, VocabularyHead
 from attractor.checks import one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics.contexts import Contexts, tables_of
+from attractor.next_token.mechanics.contexts import PaddedContexts, tables_of
 from attractor.tokens import Tokens
 
 
@@ -84,14 +84,16 @@ def squared_miss(logits: Float[Array, "C"], label: Float[Array, ""]) -> Float[Ar
     return jnp.where(others, jax.nn.softmax(logits), 0).sum() ** 2
 
 
-def _rows(corpora: Any, embeddings: Any) -> tuple[list[Contexts], bool]:
+def _rows(corpora: Any, embeddings: Any) -> tuple[list[PaddedContexts], bool]:
     listed, several = one_or_several("corpora", corpora, Corpus)
     vectors = tables_of(listed, embeddings)
-    return [Contexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)], several
+    return [
+        PaddedContexts.of(corpus, E) for corpus, E in zip(listed, vectors, strict=True)
+    ], several
 
 
 def _tokens(
-    rows: list[Contexts], several: bool, labels: list[np.ndarray], *, values: bool
+    rows: list[PaddedContexts], several: bool, labels: list[np.ndarray], *, values: bool
 ) -> Tokens:
     """Rows of all instances, padded to one shape."""
     samples, length = (max(context.present.shape[axis] for context in rows) for axis in (0, 1))

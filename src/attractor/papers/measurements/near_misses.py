@@ -18,10 +18,10 @@ def drop_largest_multiplier(solution: Solution) -> Float[np.ndarray, "d e"]:
         solution: That of a single problem.
     """
     problem = solution.problem
-    heaviest = _heaviest(solution)
-    apart = np.linalg.norm(problem.left - problem.left[heaviest], axis=-1)
-    apart += np.linalg.norm(problem.right - problem.right[heaviest], axis=-1)
-    size = np.linalg.norm(problem.left[heaviest]) + np.linalg.norm(problem.right[heaviest])
+    largest = _largest_multiplier(solution)
+    apart = np.linalg.norm(problem.left - problem.left[largest], axis=-1)
+    apart += np.linalg.norm(problem.right - problem.right[largest], axis=-1)
+    size = np.linalg.norm(problem.left[largest]) + np.linalg.norm(problem.right[largest])
     present = problem.present & (apart > 1e-9 * size)
     left_out = MarginProblem(problem.left, problem.right, problem.bounds, problem.equality, present)
     found = solve(left_out, solution.geometry)
@@ -38,8 +38,8 @@ def turned_past(solution: Solution) -> Float[np.ndarray, "d e"]:
     Args:
         solution: That of a single problem.
     """
-    problem, heaviest = solution.problem, _heaviest(solution)
-    constraint = np.outer(problem.left[heaviest], problem.right[heaviest])
+    problem, largest = solution.problem, _largest_multiplier(solution)
+    constraint = np.outer(problem.left[largest], problem.right[largest])
     constraint /= np.linalg.norm(constraint)
     along = solution.W - (solution.W * constraint).sum() * constraint
     if np.linalg.norm(along) < 1e-6 * np.linalg.norm(solution.W):  # a single constraint counts
@@ -50,7 +50,7 @@ def turned_past(solution: Solution) -> Float[np.ndarray, "d e"]:
     return -constraint if length < 1e-9 else along / length - 0.05 * constraint
 
 
-def _heaviest(solution: Solution) -> int:
+def _largest_multiplier(solution: Solution) -> int:
     weights = np.where(solution.problem.equality, -np.inf, solution.multipliers)
     return int(weights.argmax())
 

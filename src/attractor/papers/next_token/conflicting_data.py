@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.files.corpus import CorpusCase
 from attractor.next_token import Corpus
-from attractor.next_token.linear import Contexts
+from attractor.next_token.linear import EmbeddedContexts
 from attractor.next_token.mechanics import AttentionLimits, attention_limits, conflicting_corpora
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.next_token.data import grammar
@@ -67,7 +67,9 @@ def limits(case: CorpusCase) -> AttentionLimits:
     return attention_limits(case.corpus, case.table)
 
 
-def embedded_contexts(case: CorpusCase, seed: int, dimension: int | None = None) -> Contexts:
+def embedded_contexts(
+    case: CorpusCase, seed: int, dimension: int | None = None
+) -> EmbeddedContexts:
     """The distinct contexts of a corpus with what follows each, and random unit embeddings.
 
     Args:
@@ -80,7 +82,7 @@ def embedded_contexts(case: CorpusCase, seed: int, dimension: int | None = None)
     drawn = generator(seed, purpose="context embeddings").normal(size=(len(shares), dimension))
     drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
     frequencies = shares.sum(-1)
-    return Contexts(drawn, shares / frequencies[:, None], frequencies)
+    return EmbeddedContexts(drawn, shares / frequencies[:, None], frequencies)
 
 
 def _followers(case: CorpusCase) -> Float[np.ndarray, "m V"]:

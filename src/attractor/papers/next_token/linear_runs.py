@@ -10,7 +10,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from attractor.margin import Solution, solve
-from attractor.next_token.linear import Contexts, decoder_problem, measure_linear, train_linear
+from attractor.next_token.linear import (
+    EmbeddedContexts,
+    decoder_problem,
+    measure_linear,
+    train_linear,
+)
 from attractor.papers.figure import Request, stacked
 from attractor.plots._style import COLORS
 from attractor.plots.bands import band
@@ -31,14 +36,14 @@ STYLES: dict[str, dict[str, Any]] = {
 _RECORDS = 60
 
 
-def solved(contexts: Contexts) -> Solution:
+def solved(contexts: EmbeddedContexts) -> Solution:
     """The max-margin solutions of data sets."""
     return solve(decoder_problem(contexts))
 
 
 def trained(
     request: Request,
-    contexts: Contexts,
+    contexts: EmbeddedContexts,
     solution: Solution,
     optimizers: Sequence[str],
     **training: Any,

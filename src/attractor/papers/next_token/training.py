@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.files.corpus import CorpusCase
 from attractor.margin import Solution, solve
-from attractor.next_token.linear import Contexts, LinearTrajectory, train_linear
+from attractor.next_token.linear import EmbeddedContexts, LinearTrajectory, train_linear
 from attractor.next_token.problems import attention_problem, feed_forward_problem
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import measure_two_stages
@@ -110,7 +110,9 @@ def first_stage(case: CorpusCase, seed: int, *, random: bool = False) -> LinearT
     steps = int(gap / _STEP)
     known, labels = with_collocation(case)
     return train_linear(
-        Contexts.one_hot(case.table[None, known], labels[None], case.corpus.vocabulary_size),
+        EmbeddedContexts.one_hot(
+            case.table[None, known], labels[None], case.corpus.vocabulary_size
+        ),
         normalized_gradient_descent(_STEP * float(feed_forward_solution(case).value)),
         steps=steps,
         initial_scale=scale,

@@ -15,7 +15,7 @@ from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.flow import CompiledRisk, RiskFlow, follow_risk
 from attractor.prompt.regression.initialization import balanced_initialization
 from attractor.prompt.regression.linear_attention import check_length, linear_attention_risk_of
-from attractor.prompt.regression.quadratics import Law
+from attractor.prompt.regression.quadratics import TaskArrays
 from attractor.prompt.regression.task import RegressionTask
 
 
@@ -111,7 +111,7 @@ def linear_attention_flow(
         raise InvalidInputError("initial", "an entry is not finite", "Give finite blocks")
     check_length(length)
     compiled = _compiled(task.dimension, np.shape(initial.value_label)).on(
-        (Law.of(task), 1 / length)
+        (TaskArrays.of(task), 1 / length)
     )
     flow = follow_risk(compiled, initial, times, tolerance)
     return BlockFlow(**vars(flow))

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.checks import check_kinds
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.quadratics import Law, Quadratic, TokenForms
+from attractor.prompt.regression.quadratics import Quadratic, TaskArrays, TokenForms
 from attractor.prompt.regression.task import RegressionTask
 
 
@@ -41,10 +41,10 @@ def infinite_risk(task: RegressionTask, blocks: Blocks) -> Float[Any, ""]:
     """
     check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     flat = blocks.flat_heads(task.dimension)
-    return infinite_risk_of(Law.of(task), flat)
+    return infinite_risk_of(TaskArrays.of(task), flat)
 
 
-def infinite_risk_of(law: Law, blocks: Blocks) -> Float[Any, ""]:
+def infinite_risk_of(law: TaskArrays, blocks: Blocks) -> Float[Any, ""]:
     """The same of a law that may be traced, and blocks with one axis of heads."""
     forms = TokenForms(law, blocks)
     residual = limit_residual(forms)

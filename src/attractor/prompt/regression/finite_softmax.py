@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from attractor.checks import check_number
 from attractor.prompt.finite_length import ErrorTable, error_table
 from attractor.prompt.finite_length.functions import LARGEST_LENGTH
-from attractor.prompt.regression.quadratics import Law
+from attractor.prompt.regression.quadratics import TaskArrays
 from attractor.prompt.regression.task import RegressionTask
 
 _RADII = 96
@@ -83,7 +83,7 @@ class FiniteSoftmax(NamedTuple):
         table: Averages over prompts of the length.
     """
 
-    law: Law
+    law: TaskArrays
     queries: Float[Any, "query d"]
     weights: Float[Any, "query"]
     risk_of_zero: Float[Any, ""]
@@ -110,7 +110,9 @@ class FiniteSoftmax(NamedTuple):
         steps = max(1.0, np.ceil(_HEADROOM * deviation / _TABLE_STEP))
         table = _table(float(length), float(min(_TABLE_STEP * steps, LARGEST_TABLE)))
         points = queries.points @ task.query_factor.T
-        return cls(Law.of(task), points, queries.weights, np.float64(task.risk_of_zero), table)
+        return cls(
+            TaskArrays.of(task), points, queries.weights, np.float64(task.risk_of_zero), table
+        )
 
     def risk(self, key_query: Float[Array, "d d"], value_label: Float[Array, ""]) -> Array:
         """The risk of a head, whose scores of a query count as less where they leave the table.

@@ -13,7 +13,7 @@ from attractor.prompt.regression._infinite_risk import infinite_risk_of
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.flow import CompiledRisk, follow_risk
 from attractor.prompt.regression.models import PARAMETERIZATIONS, Model
-from attractor.prompt.regression.quadratics import Law
+from attractor.prompt.regression.quadratics import TaskArrays
 from attractor.prompt.regression.training import initial_parameters
 from attractor.prompt.regression.trajectory import InContextTrajectory
 
@@ -42,7 +42,7 @@ def limit_flow(run: InContextTrajectory) -> xr.Dataset | None:
         start = model.of_blocks(Blocks(*(block[0] for block in run.blocks(0))))
     last = run.steps[-1] * run.time_of_step
     times = np.concatenate([[0.0], np.geomspace(_FIRST * last, last, _TIMES)])
-    flow = follow_risk(_compiled(model).on(Law.of(task)), start, times, _TOLERANCE)
+    flow = follow_risk(_compiled(model).on(TaskArrays.of(task)), start, times, _TOLERANCE)
     with double_precision():
         blocks = jax.tree.map(np.asarray, jax.vmap(model.blocks)(flow.parameters))
     first = Blocks(*(block[:, 0] for block in blocks))

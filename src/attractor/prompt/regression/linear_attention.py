@@ -14,7 +14,7 @@ from attractor.precision import as_arrays
 from attractor.prompt.finite_length.functions import LARGEST_LENGTH
 from attractor.prompt.regression._infinite_risk import limit_residual
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.quadratics import Law, TokenForms
+from attractor.prompt.regression.quadratics import TaskArrays, TokenForms
 from attractor.prompt.regression.task import RegressionTask, check_covariance
 
 
@@ -42,11 +42,11 @@ def linear_attention_risk(task: RegressionTask, blocks: Blocks, length: float) -
     check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     check_length(length)
     flat = blocks.flat_heads(task.dimension)
-    return linear_attention_risk_of(Law.of(task), flat, 1 / length)
+    return linear_attention_risk_of(TaskArrays.of(task), flat, 1 / length)
 
 
 def linear_attention_risk_of(
-    law: Law, blocks: Blocks, inverse_length: Float[Any, ""]
+    law: TaskArrays, blocks: Blocks, inverse_length: Float[Any, ""]
 ) -> Float[Any, ""]:
     """The same of a law that may be traced, and blocks with one axis of heads."""
     forms = TokenForms(law, blocks)

@@ -24,7 +24,7 @@ class Quadratic(NamedTuple):
     curvature: Float[Any, "*batch"]
 
 
-class Law(NamedTuple):
+class TaskArrays(NamedTuple):
     """The parameters of a task that the risk depends on, as arrays that may be traced.
 
     Attributes:
@@ -40,7 +40,7 @@ class Law(NamedTuple):
     label_noise: Float[Any, ""]
 
     @classmethod
-    def of(cls, task: RegressionTask) -> Law:
+    def of(cls, task: RegressionTask) -> TaskArrays:
         """That of a task."""
         return cls(task.covariance, task.query_factor, task.weight_variance, task.label_noise)
 
@@ -52,7 +52,7 @@ class TokenForms:
     so means of their products are closed forms.
     """
 
-    def __init__(self, law: Law, blocks: Blocks) -> None:
+    def __init__(self, law: TaskArrays, blocks: Blocks) -> None:
         """Casts the law to the arrays of the blocks; these have one axis of heads.
 
         Args:
@@ -60,7 +60,7 @@ class TokenForms:
             blocks: The heads.
         """
         xp = blocks.namespace
-        law = Law(*(xp.asarray(part, dtype=blocks.key_query.dtype) for part in law))
+        law = TaskArrays(*(xp.asarray(part, dtype=blocks.key_query.dtype) for part in law))
         self._covariance, factor, self._variance, self._noise = law
         self._trace = xp.trace(law.covariance)
         self._square = (law.covariance**2).sum()

@@ -20,7 +20,6 @@ from attractor.training.optimizers._steepest_descent import (
     spectral_descent,
     steepest_descent,
 )
-from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
@@ -30,6 +29,7 @@ from attractor.training.optimizers.registry import (
     register_optimizer,
     registered_optimizers,
 )
+from attractor.training.optimizers.rescaled_state import with_rescaled_state
 
 __all__ = [
     "Optimizer",

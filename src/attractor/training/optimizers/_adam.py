@@ -8,9 +8,9 @@ import optax
 
 from attractor.geometry import Lp
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
-from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.registry import register_optimizer
+from attractor.training.optimizers.rescaled_state import with_rescaled_state
 
 
 @register_optimizer("adam")

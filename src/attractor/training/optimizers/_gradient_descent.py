@@ -21,7 +21,7 @@ from attractor.training.optimizers.leaves import (
     square_sum,
     unit,
 )
-from attractor.training.optimizers.optimizer import Optimizer, Reads
+from attractor.training.optimizers.optimizer import GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -78,7 +78,7 @@ def _gradient_descent(learning_rate: Number, weight_decay: Number) -> Optimizer:
     return Optimizer(
         *memoryless(learning_rate, lambda gradient: gradient),
         geometry=Frobenius(),
-        reads="magnitude",
+        gradient_scale="absolute",
         name="gradient descent",
         settings={"learning_rate": learning_rate},
         log_time_step=lambda gradient, **further: jnp.log(learning_rate),
@@ -97,17 +97,18 @@ def _normalized_gradient_descent(
 
     settings: dict[str, Any] = {"learning_rate": learning_rate}
     normalize: Callable[[PyTree], PyTree] = _unit_tree
-    reads: Reads = "direction"
+    gradient_scale: GradientScale = "global"
     if per_factor:
         settings["per_factor"] = True
-        normalize, reads = _unit_leaves, "leaf directions"
+        normalize, gradient_scale = _unit_leaves, "per_array"
     if not is_zero(eps):
         settings["eps"] = eps
-        normalize, reads = functools.partial(_guarded_unit, per_factor, eps), "scaled"
+        normalize = functools.partial(_guarded_unit, per_factor, eps)
+        gradient_scale = "log_per_array"
     return Optimizer(
         *memoryless(learning_rate, normalize),
         geometry=Frobenius(),
-        reads=reads,
+        gradient_scale=gradient_scale,
         name="normalized gradient descent",
         settings=settings,
         log_time_step=log_time_step,

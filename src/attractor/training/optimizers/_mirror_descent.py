@@ -16,7 +16,7 @@ from attractor.training.optimizers.checks import (
 )
 from attractor.training.optimizers.dual_descent import DualDescent, Exponents, LearningRate
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
-from attractor.training.optimizers.optimizer import Optimizer, Reads
+from attractor.training.optimizers.optimizer import GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -155,13 +155,13 @@ def _mirror_descent(
     optional = {"eps": eps, "momentum": momentum, "dual_weight_decay": dual_weight_decay}
     descent = DualDescent(family, learning_rate, p, normalize, per_factor, **optional)
     guarded, remembers, decays = (not is_zero(number) for number in optional.values())
-    normalized: Reads = "leaf directions" if per_factor else "direction"
+    normalized: GradientScale = "per_array" if per_factor else "global"
     timed = not (callable(learning_rate) or remembers or decays)
     return Optimizer(
         descent.init,
         descent.update,
         geometry=None if callable(p) else family(p),
-        reads="scaled" if guarded else normalized if normalize else "magnitude",
+        gradient_scale="log_per_array" if guarded else normalized if normalize else "absolute",
         name="mirror descent" if family is Lp else "Schatten mirror descent",
         settings={
             "learning_rate": _written(learning_rate),

@@ -12,9 +12,9 @@ from attractor.checks import check_flag
 from attractor.geometry import Frobenius, Lp
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import square_sum, unit
-from attractor.training.optimizers.moving_gauge import with_rescaled_state
 from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
+from attractor.training.optimizers.rescaled_state import with_rescaled_state
 
 
 @register_optimizer("momentum", "heavy ball")

@@ -25,7 +25,7 @@ from attractor.training.optimizers.leaves import (
     unit,
     with_one_scale,
 )
-from attractor.training.optimizers.optimizer import Optimizer, Reads
+from attractor.training.optimizers.optimizer import GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -136,11 +136,11 @@ def _steepest_descent(
             return jnp.asarray(jnp.nan)
         return time_of_unit_step(learning_rate, scale + jnp.log(sum(sizes)))
 
-    reads, rise = _rise(geometry)
+    gradient_scale, rise = _rise(geometry)
     return Optimizer(
         *memoryless(learning_rate, rise),
         geometry=geometry,
-        reads=reads,
+        gradient_scale=gradient_scale,
         name=name,
         settings={"learning_rate": learning_rate}
         | ({"geometry": geometry.name} if name == "steepest descent" else {}),
@@ -159,7 +159,7 @@ def _greedy_coordinate_descent(learning_rate: Number, weight_decay: Number) -> O
     return Optimizer(
         *memoryless(learning_rate, largest_entry),
         geometry=Lp(1),
-        reads="direction",
+        gradient_scale="global",
         name="greedy coordinate descent",
         settings={"learning_rate": learning_rate},
         log_time_step=log_time_step,
@@ -182,7 +182,7 @@ def _spectral_descent(
     return Optimizer(
         *pair,
         geometry=Spectral(),
-        reads=exact.reads,
+        gradient_scale=exact.gradient_scale,
         name="spectral descent",
         settings=settings,
         log_time_step=exact.log_time_step if iterations is None else None,
@@ -202,19 +202,19 @@ def _dual_norm(geometry: Geometry, G: Float[Array, "d e"]) -> Float[Array, ""]:
     return (G / scale * geometry.steepest_descent_direction(G)).sum() * scale
 
 
-def _rise(geometry: Geometry) -> tuple[Reads, Any]:
-    """The part of a gradient that the steepest direction reads, and the direction as a function."""
+def _rise(geometry: Geometry) -> tuple[GradientScale, Any]:
+    """The scale of gradients that the steepest direction takes, and the direction as a function."""
     if geometry == Lp(2):
         squares = functools.partial(unit, power_sum=square_sum, exponent=2)
-        return "leaf directions", lambda gradient: jax.tree.map(squares, gradient)
+        return "per_array", lambda gradient: jax.tree.map(squares, gradient)
     if geometry == Lp(math.inf):
-        return "entry directions", lambda gradient: jax.tree.map(jnp.sign, gradient)
+        return "per_entry", lambda gradient: jax.tree.map(jnp.sign, gradient)
     if isinstance(geometry, Lp) and geometry.p > 2:
         # Roots bring together entries that are far apart: below rounding does not mean small.
         direction = functools.partial(_direction_of_entries, geometry)
-        return "scaled entries", lambda gradient: jax.tree.map(direction, as_scaled(gradient))
+        return "log_per_entry", lambda gradient: jax.tree.map(direction, as_scaled(gradient))
     function = geometry.steepest_descent_direction
-    return "leaf directions", lambda gradient: on_matrices(function, gradient)
+    return "per_array", lambda gradient: on_matrices(function, gradient)
 
 
 def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:

@@ -167,7 +167,7 @@ def _not_homogeneous(problem: str) -> InvalidInputError:
         "transformation",
         problem,
         "Set constants such as eps to zero and bounds to infinity, or give it true gradients: "
-        'declare(transformation, geometry=..., reads="magnitude")',
+        'declare(transformation, geometry=..., gradient_scale="absolute")',
     )
 
 

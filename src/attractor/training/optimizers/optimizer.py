@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NoReturn, get_args
 
@@ -21,22 +22,32 @@ from attractor.attention.scaled import (
 )
 from attractor.checks import check_choice, check_kinds, check_text
 from attractor.errors import InvalidInputError
+from attractor.former_names import renamed_argument
 from attractor.geometry import Geometry, get_geometry
 from attractor.training.optimizers.checks import check_one_hyperparameter
 from attractor.training.optimizers.hyperparameters import Number, example_of, is_zero
 
-Reads = Literal[
-    "direction", "magnitude", "leaf directions", "entry directions", "scaled", "scaled entries"
+GradientScale = Literal[
+    "absolute", "global", "per_array", "per_entry", "log_per_array", "log_per_entry"
 ]
 
-_READERS: dict[str, Callable[[PyTree], PyTree]] = {
-    "direction": direction,
-    "magnitude": magnitude,
-    "leaf directions": leaf_directions,
-    "entry directions": entry_directions,
-    "scaled": lambda gradient: gradient,
-    "scaled entries": lambda gradient: gradient,
+_READERS: dict[GradientScale, Callable[[PyTree], PyTree]] = {
+    "absolute": magnitude,
+    "global": direction,
+    "per_array": leaf_directions,
+    "per_entry": entry_directions,
+    "log_per_array": lambda gradient: gradient,
+    "log_per_entry": lambda gradient: gradient,
 }
+_FORMER_SCALES: dict[str, GradientScale] = {
+    "magnitude": "absolute",
+    "direction": "global",
+    "leaf directions": "per_array",
+    "entry directions": "per_entry",
+    "scaled": "log_per_array",
+    "scaled entries": "log_per_entry",
+}
+"""What ``gradient_scale`` says by what it said when it was called ``reads``."""
 
 
 class Optimizer(optax.GradientTransformationExtraArgs):
@@ -46,11 +57,11 @@ class Optimizer(optax.GradientTransformationExtraArgs):
 
     Attributes:
         geometry: The norm whose steepest descent it is, or None where no such norm is known.
-        reads: What of a gradient it uses. ``"magnitude"``: the true values, which underflow where
-            floating point ends. ``"direction"``: the values up to one positive factor;
-            ``"leaf directions"``: up to a factor for each leaf; ``"entry directions"``: up to a
-            factor for each entry. ``"scaled"``: every leaf as mantissa and log scale;
-            ``"scaled entries"``: every entry so.
+        gradient_scale: The scale of the gradients it takes. ``"absolute"``: the true values, which
+            underflow where floating point ends. ``"global"``: the values up to one positive factor;
+            ``"per_array"``: up to a factor for each array; ``"per_entry"``: up to a factor for each
+            entry. ``"log_per_array"``: every array as mantissa and log scale;
+            ``"log_per_entry"``: every entry so.
         name: Its name in tables and plots.
         settings: Its settings by name.
         hyperparameters: Those of its settings that are numbers other than zero: training takes
@@ -67,7 +78,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     """
 
     geometry: Geometry | None
-    reads: Reads
+    gradient_scale: GradientScale
     name: str
     settings: dict[str, Any]
     hyperparameters: dict[str, Any]
@@ -78,13 +89,14 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     _remake: Callable[[Mapping[str, Any]], Optimizer]
     _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
+    @renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
     def __new__(
         cls,
         init: Any,
         update: Any,
         *,
         geometry: Geometry | None,
-        reads: Reads,
+        gradient_scale: GradientScale,
         name: str,
         settings: dict[str, Any],
         retract: Callable[[PyTree, PyTree], PyTree] | None = None,
@@ -96,7 +108,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
         optimizer._undecayed = update
         optimizer.geometry = geometry
-        optimizer.reads = reads
+        optimizer.gradient_scale = gradient_scale
         optimizer.name = name
         decay = {} if is_zero(weight_decay) else {"weight_decay": weight_decay}
         optimizer.settings = settings | decay
@@ -136,7 +148,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             refuse,
             refuse,
             geometry=self.geometry,
-            reads=self.reads,
+            gradient_scale=self.gradient_scale,
             name=self.name,
             settings=self.settings | {name: list(each) for name, each in values.items()},
             retract=self.retract,
@@ -177,18 +189,28 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         }
 
     @property
+    def reads(self) -> str:
+        """Former name of ``gradient_scale``, with the former values."""
+        warnings.warn(
+            "Optimizer.reads is now called Optimizer.gradient_scale",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return next(old for old, new in _FORMER_SCALES.items() if new == self.gradient_scale)
+
+    @property
     def decays_weights(self) -> bool:
         """Whether a multiple of the parameters is added to the gradient."""
         return not is_zero(self.weight_decay)
 
     @property
     def by_entry(self) -> bool:
-        """Whether it reads a scale for every entry of the gradient."""
-        return self.reads in ("entry directions", "scaled entries")
+        """Whether every entry of the gradient has a scale of its own for it."""
+        return self.gradient_scale in ("per_entry", "log_per_entry")
 
     def read(self, gradient: PyTree[Scaled]) -> PyTree:
         """Turns a scaled gradient into what ``update`` takes."""
-        return _READERS[self.reads](gradient)
+        return _READERS[self.gradient_scale](gradient)
 
     def step(
         self, gradient: PyTree[Scaled], memory: PyTree, parameters: PyTree, **further: Array
@@ -202,11 +224,12 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         return self.retract(parameters, memory), memory
 
 
+@renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
 def declare(
     transformation: optax.GradientTransformation,
     *,
     geometry: Geometry | str | None,
-    reads: Reads = "magnitude",
+    gradient_scale: GradientScale = "absolute",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
     weight_decay: Number = 0.0,
@@ -218,10 +241,10 @@ def declare(
     Args:
         transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance.
         geometry: The norm whose steepest descent it is, or its name; None if none is known.
-        reads: ``"magnitude"`` gives it true gradients, which underflow to zero where floating
-            point ends; ``"direction"`` gives them up to a positive factor and is right for
-            transformations that normalize, and for those alone. ``"leaf directions"`` and
-            ``"entry directions"`` are for those that normalize each leaf or each entry by itself.
+        gradient_scale: ``"absolute"`` gives it true gradients, which underflow to zero where
+            floating point ends; ``"global"`` gives them up to a positive factor and is right for
+            transformations that normalize, and for those alone. ``"per_array"`` and
+            ``"per_entry"`` are for those that normalize each array or each entry by itself.
         name: What tables and plots call it.
         settings: Hyperparameters to keep with the results.
         weight_decay: Multiple of the parameters to add to the gradient before anything else, and
@@ -239,13 +262,13 @@ def declare(
             "Give one, such as optax.sgd(0.1)",
         )
     geometry = None if geometry is None else get_geometry(geometry)
-    check_choice("reads", reads, get_args(Reads))
+    check_choice("gradient_scale", gradient_scale, get_args(GradientScale))
     extended = optax.with_extra_args_support(transformation)
     return Optimizer(
         extended.init,
         extended.update,
         geometry=geometry,
-        reads=reads,
+        gradient_scale=gradient_scale,
         name=name,
         settings=settings or {},
         weight_decay=check_one_hyperparameter("weight_decay", weight_decay),

@@ -77,7 +77,7 @@ def _polyak_step(scale: Number, weight_decay: Number) -> Optimizer:
         lambda params: optax.EmptyState(),
         update,
         geometry=Frobenius(),
-        reads="scaled",
+        gradient_scale="log_per_array",
         name="Polyak step",
         settings={"scale": scale},
         log_time_step=log_time_step,

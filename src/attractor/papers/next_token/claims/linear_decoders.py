@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from attractor.files.corpus import CorpusCase
 from attractor.margin import Solution, solve
 from attractor.next_token.linear import (
-    Contexts,
+    EmbeddedContexts,
     LinearTrajectory,
     compatibility,
     decoder_problem,
@@ -74,7 +74,7 @@ OVERPARAMETERIZED = LINEAR_CLAIMS.claim(
 
 
 @once_a_case
-def decoder_contexts(case: CorpusCase, seed: int) -> Contexts:
+def decoder_contexts(case: CorpusCase, seed: int) -> EmbeddedContexts:
     """Contexts with random embeddings, of two dimensions more than they are."""
     return embedded_contexts(case, seed)
 
@@ -93,7 +93,7 @@ def _nothing(case: CorpusCase, seed: int) -> Float[np.ndarray, "V d"]:
     return np.zeros_like(decoder_solution(case, seed).W)
 
 
-def _excess(contexts: Contexts, W: Float[np.ndarray, "V d"]) -> float:
+def _excess(contexts: EmbeddedContexts, W: Float[np.ndarray, "V d"]) -> float:
     """The cross-entropy above the entropy: what odds in supports miss, and what leaks."""
     logits = contexts.embeddings @ W.T
     inside = np.where(contexts.support, logits, -np.inf)

@@ -102,7 +102,7 @@ def _shorter_steps() -> Optimizer:
     return declare(
         optax.chain(optax.normalize_by_update_norm(), optax.scale_by_learning_rate(schedule)),
         geometry=Frobenius(),
-        reads="direction",
+        gradient_scale="global",
         name="normalized gradient descent with shorter steps",
     )
 

@@ -26,7 +26,7 @@ _NOTHING = -(2**28)
 """The exponent of zero: below that of any number."""
 
 
-class MovingGaugeState(NamedTuple):
+class RescaledState(NamedTuple):
     """The state of a transformation, in units that follow its magnitude.
 
     Attributes:
@@ -79,7 +79,7 @@ def with_rescaled_state(
     declared = declare(
         transformation,
         geometry=geometry,
-        reads="scaled entries" if by == "entry" else "scaled",
+        gradient_scale="log_per_entry" if by == "entry" else "log_per_array",
         name=name,
         settings=settings,
     )
@@ -94,7 +94,7 @@ def with_rescaled_state(
         leaves, structure = jax.tree.flatten(tree)
         return homogeneity_of(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
 
-    def init(params: PyTree) -> MovingGaugeState:
+    def init(params: PyTree) -> RescaledState:
         arrays = jax.tree.map(jnp.asarray, params)
         _example_of(optimizer).homogeneity(arrays)
         shapes = {
@@ -103,35 +103,35 @@ def with_rescaled_state(
             "entry": [leaf.shape for leaf in jax.tree.leaves(arrays)],
         }[by]
         exponents = tuple(jnp.zeros(shape, jnp.int32) for shape in shapes)
-        return MovingGaugeState(exponents, extended.init(params))
+        return RescaledState(exponents, extended.init(params))
 
     def update(
-        updates: PyTree, state: MovingGaugeState, params: PyTree | None = None, **further: Any
-    ) -> tuple[PyTree, MovingGaugeState]:
+        updates: PyTree, state: RescaledState, params: PyTree | None = None, **further: Any
+    ) -> tuple[PyTree, RescaledState]:
         gradient, structure = jax.tree.flatten(as_scaled(updates))
         mantissas = [leaf.mantissa for leaf in gradient]
         log_scales = [leaf.log_scale for leaf in gradient]
         degrees = _example_of(optimizer).homogeneity(structure.unflatten(mantissas))
         groups = tuple(0 if by == "tree" else place for place in range(len(gradient)))
-        gauge = _Gauge(degrees, groups, by)
+        scale = _FloatingScale(degrees, groups, by)
         memory, memory_structure = jax.tree.flatten(state.memory)
-        exponents, memory, measured = _follow(gauge, mantissas, log_scales, memory, state.exponents)
+        exponents, memory, measured = _follow(scale, mantissas, log_scales, memory, state.exponents)
         steps, held = extended.update(
             structure.unflatten(measured), memory_structure.unflatten(memory), params, **further
         )
         finished = [
             _times_power(step, degrees.update * exponents[group])
             if degrees.update
-            else jnp.where(jnp.isnan(step) & gauge.inactive(gradient, memory, group), 0, step)
+            else jnp.where(jnp.isnan(step) & scale.inactive(gradient, memory, group), 0, step)
             for step, group in zip(jax.tree.leaves(steps), groups, strict=True)
         ]
-        return structure.unflatten(finished), MovingGaugeState(exponents, held)
+        return structure.unflatten(finished), RescaledState(exponents, held)
 
-    optimizer: Any = MovingGaugeOptimizer(
+    optimizer: Any = RescaledOptimizer(
         init,
         update,
         geometry=declared.geometry,
-        reads=declared.reads,
+        gradient_scale=declared.gradient_scale,
         name=declared.name,
         settings=declared.settings,
         weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
@@ -140,8 +140,8 @@ def with_rescaled_state(
     return optimizer
 
 
-class MovingGaugeOptimizer(Optimizer):
-    """A stateful transformation in a moving gauge.
+class RescaledOptimizer(Optimizer):
+    """A stateful transformation whose state has a floating scale.
 
     Attributes:
         homogeneity: How it scales with gradients of the form of a tree.
@@ -150,14 +150,14 @@ class MovingGaugeOptimizer(Optimizer):
     homogeneity: Callable[[PyTree], Homogeneity]
 
 
-def _example_of(optimizer: Optimizer) -> MovingGaugeOptimizer:
+def _example_of(optimizer: Optimizer) -> RescaledOptimizer:
     """That which the degrees are found from: they depend on no value of a hyperparameter."""
     example = optimizer.example
-    assert isinstance(example, MovingGaugeOptimizer)
+    assert isinstance(example, RescaledOptimizer)
     return example
 
 
-class _Gauge(NamedTuple):
+class _FloatingScale(NamedTuple):
     """Units of a gradient and a memory, both as lists of arrays."""
 
     degrees: Homogeneity
@@ -256,14 +256,14 @@ class _Gauge(NamedTuple):
 # Compiled here, so that a loop that is not compiled does not compile the conditional every time.
 @functools.partial(jax.jit, static_argnums=0)
 def _follow(
-    gauge: _Gauge,
+    scale: _FloatingScale,
     mantissas: list[Array],
     log_scales: list[Array],
     memory: list[Array],
     exponents: tuple[Array, ...],
 ) -> tuple[tuple[Array, ...], list[Array], list[Array]]:
     gradient = [Scaled(*number) for number in zip(mantissas, log_scales, strict=True)]
-    return gauge.follow(gradient, memory, exponents)
+    return scale.follow(gradient, memory, exponents)
 
 
 def _reach(dtype: Any) -> int:
