@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.prompt.in_context.assumption import (
+        AssumptionCheck as AssumptionCheck,
+        Tail as Tail,
+        check_assumption as check_assumption,
+        decay as decay,
+        tail_of as tail_of,
+    )
     from attractor.prompt.in_context.families import (
         FeatureRegression as FeatureRegression,
         LinearRegression as LinearRegression,

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.checks import check_choice, check_count, check_kinds, check_number
-from attractor.errors import InvalidInputError
 from attractor.prompt.in_context.losses import LOGISTIC, SQUARED, Loss
+from attractor.prompt.in_context.rectified import MEAN, Rectified
 from attractor.prompt.in_context.single_index import LABELS, SingleIndex, draw_labels
 from attractor.prompt.in_context.task import InContextTask, KnownLaw
-from attractor.prompt.measures import Gaussian, Measure
+from attractor.prompt.measures import Convolution, Gaussian, Measure
 from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import generator
 
@@ -70,7 +70,7 @@ class LinearRegression(InContextTask):
             if normal
             else f"inputs are {self.inputs}, whose exponential moments are infinite"
         )
-        index = self.freedom if normal else 0.0
+        index = self.freedom if normal else 0.0  # none of them has a finite sigma
         return KnownLaw(index, normal, math.sqrt(max(largest, 0.0)), f"{weights}; {tokens}")
 
     def draw(self, random: np.random.Generator, count: int) -> Float[np.ndarray, "task d"]:
@@ -188,21 +188,21 @@ class SingleIndexRegression(InContextTask):
         return SingleIndex(parameters, self.label)
 
     def sub_gaussian(self, parameters: Float[np.ndarray, "task d"]) -> Float[np.ndarray, "task"]:
-        """``sqrt(2)``: ``E exp(a.x + c y) <= (E exp(2 a.x) E exp(2 c y))^(1/2)``, labels centered."""
+        """``sqrt(2)``, as ``(E exp(a.x + c y))^2 <= E exp(2 a.x) E exp(2 c y)``, ``|y| <= 1``."""
         return np.full(len(parameters), math.sqrt(2))
 
 
 @dataclass(frozen=True)
 class FeatureRegression(InContextTask):
-    """A nonlinear teacher: tokens ``(phi(x), w.phi(x) + noise)`` with fixed random ReLU features.
+    """A nonlinear teacher: tokens ``(phi(x), w.phi(x) + noise)`` with fixed ReLU features.
 
-    ``phi_j(x) = (relu(r_j.x) - E relu(r_j.x)) / s`` for ``x ~ N(0, I)`` and unit vectors ``r_j``
-    drawn once, with ``s`` the largest standard deviation of ``phi`` in any direction. No closed form
-    gives their tilted mean, so that infinite prompts are many tokens.
+    ``phi_j(x) = relu(r_j.x) - E relu(r_j.x)`` for ``x ~ N(0, I)`` and random orthonormal ``r_j``.
+    So features are independent, and ``phi`` has the Lipschitz constant 1 and is 1-sub-Gaussian.
 
     Attributes:
         features: Number of features.
         inputs: Number of inputs below them.
+        scale: Of the weights.
         noise: Variance of the noise in labels of the prompt and of the query.
         seed: Of the features.
         loss: The loss.
@@ -211,31 +211,26 @@ class FeatureRegression(InContextTask):
 
     features: int = 4
     inputs: int = 8
+    scale: float = 1.0
     noise: float = 0.1
     seed: int = 0
     loss: Loss = SQUARED
     about: str = "ReLU features"
     _rows: np.ndarray = field(init=False, repr=False, compare=False)
-    _scale: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Draws the features.
 
         Raises:
-            InvalidInputError: If there are none, or the variance is negative.
+            InvalidInputError: If there are none or more than inputs, the scale is not positive, or
+                the variance is negative.
         """
-        check_count("features", self.features)
-        check_count("inputs", self.inputs)
+        check_count("features", self.features, 1, check_count("inputs", self.inputs))
+        check_number("scale", self.scale, above=0.0, example=1.0)
         check_number("noise", self.noise, least=0.0, example=0.1)
         random = generator(self.seed, purpose="features of a task")
-        rows = random.standard_normal((self.features, self.inputs))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        object.__setattr__(self, "_rows", rows)
-        # Covariance of relu(u), relu(v) of correlation r (Cho and Saul 2009, arc-cosine kernel).
-        r = np.clip(rows @ rows.T, -1, 1)
-        kernel = (np.sqrt(1 - r**2) + (math.pi - np.arccos(r)) * r) / (2 * math.pi)
-        covariance = kernel - 1 / (2 * math.pi)
-        object.__setattr__(self, "_scale", math.sqrt(np.linalg.eigvalsh(covariance)[-1]))
+        columns, _ = np.linalg.qr(random.standard_normal((self.inputs, self.features)))
+        object.__setattr__(self, "_rows", columns.T)
 
     @property
     def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -246,15 +241,11 @@ class FeatureRegression(InContextTask):
     def law(self) -> KnownLaw:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What is proven of it."""
         reason = "tokens are a Lipschitz function of a Gaussian vector, of constant sigma"
-        return KnownLaw(math.inf, True, self._lipschitz, reason)
-
-    @property
-    def _lipschitz(self) -> float:
-        return float(np.linalg.norm(self._rows, 2)) / self._scale
+        return KnownLaw(math.inf, True, 1.0, reason)
 
     def draw(self, random: np.random.Generator, count: int) -> Float[np.ndarray, "task d"]:
-        """Weights of the features, of variance one over their number."""
-        return random.standard_normal((count, self.features)) / math.sqrt(self.features)
+        """Weights of the features, of variance ``scale^2``."""
+        return self.scale * random.standard_normal((count, self.features))
 
     def tokens(
         self, parameters: Float[np.ndarray, "task d"], random: np.random.Generator, length: int
@@ -273,16 +264,23 @@ class FeatureRegression(InContextTask):
         noise = math.sqrt(self.noise) * random.standard_normal(len(found))
         return _with_zero(found), (found * parameters).sum(-1) + noise
 
+    def measure(self, parameters: Float[np.ndarray, "d"]) -> Measure:
+        """Rectified normal numbers under a linear map, and noise."""
+        labels = np.vstack([np.eye(self.features), parameters])
+        noise = np.zeros((self.dimension, self.dimension))
+        noise[-1, -1] = self.noise
+        noiseless = Rectified(self.features).pushforward(labels)
+        return Convolution(noiseless, Gaussian(np.zeros(self.dimension), noise))
+
     def sub_gaussian(self, parameters: Float[np.ndarray, "task d"]) -> Float[np.ndarray, "task"]:
-        """The Lipschitz constant of a token in ``(x, noise)``, 1 at least: it bounds ``sigma``."""
-        squares = self._lipschitz**2 * (1 + (parameters**2).sum(-1)) + self.noise
-        return np.sqrt(np.maximum(squares, 1.0))
+        """The Lipschitz constant of a token in ``(x, noise)`` bounds it: that of ``phi`` is 1."""
+        return np.sqrt(1 + (parameters**2).sum(-1) + self.noise)
 
     def _features(
         self, random: np.random.Generator, shape: tuple[int, ...]
     ) -> Float[np.ndarray, "*shape feature"]:
-        x = random.standard_normal((*shape, self.inputs))
-        return (np.maximum(x @ self._rows.T, 0) - 1 / math.sqrt(2 * math.pi)) / self._scale
+        x = random.standard_normal((*shape, self.inputs)) @ self._rows.T
+        return np.maximum(x, 0) - MEAN
 
 
 def _with_zero(x: Float[np.ndarray, "task d"]) -> Float[np.ndarray, "task d+1"]:
@@ -306,7 +304,7 @@ def built_in(dimension: int = 4) -> dict[str, InContextTask]:
         "linear": LinearRegression(plain),
         "noisy": LinearRegression(noisy, about="noisy labels"),
         "logistic": SingleIndexRegression(d, "binary", 2 / math.sqrt(d), about="logistic"),
-        "features": FeatureRegression(d),
+        "features": FeatureRegression(d, 2 * d),
         "index": SingleIndexRegression(d, "tanh", 2 / math.sqrt(d), SQUARED, "tanh teacher"),
     }
 

@@ -27,13 +27,13 @@ class Loss:
     Attributes:
         name: A word or two.
         value: ``l`` of one prediction and one label, a function of JAX.
-        smoothness: The largest ``|d^2 l / d prediction^2|`` over labels in use; None where that is
-            not known.
+        curvature: The largest ``|d^2 l / d prediction^2|`` for labels up to a magnitude, a function
+            of that; None where it is not known.
     """
 
     name: str
     value: Callable[[Any, Any], Any]
-    smoothness: float | None = None
+    curvature: Callable[[float], float] | None = None
 
     def __post_init__(self) -> None:
         """Tries the function.
@@ -43,8 +43,8 @@ class Loss:
         """
         check_text("name", self.name)
         check_function("value", self.value, "Give one of prediction and label, in jax.numpy")
-        if self.smoothness is not None:
-            check_number("smoothness", self.smoothness, least=0.0, example=1.0)
+        if self.curvature is not None:
+            check_function("curvature", self.curvature, "Give one of the largest label, or None")
         with double_precision():
             try:
                 found = np.asarray(jax.grad(self.value)(jnp.array(0.3), jnp.array(1.0)))
@@ -80,11 +80,11 @@ def _huber(prediction: Any, label: Any) -> Any:
     return jnp.where(gap <= 1, gap**2 / 2, gap - 0.5)
 
 
-SQUARED = Loss("squared", _squared, 1.0)
+SQUARED = Loss("squared", _squared, lambda label: 1.0)
 """``(prediction - label)^2 / 2``."""
-LOGISTIC = Loss("logistic", _logistic, 0.25)
+LOGISTIC = Loss("logistic", _logistic, lambda label: label**2 / 4)
 """``log(1 + exp(-label prediction))`` for labels -1 and 1."""
-HUBER = Loss("Huber", _huber, 1.0)
+HUBER = Loss("Huber", _huber, lambda label: 1.0)
 """Half the square of errors up to 1, and linear beyond."""
 LOSSES = (SQUARED, LOGISTIC, HUBER)
 """The losses that are known by name."""
@@ -94,7 +94,7 @@ def check_loss(loss: Loss, labels: Float[np.ndarray, "..."], radius: float = 10.
     """Whether a loss is 1-smooth in the prediction, with derivative zero at the origin.
 
     At the origin prediction and label are zero, so that ``|dl| <= |prediction| + |label|``. A loss
-    whose smoothness is known is decided by it. Any other is differentiated on a grid of
+    whose curvature is known is decided by it. Any other is differentiated on a grid of
     predictions, for the labels at hand: what breaks the hypothesis there breaks it; where nothing
     does, the finding says that it is one on a grid.
 
@@ -118,10 +118,11 @@ def check_loss(loss: Loss, labels: Float[np.ndarray, "..."], radius: float = 10.
         second = np.abs(np.asarray(curved(jnp.asarray(grid), jnp.asarray(seen))))
     # Differences of slopes see kinks, at which second derivatives are zero or nothing.
     steepest = max(float(second.max()), float(np.abs(np.diff(slopes)).max() / (grid[1] - grid[0])))
-    at_origin = f"derivative {origin:.3g} at the origin"
-    if loss.smoothness is not None:
-        met = loss.smoothness <= 1 and abs(origin) <= _ROUNDING
-        words = f"{loss.name} loss: curvature at most {loss.smoothness:g}, {at_origin}"
+    at_origin = f"derivative {abs(origin):.3g} at the origin"
+    if loss.curvature is not None:
+        most = float(loss.curvature(float(np.abs(labels).max())))
+        met = most <= 1 and abs(origin) <= _ROUNDING
+        words = f"{loss.name} loss: curvature at most {most:g}, {at_origin}"
         return Finding("loss", State.MET if met else State.NOT_MET, words)
     bad = not steepest <= 1 + 1e-6 or not abs(origin) <= _ROUNDING
     words = (

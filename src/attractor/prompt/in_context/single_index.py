@@ -36,7 +36,7 @@ LABELS: dict[str, Callable[[Array, Array], Array]] = {"tanh": _tanh, "binary": _
 class SingleIndex(Measure):
     """Tokens ``(x, y)`` with ``x ~ N(0, I)`` and a label that depends on ``w.x`` alone.
 
-    ``Lambda(a, c) = |a|^2 / 2 + log E_g M(c, w.a + |w| g)`` with ``M(c, u) = E[exp(c y) | w.x = u]``
+    ``Lambda(a, c) = |a|^2 / 2 + log E M(c, w.a + |w| g)`` with ``M(c, u) = E[exp(c y) | w.x = u]``
     and a standard normal ``g``: one integral, by Gauss-Hermite quadrature with 96 nodes.
 
     Attributes:

@@ -30,7 +30,7 @@ class KnownLaw:
             is the sub-Gaussian parameter of tokens given the task; infinity for every moment.
         tilted_moments: Whether moments of tokens and queries tilted by the scores of a head are
             bounded by a polynomial in ``sigma``, the same for all heads in a ball.
-        query_parameter: A sub-Gaussian parameter of queries.
+        query_parameter: The least sub-Gaussian parameter of queries, or any one that is at most 1.
         reason: Why, in words.
     """
 

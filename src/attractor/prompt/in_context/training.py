@@ -59,7 +59,11 @@ class RiskTransfer(PlainText):
         """
         for argument, value, known in (
             ("length", length, self.data["length"].values),
-            ("time", self.data["time"].values[-1] if time is None else time, self.data["time"].values),
+            (
+                "time",
+                self.data["time"].values[-1] if time is None else time,
+                self.data["time"].values,
+            ),
         ):
             if value not in known:
                 raise InvalidInputError(
@@ -120,7 +124,7 @@ def _cell(values: Any, errors: Any, time: float) -> str:
 
 
 def initial_head(dimension: int, outputs: int = 1, scale: float = 0.5) -> AttentionHead:
-    """The balanced start: ``U = scale diag(I / sqrt(d), 0)``, and ``V`` reads the label, times scale.
+    """The balanced start: ``U = scale diag(I / sqrt(d), 0)``, and ``V`` reads scale times labels.
 
     The last ``outputs`` entries of a token are its labels, ``d`` are the others.
 
