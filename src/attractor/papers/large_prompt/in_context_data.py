@@ -1,0 +1,72 @@
+"""In-context tasks that the general theorem on long prompts is checked on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from attractor.files.in_context import InContextCase
+from attractor.prompt.in_context.families import built_in, negative_controls
+
+_INPUTS = 3
+FAMILIES = ("noisy", "linear", "logistic", "features", "index")
+"""Families that meet the hypotheses, by name."""
+_TIMES = {"logistic": 60.0, "index": 30.0}
+
+
+@cache
+def family(name: str, seed: int = 0, lengths: tuple[int, ...] = (64, 256, 1024)) -> InContextCase:
+    """Tasks of a family; infinite prompts are exact for Gaussian tokens, or else four times longer.
+
+    Args:
+        name: One of ``FAMILIES``.
+        seed: Same seed, same tasks.
+        lengths: Tokens of prompts to train on.
+    """
+    gaussian = name in ("linear", "noisy")
+    longest = lengths[-1] if gaussian else 4 * lengths[-1]
+    tasks = 512 if gaussian else 256
+    task, time = built_in(_INPUTS)[name], _TIMES.get(name, 15.0)
+    return InContextCase.of_task(task, tasks, longest, lengths, time=time, seed=seed)
+
+
+@cache
+def small() -> InContextCase:
+    """A few tasks of linear regression with noisy labels, for hypotheses that data break."""
+    return InContextCase.of_task(built_in(2)["noisy"], 64, 256, (16, 64), time=15.0)
+
+
+@cache
+def heavy_weights() -> InContextCase:
+    """Linear regression with Cauchy weights, whose sub-Gaussian parameters have a heavy tail."""
+    task = negative_controls(2)["Cauchy weights"]
+    return InContextCase.of_task(task, 64, 256, (16, 64), time=15.0)
+
+
+@cache
+def heavy_tokens() -> InContextCase:
+    """Linear regression with Laplace inputs, which no Gaussian dominates."""
+    task = negative_controls(2)["Laplace inputs"]
+    tokens = InContextCase.of_task(task, 256, 2048, (16, 64), time=15.0)
+    return tokens.replace(sigma=small().sigma)
+
+
+@cache
+def long_queries() -> InContextCase:
+    """Queries of three times the deviation that the theorem allows."""
+    return small().replace(queries=3 * small().queries)
+
+
+@cache
+def curved_loss() -> InContextCase:
+    """Logistic loss of labels -3 and 3, whose curvature is above 1."""
+    labels = 3 * np.sign(small().labels)
+    return small().replace(labels=labels, loss_number=1)
+
+
+@cache
+def without_sigma() -> InContextCase:
+    """Tasks whose sub-Gaussian parameters are not given."""
+    return replace(small(), sigma=None)
