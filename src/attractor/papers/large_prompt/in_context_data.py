@@ -13,7 +13,7 @@ from attractor.prompt.in_context.families import built_in, negative_controls
 _INPUTS = 3
 FAMILIES = ("noisy", "linear", "logistic", "features", "index")
 """Families that meet the hypotheses, by name."""
-_TIMES = {"logistic": 60.0, "index": 30.0}
+_TIMES = {"logistic": 240.0, "features": 60.0, "index": 60.0}
 
 
 @cache
@@ -27,9 +27,8 @@ def family(name: str, seed: int = 0, lengths: tuple[int, ...] = (64, 256, 1024))
     """
     gaussian = name in ("linear", "noisy")
     longest = lengths[-1] if gaussian else 4 * lengths[-1]
-    tasks = 512 if gaussian else 256
     task, time = built_in(_INPUTS)[name], _TIMES.get(name, 15.0)
-    return InContextCase.of_task(task, tasks, longest, lengths, time=time, seed=seed)
+    return InContextCase.of_task(task, 512, longest, lengths, time=time, seed=seed)
 
 
 @cache

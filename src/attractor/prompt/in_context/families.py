@@ -211,7 +211,7 @@ class FeatureRegression(InContextTask):
 
     features: int = 4
     inputs: int = 8
-    scale: float = 1.0
+    scale: float = 0.6
     noise: float = 0.1
     seed: int = 0
     loss: Loss = SQUARED

@@ -59,12 +59,13 @@ class Loss:
                 "value", f"its derivative at (0.3, 1) is {found}", "Give a finite function"
             )
 
-    def of(
-        self, predictions: Float[Array, "*batch output"], labels: Float[Array, "*batch output"]
-    ) -> Float[Array, "*batch"]:
-        """The loss of each row of predictions, summed over the row."""
-        flat = jax.vmap(self.value)(jnp.ravel(predictions), jnp.ravel(labels))
-        return flat.reshape(jnp.shape(predictions)).sum(-1)
+
+def summed(
+    loss: Loss, predictions: Float[Array, "*batch output"], labels: Float[Array, "*batch output"]
+) -> Float[Array, "*batch"]:
+    """The loss of each row of predictions, summed over the row."""
+    flat = jax.vmap(loss.value)(jnp.ravel(predictions), jnp.ravel(labels))
+    return flat.reshape(jnp.shape(predictions)).sum(-1)
 
 
 def _squared(prediction: Any, label: Any) -> Any:

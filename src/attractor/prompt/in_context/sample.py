@@ -16,7 +16,7 @@ from attractor.checks import check_kind
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.head import AttentionHead
-from attractor.prompt.in_context.losses import Loss
+from attractor.prompt.in_context.losses import Loss, summed
 from attractor.prompt.measures import Empirical, Measure
 
 
@@ -158,7 +158,7 @@ def losses_of(
 ) -> Float[Array, "task"]:
     """The loss of each task; data are the law, the queries and the labels."""
     law, queries, labels = data
-    return loss.of(attended(law, score_matrix, queries) @ value_matrix.T, labels)
+    return summed(loss, attended(law, score_matrix, queries) @ value_matrix.T, labels)
 
 
 @functools.lru_cache(maxsize=64)

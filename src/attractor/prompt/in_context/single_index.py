@@ -17,7 +17,9 @@ from attractor.prompt.measures import Measure
 from attractor.prompt.measures.arrays import checked
 from attractor.prompt.measures.contract import as_numpy
 
-_NODES = 96
+_NODES, _REACH = 193, 9.0
+"""Of the trapezoidal rule. Its error for labels with poles ``p`` away from the real line is about
+``exp(-2 pi p / (|w| h))`` for a step ``h``: 1e-9 for ``tanh`` and ``|w| = 5``."""
 
 
 def _tanh(c: Array, u: Array) -> Array:
@@ -37,7 +39,7 @@ class SingleIndex(Measure):
     """Tokens ``(x, y)`` with ``x ~ N(0, I)`` and a label that depends on ``w.x`` alone.
 
     ``Lambda(a, c) = |a|^2 / 2 + log E M(c, w.a + |w| g)`` with ``M(c, u) = E[exp(c y) | w.x = u]``
-    and a standard normal ``g``: one integral, by Gauss-Hermite quadrature with 96 nodes.
+    and a standard normal ``g``: one integral, by the trapezoidal rule with 193 nodes.
 
     Attributes:
         weights: ``w``.
@@ -69,7 +71,8 @@ class SingleIndex(Measure):
     def _log_normalizer(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
         a, c = direction[..., :-1], direction[..., -1]
         w = jnp.asarray(self.weights)
-        nodes, masses = np.polynomial.hermite_e.hermegauss(_NODES)
+        nodes = np.linspace(-_REACH, _REACH, _NODES)
+        masses = np.exp(-(nodes**2) / 2)
         # At w = 0 the norm has no derivative; its square does.
         norm = jnp.sqrt(jnp.where(w @ w > 0, w @ w, 1)) * (w @ w > 0)
         points = (a @ w)[..., None] + norm * nodes

@@ -11,7 +11,14 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_count, check_kind, shown
+from attractor.checks import (
+    check_count,
+    check_flag,
+    check_kind,
+    check_number,
+    check_text,
+    shown,
+)
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.precision import as_float64
@@ -38,6 +45,18 @@ class KnownLaw:
     tilted_moments: bool
     query_parameter: float
     reason: str
+
+    def __post_init__(self) -> None:
+        """Validates.
+
+        Raises:
+            InvalidInputError: If a number is negative or none, or the reason no text.
+        """
+        if self.tail_index != math.inf:
+            check_number("tail_index", self.tail_index, least=0.0, example=math.inf)
+        check_flag("tilted_moments", self.tilted_moments)
+        check_number("query_parameter", self.query_parameter, least=0.0, example=1.0)
+        check_text("reason", self.reason)
 
 
 class InContextTask(abc.ABC):
