@@ -39,10 +39,6 @@ def calls() -> Iterator[Call]:
     yield Call(in_context.check_loss, loss=ex.SQUARED, labels=np.ones(3))
     yield Call(in_context.decay, sigma=np.ones(3), lengths=np.array([10.0, 100.0]))
     yield Call(in_context.tail_of, values=np.arange(1.0, 200.0))
-    yield Call(
-        in_context.gradient_flow, sample=ex.TASK_SAMPLE, loss=ex.SQUARED, initial=ex.START,
-        length=2.0, times=TIMES,
-    )  # fmt: skip
     yield Call(in_context.risk_transfer, **one, lengths=[2], times=TIMES, tasks=4, held_out=4,
                blames={"initial": "head"})  # fmt: skip
     yield Call(in_context.transfer_of_samples, **samples, lengths=[2], times=TIMES,

@@ -12,10 +12,10 @@ from attractor.prompt.in_context import (
     RiskTransfer,
     TaskSample,
     built_in,
-    gradient_flow,
     initial_head,
     risk_transfer,
 )
+from attractor.prompt.in_context.training import gradient_flow
 from attractor.prompt.measures import Gaussian
 from attractor.prompt.regression import RegressionTask, infinite_flow
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +14,26 @@ from attractor.prompt.in_context.families import built_in, negative_controls
 _INPUTS = 3
 FAMILIES = ("noisy", "linear", "logistic", "features", "index")
 """Families that meet the hypotheses, by name."""
-_TIMES = {"logistic": 240.0, "features": 60.0, "index": 60.0}
+_LENGTHS, _SHORT = (64, 256, 1024), (16, 64, 256)
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "noisy": {"tasks": 512, "longest": 1024, "lengths": _LENGTHS, "time": 15.0},
+    "linear": {"tasks": 512, "longest": 1024, "lengths": _LENGTHS, "time": 15.0},
+    "logistic": {"tasks": 2048, "longest": 1024, "lengths": _SHORT, "time": 120.0},
+    "features": {"tasks": 512, "longest": 4096, "lengths": _LENGTHS, "time": 60.0},
+    "index": {"tasks": 512, "longest": 4096, "lengths": _LENGTHS, "time": 60.0},
+}
+"""Infinite prompts are exact for Gaussian tokens, or else four times as long as the longest."""
 
 
 @cache
-def family(name: str, seed: int = 0, lengths: tuple[int, ...] = (64, 256, 1024)) -> InContextCase:
-    """Tasks of a family; infinite prompts are exact for Gaussian tokens, or else four times longer.
+def family(name: str, seed: int = 0) -> InContextCase:
+    """Tasks of a family.
 
     Args:
         name: One of ``FAMILIES``.
         seed: Same seed, same tasks.
-        lengths: Tokens of prompts to train on.
     """
-    gaussian = name in ("linear", "noisy")
-    longest = lengths[-1] if gaussian else 4 * lengths[-1]
-    task, time = built_in(_INPUTS)[name], _TIMES.get(name, 15.0)
-    return InContextCase.of_task(task, 512, longest, lengths, time=time, seed=seed)
+    return InContextCase.of_task(built_in(_INPUTS)[name], seed=seed, **_SETTINGS[name])
 
 
 @cache

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
         KnownLaw as KnownLaw,
     )
     from attractor.prompt.in_context.training import (
-        HeadFlow as HeadFlow,
         RiskTransfer as RiskTransfer,
-        gradient_flow as gradient_flow,
         initial_head as initial_head,
         risk_transfer as risk_transfer,
         transfer_of_samples as transfer_of_samples,

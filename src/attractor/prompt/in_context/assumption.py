@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_count, check_kind
+from attractor.checks import check_count, check_flag, check_kind, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_shaped
 from attractor.prompt.in_context.finding import Finding, State
@@ -104,10 +104,14 @@ def decay(
         constant: ``c``.
 
     Raises:
-        InvalidInputError: If numbers are not real.
+        InvalidInputError: If a number is not positive, or a length below 1.
     """
     draws = as_shaped("sigma", sigma, ("count",), largest=LARGEST)
-    log = np.log(as_shaped("lengths", lengths, ("length",)))
+    if draws.min() <= 0 or np.min(lengths) < 1:
+        argument = "sigma" if draws.min() <= 0 else "lengths"
+        raise InvalidInputError(argument, "one is too small", "Give sigma > 0 and lengths >= 1")
+    constant = check_number("constant", constant, above=0.0, most=LARGEST, example=1.0)
+    log = np.log(as_shaped("lengths", lengths, ("length",), largest=1e300))
     terms = np.exp(-constant * log[:, None] / draws**2)
     error = terms.std(axis=1) / math.sqrt(len(draws))
     return log**4 * terms.mean(axis=1), log**4 * error
@@ -160,7 +164,7 @@ def check_assumption(
     """
     check_kind("task", task, InContextTask, "Derive a class from InContextTask")
     draws = check_count("draws", draws, 2 * _SHARE, 2**24)
-    law = task.law if proven else None
+    law = task.law if check_flag("proven", proven) else None
     sample = task.sample(_TASKS, _TOKENS, seed=seed, limit_tokens=2)
     sigma = task.sub_gaussian_parameters(draws, seed=seed)
     words = f"{draws:,} draws of sigma"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_choice, check_count, check_kinds, check_number
+from attractor.checks import as_number, check_choice, check_count, check_kinds, check_number
 from attractor.prompt.in_context.losses import LOGISTIC, SQUARED, Loss
 from attractor.prompt.in_context.rectified import MEAN, Rectified
 from attractor.prompt.in_context.single_index import LABELS, SingleIndex, draw_labels
@@ -50,7 +50,7 @@ class LinearRegression(InContextTask):
                 kind of inputs is not known.
         """
         check_kinds(regression=(self.regression, RegressionTask))
-        if self.freedom != math.inf:
+        if as_number(self.freedom) != math.inf:
             check_number("freedom", self.freedom, above=0.0, example=5.0)
         check_choice("inputs", self.inputs, INPUTS)
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.checks import check_function, check_number, check_text
+from attractor.checks import check_function, check_kind, check_number, check_text
 from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.precision import LARGEST, as_float64, double_precision
 from attractor.prompt.in_context.finding import Finding, State
 
 _GRID = 401
@@ -105,10 +105,14 @@ def check_loss(loss: Loss, labels: Float[np.ndarray, "..."], radius: float = 10.
         radius: Predictions on the grid reach so far on both sides.
 
     Raises:
-        InvalidInputError: If the radius is not positive.
+        InvalidInputError: If there are no labels, or the radius is not positive.
     """
-    radius = check_number("radius", radius, above=0.0, example=10.0)
-    seen = np.unique(np.quantile(np.asarray(labels, dtype=np.float64), np.linspace(0, 1, 21)))
+    check_kind("loss", loss, Loss, "Give one of attractor.prompt.in_context.LOSSES")
+    radius = check_number("radius", radius, above=0.0, most=LARGEST, example=10.0)
+    values = as_float64("labels", labels, largest=LARGEST)
+    if not values.size:
+        raise InvalidInputError("labels", "there are none", "Give one or more")
+    seen = np.unique(np.quantile(values, np.linspace(0, 1, 21)))
     grid = np.linspace(-radius, radius, _GRID)
     with double_precision():
         slope = jax.grad(loss.value)
@@ -121,7 +125,7 @@ def check_loss(loss: Loss, labels: Float[np.ndarray, "..."], radius: float = 10.
     steepest = max(float(second.max()), float(np.abs(np.diff(slopes)).max() / (grid[1] - grid[0])))
     at_origin = f"derivative {abs(origin):.3g} at the origin"
     if loss.curvature is not None:
-        most = float(loss.curvature(float(np.abs(labels).max())))
+        most = float(loss.curvature(float(np.abs(values).max())))
         met = most <= 1 and abs(origin) <= _ROUNDING
         words = f"{loss.name} loss: curvature at most {most:g}, {at_origin}"
         return Finding("loss", State.MET if met else State.NOT_MET, words)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.checks import check_kind
+from attractor.checks import as_number, check_kind, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.prompt.head import AttentionHead
@@ -64,13 +64,14 @@ class TaskSample:
         Raises:
             InvalidInputError: If prompts are not that long.
         """
-        if math.isinf(length) and length > 0:
+        number = as_number(length)
+        if number == math.inf:
             return self.limit
-        if not 1 <= length <= self.longest or length != int(length):
+        if not 1 <= number <= self.longest or number != int(number):
             raise InvalidInputError(
-                "length", f"{length!r} is none of these prompts", f"Give 1 to {self.longest} or inf"
+                "length", f"{shown(length)} is none of them", f"Give 1 to {self.longest} or inf"
             )
-        return Empirical(self.prompts[:, : int(length)])
+        return Empirical(self.prompts[:, : int(number)])
 
     def halves(self) -> list[Measure]:
         """The two halves of the tokens that stand for infinitely many; none where it is exact."""

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from attractor.errors import InvalidInputError
+from attractor.checks import check_choice
 from attractor.prompt.measures import Measure
 from attractor.prompt.measures.arrays import checked
 from attractor.prompt.measures.contract import as_numpy
@@ -57,11 +57,7 @@ class SingleIndex(Measure):
                 is not known.
         """
         self.weights = checked("weights", weights, ("d",))
-        if label not in LABELS:
-            raise InvalidInputError(
-                "label", f"{label!r} is not known", f"Give one of {', '.join(LABELS)}"
-            )
-        self.label = label
+        self.label = check_choice("label", label, LABELS)
 
     @property
     def dimension(self) -> int:

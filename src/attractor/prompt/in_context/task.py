@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.checks import (
+    as_number,
     check_count,
     check_flag,
     check_kind,
@@ -52,7 +53,7 @@ class KnownLaw:
         Raises:
             InvalidInputError: If a number is negative or none, or the reason no text.
         """
-        if self.tail_index != math.inf:
+        if as_number(self.tail_index) != math.inf:
             check_number("tail_index", self.tail_index, least=0.0, example=math.inf)
         check_flag("tilted_moments", self.tilted_moments)
         check_number("query_parameter", self.query_parameter, least=0.0, example=1.0)

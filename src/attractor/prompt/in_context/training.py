@@ -15,13 +15,21 @@ import numpy as np
 import scipy.integrate
 from jaxtyping import Array, Float
 
-from attractor.checks import check_count, check_kind, check_number
+from attractor.checks import (
+    as_number,
+    check_count,
+    check_kind,
+    check_number,
+    check_text,
+    naming,
+)
 from attractor.errors import InvalidInputError
-from attractor.precision import as_shaped, double_precision
+from attractor.precision import LARGEST, as_integers, as_shaped, double_precision
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.in_context.losses import Loss
 from attractor.prompt.in_context.sample import TaskSample, losses_of
 from attractor.prompt.in_context.task import InContextTask
+from attractor.randomness import check_seed
 from attractor.records import PlainText, load_data, save_data
 
 if TYPE_CHECKING:
@@ -57,20 +65,16 @@ class RiskTransfer(PlainText):
         Raises:
             InvalidInputError: If the length was not trained on, or the time not recorded.
         """
-        for argument, value, known in (
-            ("length", length, self.data["length"].values),
-            (
-                "time",
-                self.data["time"].values[-1] if time is None else time,
-                self.data["time"].values,
-            ),
+        lengths, times = (self.data[name].values.tolist() for name in ("length", "time"))
+        wanted = as_number(length), times[-1] if time is None else as_number(time)
+        for argument, value, known in zip(
+            ("length", "time"), wanted, (lengths, times), strict=True
         ):
             if value not in known:
                 raise InvalidInputError(
-                    argument, f"{value!r} is not recorded", f"Give one of {known.tolist()}"
+                    argument, f"{value:g} is not recorded", f"Give one of {known}"
                 )
-        found = self.data.sel(length=length)
-        found = found.isel(time=-1) if time is None else found.sel(time=time)
+        found = self.data.sel(length=wanted[0], time=wanted[1])
         return AttentionHead(found["score_matrix"].values, found["value_matrix"].values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -139,7 +143,7 @@ def initial_head(dimension: int, outputs: int = 1, scale: float = 0.5) -> Attent
     """
     outputs = check_count("outputs", outputs)
     dimension = check_count("dimension", dimension, outputs + 1)
-    scale = check_number("scale", scale, above=0.0, example=0.5)
+    scale = check_number("scale", scale, above=0.0, most=LARGEST, example=0.5)
     d = dimension - outputs
     score, value = np.zeros((dimension, dimension)), np.zeros((outputs, dimension))
     score[:d, :d] = scale * np.eye(d) / math.sqrt(d)
@@ -178,15 +182,15 @@ def risk_transfer(
             ``InContextTask.sample``), or the flow cannot be followed.
     """
     check_kind("task", task, InContextTask, "Derive a class from InContextTask")
-    sizes = [check_count("lengths", length) for length in lengths]
-    if not sizes or sorted(set(sizes)) != sizes:
-        raise InvalidInputError("lengths", f"they are {sizes}", "Give increasing whole numbers")
-    count = check_count("tasks", tasks, 2), check_count("held_out", held_out, 2)
-    train = task.sample(count[0], sizes[-1], seed=seed, limit_tokens=limit_tokens)
-    other = (seed + _HELD_OUT_SEED) % 2**63
-    fresh = task.sample(count[1], sizes[-1], seed=other, limit_tokens=limit_tokens)
+    sizes, clock = _increasing(lengths), _clock(times)
+    other = (check_seed("seed", seed) + _HELD_OUT_SEED) % 2**63
+    longest, settings = sizes[-1], {"limit_tokens": limit_tokens}
+    with naming(count="tasks", longest="lengths"):
+        train = task.sample(check_count("tasks", tasks, 2), longest, seed=seed, **settings)
+    with naming(count="held_out", longest="lengths"):
+        fresh = task.sample(check_count("held_out", held_out, 2), longest, seed=other, **settings)
     return transfer_of_samples(
-        train, fresh, task.loss, sizes, times, initial=initial, about=task.name
+        train, fresh, task.loss, sizes, clock, initial=initial, about=task.name
     )
 
 
@@ -218,13 +222,13 @@ def transfer_of_samples(
 
     check_kind("train", train, TaskSample, "Give InContextTask.sample(...)")
     check_kind("held_out", held_out, TaskSample, "Give InContextTask.sample(...)")
-    clock = as_shaped("times", times, ("time",))
-    if clock[0] < 0 or (np.diff(clock) <= 0).any():
-        raise InvalidInputError("times", "they do not increase from 0 on", "Give such as 0, 1, 10")
+    check_kind("loss", loss, Loss, "Give one of attractor.prompt.in_context.LOSSES")
+    check_text("about", about)
+    sizes, clock = _increasing(lengths), _clock(times)
     m, k = train.queries.shape[1], train.labels.shape[1]
     start = initial_head(m, k) if initial is None else initial
     train.risk(start, loss)  # refuses heads that do not fit, or for which nothing exists
-    trained = [float(length) for length in lengths] + [math.inf]
+    trained = [*map(float, sizes), math.inf]
     flows = [gradient_flow(train, loss, start, length, clock) for length in trained]
     found = {name: np.empty((len(trained), len(clock))) for name in _SERIES}
     for row, (length, flow) in enumerate(zip(trained, flows, strict=True)):
@@ -263,6 +267,20 @@ _SERIES = (
     "risk", "risk_error", "infinite_risk", "infinite_risk_error", "excess", "excess_error",
     "training_risk", "gradient", "gap", "limit_error",
 )  # fmt: skip
+
+
+def _increasing(lengths: Any) -> list[int]:
+    sizes = as_integers("lengths", lengths, ("length",), least=1).tolist()
+    if sorted(set(sizes)) != sizes:
+        raise InvalidInputError("lengths", f"they are {sizes}", "Give increasing whole numbers")
+    return sizes
+
+
+def _clock(times: Any) -> Float[np.ndarray, "time"]:
+    clock = as_shaped("times", times, ("time",), largest=1e9)
+    if clock[0] < 0 or clock[-1] <= 0 or (np.diff(clock) <= 0).any():
+        raise InvalidInputError("times", "they do not increase from 0 on", "Give such as 0, 1, 10")
+    return clock
 
 
 @dataclass(frozen=True, eq=False)
