@@ -97,6 +97,7 @@ IN_CONTEXT = Lazy(
 )
 IN_CONTEXT_TASK = Lazy(lambda: in_context.LinearRegression(TASK.value))
 TASK_SAMPLE = Lazy(lambda: IN_CONTEXT_TASK.value.sample(4, 4))
+PROMPTS_LAW = Lazy(lambda: TASK_SAMPLE.value.law(2.0))
 START = Lazy(lambda: in_context.initial_head(3))
 SQUARED = Lazy(lambda: in_context.SQUARED)
 TRANSFER = Lazy(

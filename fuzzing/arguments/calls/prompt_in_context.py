@@ -32,6 +32,10 @@ def calls() -> Iterator[Call]:
     yield Call(in_context.InContextTask.parameters, **task, count=2, seed=0)
     yield Call(in_context.InContextTask.sub_gaussian_parameters, **task, count=2, seed=0)
     yield Call(in_context.InContextTask.sample, **task, count=4, longest=4)
+    yield Call(
+        in_context.TaskSample.losses_under, **head,
+        law=ex.PROMPTS_LAW, skip={"law": "a law of these tasks, from the sample"},
+    )  # fmt: skip
     yield Call(in_context.TaskSample.law, self=ex.TASK_SAMPLE, length=2.0)
     yield Call(in_context.TaskSample.risk, **head)
     yield Call(in_context.TaskSample.limit_error, **head)
@@ -40,10 +44,12 @@ def calls() -> Iterator[Call]:
     yield Call(in_context.decay, sigma=np.ones(3), lengths=np.array([10.0, 100.0]))
     yield Call(in_context.tail_of, values=np.arange(1.0, 200.0))
     yield Call(in_context.risk_transfer, **one, lengths=[2], times=TIMES, tasks=4, held_out=4,
-               blames={"initial": "head"})  # fmt: skip
+               blames={"initial": "head", "lengths": "lengths tasks"},
+               takes={"lengths": "sequence array"})  # fmt: skip
     yield Call(in_context.transfer_of_samples, **samples, lengths=[2], times=TIMES,
                blames={"initial": "head", "train": "head", "held_out": "head",
-                       "lengths": "length"})  # fmt: skip
+                       "lengths": "length"},
+               takes={"lengths": "sequence array"})  # fmt: skip
     yield Call(in_context.RiskTransfer.head, self=ex.TRANSFER, length=2.0)
     yield Call(in_context.RiskTransfer.save, self=ex.TRANSFER, path="risks.nc")
     yield Call(in_context.RiskTransfer.load, path=given.TRANSFER_FILE)

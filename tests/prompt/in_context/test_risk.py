@@ -68,7 +68,7 @@ def test_given_the_task_predictions_are_exact(sample):
     assert sample.risk(head, SQUARED).value == pytest.approx(losses.mean(), rel=1e-12)
     law = Empirical(sample.prompts[0, :5])
     one = output(law, head, sample.queries[0])[0]
-    first = LINEAR.sample(6000, 7, seed=1)._losses(head, SQUARED, sample.law(5))[0]
+    first = LINEAR.sample(6000, 7, seed=1).losses_under(head, SQUARED, sample.law(5))[0]
     assert first == pytest.approx((one - sample.labels[0, 0]) ** 2 / 2, rel=1e-12)
 
 

@@ -39,21 +39,21 @@ def family(name: str, seed: int = 0) -> InContextCase:
 @cache
 def small() -> InContextCase:
     """A few tasks of linear regression with noisy labels, for hypotheses that data break."""
-    return InContextCase.of_task(built_in(2)["noisy"], 64, 256, (16, 64), time=15.0)
+    return InContextCase.of_task(built_in(_INPUTS)["noisy"], 64, 256, (4, 64), time=15.0)
 
 
 @cache
 def heavy_weights() -> InContextCase:
     """Linear regression with Cauchy weights, whose sub-Gaussian parameters have a heavy tail."""
-    task = negative_controls(2)["Cauchy weights"]
-    return InContextCase.of_task(task, 64, 256, (16, 64), time=15.0)
+    task = negative_controls(_INPUTS)["Cauchy weights"]
+    return InContextCase.of_task(task, 64, 256, (4, 64), time=15.0)
 
 
 @cache
 def heavy_tokens() -> InContextCase:
     """Linear regression with Laplace inputs, which no Gaussian dominates."""
-    task = negative_controls(2)["Laplace inputs"]
-    tokens = InContextCase.of_task(task, 256, 2048, (16, 64), time=15.0)
+    task = negative_controls(_INPUTS)["Laplace inputs"]
+    tokens = InContextCase.of_task(task, 256, 2048, (16, 256), time=15.0)
     return tokens.replace(sigma=small().sigma)
 
 

@@ -27,7 +27,7 @@ from attractor.prompt.in_context.finding import Finding, State
 from attractor.prompt.in_context.losses import check_loss
 from attractor.prompt.in_context.training import RiskTransfer, transfer_of_samples
 
-_LONGER = 4
+_APART, _LONGER = 16, 4
 _SETTLED = 0.05
 _TIMES = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0)
 
@@ -49,14 +49,14 @@ def _long_enough(case: InContextCase) -> Check:
     lengths, longest = case.lengths, case.prompts.shape[1]
     exact = case.token_covariance is not None
     infinite = "known exactly" if exact else f"{longest:,} tokens in the place of infinitely many"
-    met = len(lengths) > 1 and (exact or longest >= _LONGER * lengths[-1])
+    met = lengths[-1] >= _APART * lengths[0] and (exact or longest >= _LONGER * lengths[-1])
     return Check(met, f"prompts of {', '.join(f'{each:,}' for each in lengths)} tokens; {infinite}")
 
 
 COMPARED_LENGTHS = Assumption[InContextCase](
     "lengths to compare",
-    "Prompts of two lengths or more are given, and infinite ones exactly, or tokens in their place "
-    f"that are {_LONGER} times as many.",
+    f"Prompts of lengths that differ by a factor of {_APART} or more are given, and infinite ones "
+    f"exactly, or tokens in their place that are {_LONGER} times as many.",
     _long_enough,
     lambda: small().replace(lengths=(64,)),
 )

@@ -107,11 +107,14 @@ def decay(
         InvalidInputError: If a number is not positive, or a length below 1.
     """
     draws = as_shaped("sigma", sigma, ("count",), largest=LARGEST)
-    if draws.min() <= 0 or np.min(lengths) < 1:
-        argument = "sigma" if draws.min() <= 0 else "lengths"
-        raise InvalidInputError(argument, "one is too small", "Give sigma > 0 and lengths >= 1")
+    given = as_shaped("lengths", lengths, ("length",), largest=1e300)
     constant = check_number("constant", constant, above=0.0, most=LARGEST, example=1.0)
-    log = np.log(as_shaped("lengths", lengths, ("length",), largest=1e300))
+    for argument, least, wanted in (("sigma", draws, 1 / LARGEST), ("lengths", given, 1.0)):
+        if least.min() < wanted:
+            raise InvalidInputError(
+                argument, f"one is {least.min():.3g}", f"Give numbers from {wanted:g} on"
+            )
+    log = np.log(given)
     terms = np.exp(-constant * log[:, None] / draws**2)
     error = terms.std(axis=1) / math.sqrt(len(draws))
     return log**4 * terms.mean(axis=1), log**4 * error

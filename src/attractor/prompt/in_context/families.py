@@ -50,6 +50,7 @@ class LinearRegression(InContextTask):
                 kind of inputs is not known.
         """
         check_kinds(regression=(self.regression, RegressionTask))
+        check_kinds(loss=(self.loss, Loss), about=(self.about, str))
         if as_number(self.freedom) != math.inf:
             check_number("freedom", self.freedom, above=0.0, example=5.0)
         check_choice("inputs", self.inputs, INPUTS)
@@ -150,6 +151,7 @@ class SingleIndexRegression(InContextTask):
             InvalidInputError: If there is no input, the scale is not positive, or the kind of label
                 is not known.
         """
+        check_kinds(loss=(self.loss, Loss), about=(self.about, str))
         check_count("inputs", self.inputs)
         check_choice("label", self.label, LABELS)
         check_number("scale", self.scale, above=0.0, example=1.0)
@@ -225,6 +227,7 @@ class FeatureRegression(InContextTask):
             InvalidInputError: If there are none or more than inputs, the scale is not positive, or
                 the variance is negative.
         """
+        check_kinds(loss=(self.loss, Loss), about=(self.about, str))
         check_count("features", self.features, 1, check_count("inputs", self.inputs))
         check_number("scale", self.scale, above=0.0, example=1.0)
         check_number("noise", self.noise, least=0.0, example=0.1)

@@ -93,7 +93,7 @@ class TaskSample:
             InvalidInputError: If shapes do not fit, prompts are not that long, or attention over
                 infinitely many tokens does not exist.
         """
-        losses = self._losses(head, loss, self.law(length))
+        losses = self.losses_under(head, loss, self.law(length))
         return _estimate(losses)
 
     def limit_error(self, head: AttentionHead, loss: Loss) -> float:
@@ -103,12 +103,14 @@ class TaskSample:
         as large as the error where that falls like one over their number. Zero where the law
         itself is known.
         """
-        halves = [self._losses(head, loss, half).mean() for half in self.halves()]
+        self._check(head, loss)
+        halves = [self.losses_under(head, loss, half).mean() for half in self.halves()]
         if not halves:
             return 0.0
-        return abs(float(np.mean(halves) - self._losses(head, loss, self.limit).mean()))
+        return abs(float(np.mean(halves) - self.losses_under(head, loss, self.limit).mean()))
 
-    def _losses(self, head: AttentionHead, loss: Loss, law: Measure) -> Float[np.ndarray, "task"]:
+    def _check(self, head: AttentionHead, loss: Loss) -> None:
+        """Refuses heads that are not for these tokens and labels."""
         check_kind("head", head, AttentionHead, "Give one")
         check_kind("loss", loss, Loss, "Give one of attractor.prompt.in_context.LOSSES")
         d, k = self.queries.shape[1], self.labels.shape[1]
@@ -118,6 +120,12 @@ class TaskSample:
                 f"U has the shape {np.shape(head.score_matrix)}, V {np.shape(head.value_matrix)}",
                 f"Give ({d}, {d}) and ({k}, {d})",
             )
+
+    def losses_under(
+        self, head: AttentionHead, loss: Loss, law: Measure
+    ) -> Float[np.ndarray, "task"]:
+        """The loss of each task under a law of its tokens."""
+        self._check(head, loss)
         with double_precision():
             data = jax.tree.map(jnp.asarray, (law, self.queries, self.labels))
             matrices = jax.tree.map(jnp.asarray, (head.score_matrix, head.value_matrix))

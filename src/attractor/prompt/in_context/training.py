@@ -234,10 +234,10 @@ def transfer_of_samples(
     for row, (length, flow) in enumerate(zip(trained, flows, strict=True)):
         for column, (u, v) in enumerate(zip(flow.score_matrix, flow.value_matrix, strict=True)):
             head = AttentionHead(u, v)
-            own = held_out._losses(head, loss, held_out.law(length))
-            infinite = held_out._losses(head, loss, held_out.limit)
+            own = held_out.losses_under(head, loss, held_out.law(length))
+            infinite = held_out.losses_under(head, loss, held_out.limit)
             at = AttentionHead(flows[-1].score_matrix[column], flows[-1].value_matrix[column])
-            excess = own - held_out._losses(at, loss, held_out.limit)
+            excess = own - held_out.losses_under(at, loss, held_out.limit)
             root = math.sqrt(len(own))
             found["gap"][row, column] = math.hypot(
                 float(np.linalg.norm(u - at.score_matrix)),
