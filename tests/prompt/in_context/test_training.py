@@ -13,6 +13,7 @@ from attractor.prompt.in_context import (
     TaskSample,
     built_in,
     initial_head,
+    negative_controls,
     risk_transfer,
 )
 from attractor.prompt.in_context.training import gradient_flow
@@ -104,3 +105,10 @@ def test_heads_and_times_that_were_not_recorded_are_refused(noisy):
         noisy.head(8, 2.0)
     with pytest.raises(InvalidInputError, match="dimension"):
         initial_head(2, 2)
+
+
+def test_a_flow_that_a_few_huge_tasks_make_stiff_is_given_up(monkeypatch):
+    monkeypatch.setattr("attractor.prompt.in_context.training._MOST_GRADIENTS", 100)
+    task = negative_controls(2)["Cauchy weights"]
+    with pytest.raises(InvalidInputError, match=r"^times: the flow is too stiff"):
+        risk_transfer(task, (8,), (0, 10), tasks=256, held_out=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _KIND = "risks of in-context training by length"
 _TOLERANCE = 1e-6
+_MOST_GRADIENTS = 20_000
 _HELD_OUT_SEED = 1_000_003
 
 
@@ -321,7 +323,7 @@ def gradient_flow(
         times: When to record, increasing from 0 on.
 
     Raises:
-        InvalidInputError: If the flow leaves every bound.
+        InvalidInputError: If the flow leaves every bound, or takes 20,000 gradients.
     """
     u, v = np.shape(initial.score_matrix), np.shape(initial.value_matrix)
     split = math.prod(u)
@@ -333,9 +335,20 @@ def gradient_flow(
             risk, (in_u, in_v) = compiled(point[:split].reshape(u), point[split:].reshape(v), data)
             return float(risk), np.concatenate([np.ravel(in_u), np.ravel(in_v)])
 
+        taken = itertools.count(1)
+
+        def descent(time: float, point: np.ndarray) -> np.ndarray:
+            if next(taken) > _MOST_GRADIENTS:
+                raise InvalidInputError(
+                    "times",
+                    f"the flow is too stiff to be followed beyond {time:.3g}",
+                    "Give earlier times, or tasks of smaller scale: a few very large ones may rule",
+                )
+            return -slope(point)[1]
+
         start = np.concatenate([np.ravel(initial.score_matrix), np.ravel(initial.value_matrix)])
         solved = scipy.integrate.solve_ivp(
-            lambda _, point: -slope(point)[1], (0.0, float(times[-1])), start.astype(np.float64),
+            descent, (0.0, float(times[-1])), start.astype(np.float64),
             t_eval=np.asarray(times), rtol=_TOLERANCE, atol=_TOLERANCE,
         )  # fmt: skip
         if not solved.success or not np.isfinite(solved.y).all():

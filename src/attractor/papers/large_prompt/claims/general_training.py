@@ -48,13 +48,14 @@ def _untrained(case: InContextCase, seed: int) -> float:
 def _excess_ratio(case: InContextCase, seed: int, level: float) -> Measurement:
     """Distance from a level of the risk trained on the longest prompts, over that on the shortest.
 
+    A level between the two risks is near to both, and the distance is then over that of the risks.
     Errors are those of differences task by task from the risk trained on infinite prompts.
     """
     last = transfer(case).data.isel(time=-1)
     risks = {length: float(last["risk"].sel(length=length)) for length in case.lengths}
     errors = [float(last["excess_error"].sel(length=length)) for length in case.lengths]
     first, longest = (abs(risks[case.lengths[place]] - level) for place in (0, -1))
-    scale = max(first, 1e-300)
+    scale = max(first, abs(risks[case.lengths[0]] - risks[case.lengths[-1]]), 1e-300)
     ratio = longest / scale
     error = math.hypot(errors[-1], ratio * errors[0]) / scale
     details = {f"risk at {length:,} tokens": risk for length, risk in risks.items()}
@@ -70,7 +71,7 @@ GENERAL_RISK = IN_CONTEXT_CLAIMS.claim(
     assuming=(COMPARED_LENGTHS, *_ASSUMPTION, SETTLED),
     contrast=Comparison(
         "distance of the trained risk from that trained on infinite prompts, on the longest "
-        "prompts over the same on the shortest",
+        "prompts over the larger of the same on the shortest and the distance of the two risks",
         _excess_ratio,
         _trained_on_infinite,
         "the same of its distance from the risk of the head that training starts with",
