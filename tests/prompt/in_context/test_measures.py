@@ -14,8 +14,8 @@ def normal(x):
 
 
 @pytest.mark.parametrize("label", ["tanh", "binary"])
-@pytest.mark.parametrize("weight", [0.0, 0.7, 2.5])
-@pytest.mark.parametrize("direction", [(0.4, -1.3), (-2.0, 3.0), (0.0, 0.0), (6.0, 0.5)])
+@pytest.mark.parametrize("weight", [0.0, 2.5])
+@pytest.mark.parametrize("direction", [(-2.0, 3.0), (0.0, 0.0), (6.0, 0.5)])
 def test_a_single_index_agrees_with_the_integral(label, weight, direction):
     a, c = direction
 
@@ -64,9 +64,9 @@ def test_rectified_numbers_agree_with_the_integral(a):
 def test_the_law_of_a_family_is_that_of_the_tokens_it_draws(name):
     task = built_in(2)[name]
     parameters = task.parameters(1, seed=3)
-    tokens = task.tokens(parameters, np.random.default_rng(5), 400_000)[0]
+    tokens = task.tokens(parameters, np.random.default_rng(5), 100_000)[0]
     law, direction = task.measure(parameters[0]), np.array([0.3, -0.4, 0.5])
-    for points in (tokens, law.sample(400_000, seed=1)):
+    for points in (tokens, law.sample(100_000, seed=1)):
         weights = np.exp(points @ direction)
         error = weights.std() / np.sqrt(len(points)) / weights.mean()
         assert np.log(weights.mean()) == pytest.approx(law.log_normalizer(direction), abs=5 * error)

@@ -16,7 +16,7 @@ FAMILIES = ("noisy", "linear", "logistic", "features", "index")
 """Families that meet the hypotheses, by name."""
 _LENGTHS, _SHORT = (64, 256, 1024), (16, 64, 256)
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "noisy": {"tasks": 512, "longest": 1024, "lengths": _LENGTHS, "time": 15.0},
+    "noisy": {"tasks": 1536, "longest": 1024, "lengths": _LENGTHS, "time": 15.0},
     "linear": {"tasks": 512, "longest": 1024, "lengths": _LENGTHS, "time": 15.0},
     "logistic": {"tasks": 2048, "longest": 1024, "lengths": _SHORT, "time": 120.0},
     "features": {"tasks": 512, "longest": 4096, "lengths": _LENGTHS, "time": 60.0},

@@ -168,7 +168,8 @@ def check_assumption(
     check_kind("task", task, InContextTask, "Derive a class from InContextTask")
     draws = check_count("draws", draws, 2 * _SHARE, 2**24)
     law = task.law if check_flag("proven", proven) else None
-    sample = task.sample(_TASKS, _TOKENS, seed=seed, limit_tokens=2)
+    tokens = _TOKENS if law is None else 2  # measured only where nothing is proven
+    sample = task.sample(_TASKS, tokens, seed=seed, limit_tokens=2)
     sigma = task.sub_gaussian_parameters(draws, seed=seed)
     words = f"{draws:,} draws of sigma"
     if sigma is None:
