@@ -181,6 +181,7 @@ KINDS = {
     "corpus.safetensors": Kind("corpus.safetensors", _CORPUS, _no_pictures),
     "head.npz": Kind("head.npz", ("prompt-length", "FILE")),
     "regression.npz": Kind("regression.npz", _CLAIMS, _no_checks),
+    "in-context.npz": Kind("in-context.npz", _CLAIMS, _no_checks),
     "classifiers.nc": Kind("classifiers.nc", _CLAIMS, _no_checks),
     "run.nc": Kind("run.nc", ("verify", "FILE")),
     "decoder.nc": Kind("decoder.nc", _reader_of("attractor.next_token.linear", "LinearTrajectory")),
@@ -313,13 +314,20 @@ def _write_pages(folder: Path, name: str, contents: Any, made: Any) -> None:
 
 
 def _write_data(folder: Path) -> None:
-    """Results of classifiers, a task of regression, images and reviews."""
+    """Results of classifiers, in-context tasks, images and reviews."""
     import xarray as xr
 
     from attractor.files import CLASSIFIERS_LAYOUT
 
     rng = np.random.default_rng(0)
     np.savez(folder / "regression.npz", covariance=[[1.0, 0.5], [0.5, 1.0]], weight_variance=1.0)
+    np.savez(
+        folder / "in-context.npz",
+        prompts=rng.normal(size=(8, 4, 2)),
+        queries=rng.normal(size=(8, 2)),
+        labels=rng.normal(size=8),
+        length=[1, 2],
+    )
     labels = {
         "optimizer": ["p = 1.1", "p = 2"],
         "seed": [0, 1],

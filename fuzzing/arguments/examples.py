@@ -22,7 +22,7 @@ from attractor.next_token import (
     token_priority_graphs,
     train_two_stages,
 )
-from attractor.prompt import measures, regression
+from attractor.prompt import in_context, measures, regression
 from fuzzing.arguments.table import Fresh, Lazy
 
 STEP = Lazy(lambda: at.normalized_gradient_descent(0.1))
@@ -94,6 +94,14 @@ SCALAR_TASK = Lazy(lambda: regression.RegressionTask(np.eye(1)))
 BLOCKS = Lazy(lambda: regression.balanced_initialization(np.eye(2), 0.1))
 IN_CONTEXT = Lazy(
     lambda: regression.train_in_context(TASK.value, length=5.0, steps=1, batch=4, held_out=8)
+)
+IN_CONTEXT_TASK = Lazy(lambda: in_context.LinearRegression(TASK.value))
+TASK_SAMPLE = Lazy(lambda: IN_CONTEXT_TASK.value.sample(4, 4))
+PROMPTS_LAW = Lazy(lambda: TASK_SAMPLE.value.law(2.0))
+START = Lazy(lambda: in_context.initial_head(3))
+SQUARED = Lazy(lambda: in_context.SQUARED)
+TRANSFER = Lazy(
+    lambda: in_context.risk_transfer(IN_CONTEXT_TASK.value, [2], [0.0, 0.5], tasks=4, held_out=4)
 )
 LEADING_ORDER = Lazy(lambda: regression.leading_order(TASK.value, BLOCKS.value))
 BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))

@@ -10,6 +10,7 @@ CONTRACTS = frozenset(
         "attractor.files.ArrayFile",
         "attractor.files.DataSet",
         "attractor.files.FileContents",
+        "attractor.prompt.in_context.InContextTask",
         "attractor.prompt.measures.Measure",
     }
 )
@@ -26,6 +27,8 @@ CONTRACT_METHODS = frozenset(
         # of geometries: traced, or bounds on rounding that solvers ask for
         *("norm", "dual_norm", "steepest_descent_direction", "mirror_map", "inverse_mirror_map"),
         *("dual_norm_constant", "norm_rounding", "distance_to_solution", "from_name"),
+        # of in-context tasks: called with what was drawn by the library
+        *("draw", "measure", "queries", "sub_gaussian", "tokens"),
         # of cases: called by the machinery of papers with what it made
         *("once", "replace", "smaller"),
     }
@@ -101,6 +104,7 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.files.ClassifierCase",
         "attractor.files.CorpusCase",
         "attractor.files.HeadCase",
+        "attractor.files.InContextCase",
         "attractor.files.RegressionCase",
         "attractor.files.LoadedTokens",
         "attractor.margin.AttractingCone",
@@ -152,6 +156,11 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.papers.Statement",
         "attractor.papers.Assumption",
         "attractor.prompt.finite_length.ErrorTable",
+        "attractor.prompt.in_context.AssumptionCheck",
+        "attractor.prompt.in_context.Finding",
+        "attractor.prompt.in_context.RiskTransfer",
+        "attractor.prompt.in_context.Tail",
+        "attractor.prompt.in_context.TaskSample",
         "attractor.prompt.length.NonGaussianDefect",
         "attractor.prompt.length.PromptLength",
         "attractor.prompt.length.ReplacementError",
@@ -208,6 +217,13 @@ SLOW = frozenset(
         "attractor.prompt.finite_length.averaged_error_of_output",
         "attractor.prompt.finite_length.averaged_output_error",
         "attractor.prompt.finite_length.error_table",
+        "attractor.files.InContextCase.of_task",
+        "attractor.prompt.in_context.RiskTransfer.head",
+        "attractor.prompt.in_context.RiskTransfer.load",
+        "attractor.prompt.in_context.RiskTransfer.save",
+        "attractor.prompt.in_context.check_assumption",
+        "attractor.prompt.in_context.risk_transfer",
+        "attractor.prompt.in_context.transfer_of_samples",
         "attractor.prompt.regression.InContextTrajectory.blocks",
         "attractor.prompt.regression.RiskFlow.time_to_risk",
         "attractor.prompt.regression.isotropic_finite_flow",

@@ -10,7 +10,8 @@ from fuzzing.kinds import KINDS, make_originals, place
 
 QUICK = {
     "tokens.npz": 20, "tokens.safetensors": 20, "corpus.txt": 8, "corpus.npz": 12,
-    "corpus.safetensors": 12, "regression.npz": 8, "classifiers.nc": 8,
+    "corpus.safetensors": 12, "regression.npz": 8, "in-context.npz": 8,
+    "classifiers.nc": 8,
     "certificate.json": 40, "model.safetensors": 25, "figure.png": 10, "figure.svg": 10,
     "figure.nc": 10, "report.html": 10, "report.json": 20, "claims.json": 10, "images": 20,
     "reviews.csv": 20, "tokenizer.json": 20,

@@ -20,7 +20,14 @@ from matplotlib.figure import Figure
 import attractor as at
 from attractor.datasets import unit_tokens
 from attractor.datasets._random_head import random_head
-from attractor.files import save_corpus, save_head, save_regression, save_tokens
+from attractor.files import (
+    InContextCase,
+    save_corpus,
+    save_head,
+    save_in_context,
+    save_regression,
+    save_tokens,
+)
 from attractor.files.regression import RegressionCase
 from attractor.next_token import Corpus
 from attractor.papers.paper import MAX_MARGIN
@@ -44,12 +51,14 @@ def few():
     corpus = Corpus.from_sentences([["dogs", "chase", "cats", "."], ["cats", ".", "."]])
     law = random_head(samples=None, seed=0)
     task = RegressionCase(RegressionTask(np.eye(2)), (4,), 1.0, 1.0, 1.0)
+    prompts = InContextCase(np.ones((8, 4, 2)), np.ones((8, 2)), np.ones((8, 1)), lengths=(2,))
     data = xr.Dataset({"W": (("row", "column"), np.arange(4000.0).reshape(40, 100))})
     for ending in (".npz", ".safetensors"):
         yield f"tokens{ending}", lambda path: save_tokens(path, tokens, head)
         yield f"corpus{ending}", lambda path: save_corpus(path, corpus)
         yield f"head{ending}", lambda path: save_head(path, *law)
         yield f"task{ending}", lambda path: save_regression(path, task)
+        yield f"prompts{ending}", lambda path: save_in_context(path, prompts)
     yield "text.txt", lambda path: write_file(path, "text " * 5000)
     yield "arrays.nc", lambda path: save_data(data, path, "arrays")
     for ending in (".nc", ".json", ".html"):

@@ -26,6 +26,7 @@ def calls() -> Iterator[Call]:
         takes={"embeddings": "array none"},
     )  # fmt: skip
     yield Call(files.save_head, path="h.npz", head=ex.PROMPT_HEAD, tokens=ex.GAUSSIAN)
+    yield Call(files.save_in_context, path="r.npz", loaded=given.IN_CONTEXT_CASE)
     yield Call(files.save_regression, path="r.npz", loaded=given.LOADED_REGRESSION)
     yield Call(
         files.save_tokens, path="t.npz", tokens=ex.TOKENS, head=ex.HEAD,
@@ -46,6 +47,11 @@ def calls() -> Iterator[Call]:
     yield Call(files.CorpusCase.save, self=given.CORPUS_CASE, path="corpus.npz")
     yield Call(files.HeadCase.save, self=given.HEAD_CASE, path="head.npz")
     yield Call(files.RegressionCase.save, self=given.REGRESSION_CASE, path="task.npz")
+    yield Call(files.InContextCase.save, self=given.IN_CONTEXT_CASE, path="tasks.npz")
+    yield Call(
+        files.InContextCase.of_task, task=ex.IN_CONTEXT_TASK, tasks=8, longest=4, lengths=[2],
+        sigmas=8, blames={"lengths": "length"},
+    )  # fmt: skip
     yield Call(files.ClassifierCase.save, self=given.CLASSIFIER_CASE, path="results.nc")
     yield Call(
         files.CorpusCase.with_vocabulary, self=given.CORPUS_CASE, most=2,

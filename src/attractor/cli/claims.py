@@ -30,11 +30,12 @@ HELP = (
     "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
     "them, `attractor corpus` where they are a corpus, and `attractor prompt-length` where they "
     "are a head), not settled (the interval of an estimate has the bound inside), assumption not "
-    "met, or vacuous here. Claims speak of token files, of corpora, of heads, of tasks of "
-    "in-context regression, or of results of trained classifiers (results.nc, which figures of "
-    "them leave beside their models, or your own with the same variables); with --data those are "
-    "checked that speak of what your file is, and the others are counted. With "
-    "--data alone it is said first which hypotheses of the papers your file meets. On the papers' "
+    "met, or vacuous here. Claims speak of token files, of corpora, of heads, of in-context "
+    "regression, of in-context tasks with their prompts, or of results of trained classifiers "
+    "(results.nc, which figures of them leave beside their models, or your own with the same "
+    "variables); with --data those are checked that speak of what your file is, and the others are "
+    "counted. With --data alone it is said first which hypotheses of the papers your file meets. "
+    "On the papers' "
     "data, claims about classifiers train them first: --all and --of mirror-descent take some five "
     "minutes longer for it. "
     "`attractor check --help` shows what a token file holds, `attractor corpus --help` what a "
@@ -64,7 +65,7 @@ def claims(
         typer.Option(
             "--data",
             metavar="FILE",
-            help="Token file, corpus, head, regression task or classifier results.",
+            help="Token file, corpus, head, in-context tasks or classifier results.",
         ),
     ] = None,
     out: Annotated[

@@ -1,4 +1,4 @@
-"""The files that users keep data in: tokens, corpora, heads, regression tasks, results."""
+"""The files that users keep data in: tokens, corpora, heads, in-context tasks, results."""
 
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
         HEAD_LAYOUT as HEAD_LAYOUT,
         HeadCase as HeadCase,
         save_head as save_head,
+    )
+    from attractor.files.in_context import (
+        IN_CONTEXT_LAYOUT as IN_CONTEXT_LAYOUT,
+        InContextCase as InContextCase,
+        save_in_context as save_in_context,
     )
     from attractor.files.reading import (
         load as load,

@@ -1,4 +1,4 @@
-"""Reading files of token sequences, corpora, heads, regression tasks and classifier results."""
+"""Reading files of token sequences, corpora, heads, in-context tasks and classifier results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from attractor.files.classifiers import ClassifierCase
 from attractor.files.contents import ARRAY_SUFFIXES, ArrayFile, FileContents, read_arrays
 from attractor.files.corpus import CorpusCase
 from attractor.files.head import HeadCase
+from attractor.files.in_context import InContextCase
 from attractor.files.regression import RegressionCase
 from attractor.files.token_file import LoadedTokens
 from attractor.storage import existing_file
@@ -20,7 +21,9 @@ ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
 """The remedy for a file that is not there."""
 
 _Kind = TypeVar("_Kind", bound=FileContents)
-_KINDS: list[type[FileContents]] = [CorpusCase, HeadCase, RegressionCase, ClassifierCase]
+_KINDS: list[type[FileContents]] = [
+    CorpusCase, HeadCase, RegressionCase, InContextCase, ClassifierCase,
+]  # fmt: skip
 
 
 def register_file(kind: type[FileContents]) -> type[FileContents]:
@@ -56,7 +59,8 @@ def load(path: str | os.PathLike[str]) -> FileContents:
     a corpus if it has ``sentences`` or ``contexts``, of the layout in ``CORPUS_LAYOUT``; or a head
     with the laws of its tokens and queries if it has ``W_Q``, ``W_K`` or ``W_V``, of the layout in
     ``HEAD_LAYOUT``; or else a task of in-context regression if it has ``covariance`` or
-    ``weight_variance``, of the layout in ``REGRESSION_LAYOUT``. A ``.nc`` file is NetCDF with the
+    ``weight_variance``, of the layout in ``REGRESSION_LAYOUT``; or else in-context tasks if it has
+    ``prompts``, of the layout in ``IN_CONTEXT_LAYOUT``. A ``.nc`` file is NetCDF with the
     results of classifiers, of the layout in ``CLASSIFIERS_LAYOUT``. Anything else is text in UTF-8,
     one sentence a line. Kinds of one's own (``register_file``) are known by their arrays or endings
     likewise. Nothing in a file is ever unpickled or imported.

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from attractor.files.contents import DataSet as DataSet
     from attractor.files.corpus import CorpusCase as CorpusCase
     from attractor.files.head import HeadCase as HeadCase
+    from attractor.files.in_context import InContextCase as InContextCase
     from attractor.files.regression import RegressionCase as RegressionCase
     from attractor.papers._data_kind import DATA_SETS as DATA_SETS
     from attractor.papers._examine import (

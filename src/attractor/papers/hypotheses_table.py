@@ -15,11 +15,13 @@ from attractor.files.classifiers import ClassifierCase
 from attractor.files.contents import DataSet
 from attractor.files.corpus import CorpusCase
 from attractor.files.head import HeadCase
+from attractor.files.in_context import InContextCase
 from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
+from attractor.papers.large_prompt.in_context_hypotheses import IN_CONTEXT_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
 from attractor.records import Printed
@@ -29,6 +31,7 @@ _HYPOTHESES: Mapping[type[DataSet], Sequence[Assumption]] = {
     CorpusCase: CORPUS_HYPOTHESES,
     HeadCase: HEAD_HYPOTHESES,
     RegressionCase: REGRESSION_HYPOTHESES,
+    InContextCase: IN_CONTEXT_HYPOTHESES,
     ClassifierCase: CLASSIFIER_HYPOTHESES,
 }
 

@@ -1,12 +1,14 @@
 """Its claims, in the order of the text."""
 
 from attractor.files.head import HeadCase
+from attractor.files.in_context import InContextCase
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims
 from attractor.papers.paper import GAUSSIAN_MIXTURES, IN_CONTEXT_CONVERGENCE, LARGE_PROMPT
 
 HEAD_CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 REGRESSION_CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
+IN_CONTEXT_CLAIMS = Claims(LARGE_PROMPT, InContextCase)
 MIXTURE_CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 FEATURE_CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
 
@@ -28,6 +30,7 @@ ORDER = (
     "iterated_denoising",
     "discrete_features",
     "feature_training",
+    "general_training",
     "trajectories",
     "risk_limit",
     "order_of_limits",

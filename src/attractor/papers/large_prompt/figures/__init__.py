@@ -9,6 +9,7 @@ ORDER = (
     "trained_models",
     "flows",
     "order_of_limits",
+    "task_families",
     "in_context_risk",
     "mixtures",
 )
