@@ -95,6 +95,7 @@ BLOCKS = Lazy(lambda: regression.balanced_initialization(np.eye(2), 0.1))
 IN_CONTEXT = Lazy(
     lambda: regression.train_in_context(TASK.value, length=5.0, steps=1, batch=4, held_out=8)
 )
+IN_CONTEXT_RUNS = Lazy(lambda: regression.InContextRuns((IN_CONTEXT.value,)))
 LEADING_ORDER = Lazy(lambda: regression.leading_order(TASK.value, BLOCKS.value))
 BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))
 

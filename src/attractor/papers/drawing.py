@@ -188,7 +188,7 @@ def draw(
     caption = figure.caption(data)
     with style():
         save_figure(figure.draw(data), place, name, provenance=provenance)
-    write_file(files["txt"], f"{caption}\n\n{figure.bibtex}\n")
+    write_file(files["txt"], figure.words(data))
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
 

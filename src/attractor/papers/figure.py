@@ -190,6 +190,7 @@ class PaperFigure:
         artifact: The artifact of the published figure that ``as_published`` reproduces beside the
             exact one; empty where there is none.
         takes: Kind of the user's data that it can be drawn from, in words; empty where of none.
+        table: The numbers behind it as a table in text, for figures that stand for one.
     """
 
     name: str
@@ -204,6 +205,12 @@ class PaperFigure:
     readings: Callable[[xr.Dataset], Sequence[Reading]]
     artifact: str = ""
     takes: str = ""
+    table: Callable[[xr.Dataset], str] | None = None
+
+    def words(self, data: xr.Dataset) -> str:
+        """What is written beside the drawing: the caption, the table, how to cite."""
+        table = [] if self.table is None else [self.table(data)]
+        return "\n\n".join([self.caption(data), *table, self.bibtex]) + "\n"
 
     @property
     def bibtex(self) -> str:
@@ -286,6 +293,7 @@ class Figures:
         caption: str,
         artifact: Artifact | None = None,
         takes: str = "",
+        table: Callable[[xr.Dataset], str] | None = None,
     ) -> PaperFigure:
         """A figure; see ``PaperFigure``.
 
@@ -301,6 +309,7 @@ class Figures:
             caption: A template over these; see ``Caption``.
             artifact: The artifact that ``as_published`` adds, or None.
             takes: Kind of the user's data that it can be drawn from; empty where of none.
+            table: Writes the numbers as a table in text, or None.
         """
         return PaperFigure(
             name=f"{self.folder or self.paper.name}/{name}",
@@ -315,4 +324,5 @@ class Figures:
             readings=readings,
             artifact="" if artifact is None else artifact.summary,
             takes=takes,
+            table=table,
         )

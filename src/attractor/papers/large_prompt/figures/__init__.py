@@ -9,6 +9,7 @@ ORDER = (
     "trained_models",
     "flows",
     "order_of_limits",
-    "in_context_risk",
+    "official_runs",
+    "trained_products",
     "mixtures",
 )
