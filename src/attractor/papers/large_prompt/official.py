@@ -49,7 +49,13 @@ def official_runs(request: Request, lengths: Sequence[int]) -> InContextRuns:
     """
     if request.source is not None:
         runs = _given(InContextRuns.load(request.source), lengths)
-        request.uses("runs", *(run.data["key_query"].values for run in runs.runs))
+        request.uses(
+            "runs",
+            **{
+                run_name(run.settings["attention"], run.length): run.data["key_query"].values
+                for run in runs.runs
+            },
+        )
         return runs
     request.uses("task", covariance=RegressionTask.official(as_run=True).covariance)
     settings = {name: request.settings[name] for name in ("steps", "optimizer", "seeds")}

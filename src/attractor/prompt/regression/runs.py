@@ -101,7 +101,9 @@ class InContextRuns:
                 "folder", f"the runs in {place} are on different tasks", "Give a folder for each"
             )
         return cls(
-            tuple(sorted(runs, key=lambda run: (run.settings["attention"] != "softmax", run.length)))
+            tuple(
+                sorted(runs, key=lambda run: (run.settings["attention"] != "softmax", run.length))
+            )
         )
 
     def references(self) -> xr.Dataset:

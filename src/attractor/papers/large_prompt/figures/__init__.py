@@ -11,5 +11,6 @@ ORDER = (
     "order_of_limits",
     "official_runs",
     "trained_products",
+    "softmax_norms",
     "mixtures",
 )

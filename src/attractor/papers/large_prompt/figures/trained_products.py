@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
 from attractor.papers.large_prompt.official import TAKES, official_runs, optimizer_of, path_of
@@ -62,7 +63,7 @@ def _compute(request: Request) -> xr.Dataset:
         to_best=_norm(product - product.sel(head="best")) / size.sel(head="best"),
         to_limit=_norm(product - product.sel(head="limit")) / size.sel(head="limit"),
         label_in_scores=_norm(data["scores"].sel(row=["y"])) / _norm(data["scores"]),
-        inputs_in_values=np.sqrt((data["values"].isel(row=slice(None, -1)) ** 2).sum("row")),
+        inputs_in_values=(data["values"].isel(row=slice(None, -1)) ** 2).sum("row") ** 0.5,
     ).assign_attrs(
         path=path_of(runs), steps=int(runs.runs[0].steps[-1]), optimizer=optimizer_of(runs)
     )
@@ -96,7 +97,7 @@ def _values(head: Blocks) -> Float[np.ndarray, "d+1"]:
 
 def _norm(matrix: xr.DataArray) -> xr.DataArray:
     """The Frobenius norm."""
-    return np.sqrt((matrix**2).sum(_ENTRIES))
+    return (matrix**2).sum(_ENTRIES) ** 0.5
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -139,67 +140,69 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.7))
+    figure = Figure(figsize=(PAGE, 4.3))
     kinds = [kind for kind in ATTENTIONS if kind in data["attention"].values]
     lengths = np.unique(data["length"].values).tolist()
     # Two maps for each length with a gap behind them, and the limit at the end.
     grid = figure.add_gridspec(
-        2 * len(kinds), 3 * len(lengths) + 1, height_ratios=[6, 1.6] * len(kinds),
-        width_ratios=[*([1, 1, 0.12] * len(lengths)), 1], wspace=0.02, hspace=0.02,
-    )  # fmt: skip
-    for place, kind in enumerate(kinds):
-        for column, length in enumerate(lengths):
-            chosen = (data["attention"].values == kind) & (data["length"].values == length)
-            if not chosen.any():
-                continue
-            run = data.isel(run=int(np.flatnonzero(chosen)[0]))
-            words = "plateau" if str(run["verdict"].values).startswith("on the") else "trained"
-            shown = {"trained": f"{words}", "best": "best"}
-            last = {"limit": "infinite"} if column == len(lengths) - 1 else {}
-            for number, (head, title) in enumerate({**shown, **last}.items()):
-                at = 3 * column + number + (head == "limit")
-                panels = [figure.add_subplot(grid[2 * place + part, at]) for part in (0, 1)]
-                _maps(panels[0], panels[1], run.sel(head=head), named=at == 0)
-                panels[0].set_title(title, loc="center", fontsize=7, pad=2)
-                if head == "trained":
-                    panels[0].annotate(
-                        f"{kind}, $L$ = {length:,}", (1.05, 1), (0, 15), ha="center",
-                        xycoords="axes fraction", textcoords="offset points", fontsize=8,
-                    )  # fmt: skip
-                panels[1].set_xlabel(_distances(run.sel(head=head), head), fontsize=6.5, labelpad=2)
+        len(kinds), 3 * len(lengths) + 1, width_ratios=[*([1, 1, 0.15] * len(lengths)), 1]
+    )
+    for run in range(data.sizes["run"]):
+        one = data.isel(run=run)
+        kind, length = str(one["attention"].values), int(one["length"])
+        row, column = kinds.index(kind), 3 * lengths.index(length)
+        waiting = str(one["verdict"].values).startswith("on the")
+        for number, head in enumerate(("trained", "best")):
+            axes = figure.add_subplot(grid[row, column + number])
+            _map(axes, one.sel(head=head), named=column + number == 0)
+            words = f"{kind}, plateau" if waiting and head == "trained" else f"{head} {kind}"
+            axes.set_title(f"{words}\n$L$ = {length:,}", loc="center", fontsize=7, pad=3)
+            axes.set_xlabel(_distances(one.sel(head=head), head), fontsize=6.5, labelpad=2)
+    for row in range(len(kinds)):
+        axes = figure.add_subplot(grid[row, -1])
+        _map(axes, data.isel(run=0).sel(head="limit"), named=False)
+        axes.set_title("limit\n$L$ = $\\infty$", loc="center", fontsize=7, pad=3)
+        axes.set_xlabel("size 1", fontsize=6.5, labelpad=2)
     scale = ScalarMappable(Normalize(-1, 1), _COLORS)
-    bar = figure.colorbar(scale, ax=figure.axes, location="bottom", shrink=0.45, aspect=40, pad=0.02)
+    bar = figure.colorbar(scale, ax=figure.axes, location="bottom", shrink=0.4, aspect=40)
     bar.set_label("entry, over the largest of its matrix")
+    bar.set_ticks([-1, -0.5, 0, 0.5, 1])
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     return figure
 
 
-def _maps(scores: Axes, values: Axes, head: xr.Dataset, *, named: bool) -> None:
-    """The matrix of scores over the row of values."""
-    for axes, matrix in ((scores, head["scores"].values), (values, head["values"].values[None])):
-        largest = np.abs(matrix).max()
-        axes.imshow(matrix / (largest or 1), cmap=_COLORS, vmin=-1, vmax=1)
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set(visible=True, linewidth=0.4, color="#999999")
-        axes.grid(False)
-    scores.axhline(len(head["column"]) - 0.5, color="#999999", linewidth=0.4)
+def _map(axes: Axes, head: xr.Dataset, *, named: bool) -> None:
+    """The matrix of scores over the row of values, each over its largest entry."""
+    scores, values = (
+        matrix / (np.abs(matrix).max() or 1)
+        for matrix in (head["scores"].values, head["values"].values)
+    )
+    rows, columns = scores.shape
+    cells = np.full((rows + 2, columns + 1), np.nan)
+    cells[:rows, :columns], cells[-1] = scores, values
+    axes.imshow(cells, cmap=_COLORS, vmin=-1, vmax=1)
+    frame: dict[str, Any] = {"fill": False, "linewidth": 0.4, "edgecolor": "#888888"}
+    for corner, width, height in (
+        ((-0.5, -0.5), columns, rows - 1),
+        ((-0.5, rows - 1.5), columns, 1),
+        ((-0.5, rows + 0.5), columns + 1, 1),
+    ):
+        axes.add_patch(Rectangle(corner, width, height, **frame, clip_on=False))
+    axes.spines[:].set_visible(False)
+    axes.grid(False)
+    axes.set(xticks=[], yticks=[])
     if named:
-        look: dict[str, Any] = {"fontsize": 6, "length": 0}
-        names = [f"${label[0]}_{label[1]}$" if len(label) > 1 else f"${label}$"
+        names = [f"${label[0]}_{label[1:]}$" if label != "y" else "$y$"
                  for label in head["row"].values.tolist()]  # fmt: skip
-        scores.set_yticks(range(len(names)), names)
-        values.set_yticks([0], ["$(v, b)$"])
-        for axes in (scores, values):
-            axes.tick_params(axis="y", labelsize=look["fontsize"], length=look["length"], pad=1)
+        axes.set_yticks([*range(rows), rows + 1], [*names, "$(v, b)$"])
+        axes.tick_params(axis="y", labelsize=6.5, length=0, pad=1)
 
 
 def _distances(head: xr.Dataset, name: str) -> str:
     """Size and distances under a pair of maps."""
-    lines = [f"size {float(head['size']):.2f}"]
+    lines = [f"size {float(head['size']):.2f}", f"off limit {float(head['to_limit']):.2f}"]
     if name == "trained":
         lines.append(f"off best {float(head['to_best']):.2f}")
-    if name != "limit":
-        lines.append(f"off limit {float(head['to_limit']):.2f}")
     return "\n".join(lines)
 
 
