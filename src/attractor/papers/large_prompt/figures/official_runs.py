@@ -294,7 +294,7 @@ def _table(data: xr.Dataset) -> str:
 
 OFFICIAL_RUNS = Figures(LARGE_PROMPT).figure(
     "official-runs",
-    "the published runs: error of softmax and linear heads by length and step, and the best there is",
+    "the published runs: error of softmax and linear heads by length and step, beside the best",
     statement="experiment: in-context linear regression",
     published="38 runs of one head, softmax and linear, at 19 lengths; its figure was not seen",
     sizes=by_size(

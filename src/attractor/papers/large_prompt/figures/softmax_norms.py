@@ -217,7 +217,6 @@ def _draw(data: xr.Dataset) -> Figure:
                       linewidth=0.9)  # fmt: skip
     panels[1].set(ylim=(0, 1.02), ylabel=r"effective share, $1 / (L \Vert p\Vert^2)$")
     _words(panels[0], 1.0, "one token takes all", -9)
-    _words(panels[0], 1 / float(lengths[0]), "equal weights, $1/L$", -16)
     _words(panels[1], data.attrs["limit_share"], "median, best heads as $L \\to \\infty$", 3)
     for axes in panels:
         axes.set(xscale="log", xlabel="tokens in the prompt, $L$")
@@ -270,7 +269,7 @@ SOFTMAX_NORMS = Figures(LARGE_PROMPT).figure(
         "Weights p of softmax heads trained by {attrs[optimizer]} for {attrs[steps]:,} steps on "
         "data {attrs[path]}, over {prompts:,} prompts with a query each. Top: the sum |p|^2 of "
         "squared weights, whose inverse is the effective sample size, and the largest weight; from "
-        "equal weights (dotted) to one token that takes all (right end). Dashed: the mean of the exact "
+        "equal weights (dotted) to one token that takes all (right end). Dashed: mean of the exact "
         "expectation over prompts given the deviation of each query's scores. Bottom left: exact "
         "means by length; their power of the length is {powers}, where selection has 0 and equal "
         "weights -1. Bottom right: effective share of the tokens, medians and the middle 80 % of "
