@@ -207,11 +207,6 @@ class PaperFigure:
     takes: str = ""
     table: Callable[[xr.Dataset], str] | None = None
 
-    def words(self, data: xr.Dataset) -> str:
-        """What is written beside the drawing: the caption, the table, how to cite."""
-        table = [] if self.table is None else [self.table(data)]
-        return "\n\n".join([self.caption(data), *table, self.bibtex]) + "\n"
-
     @property
     def bibtex(self) -> str:
         """How to cite the experiment."""
