@@ -66,6 +66,8 @@ _SHARES = (1 / 30, 0.1, 1 / 3, 2 / 3, 1)
 """Shares of the steps that the table has: 10, 30, 100, 200 and 300 thousand of those published."""
 _WITHIN = 1.1
 """Error of a settled run, less three standard errors, over that of the best head, at most."""
+_DECADES = 3
+"""Decades of steps that learning curves span; before them hardly anything happens."""
 _TICKS = ([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1,000"])
 
 
@@ -206,7 +208,8 @@ def _draw(data: xr.Dataset) -> Figure:
     for axes, kind in zip(panels[1], ATTENTIONS, strict=True):
         axes.set_title(f"trained {kind} heads")
         _curves(axes, data, kind)
-        axes.set(xscale="log", xlabel="step")
+        last = float(data["step"][-1])
+        axes.set(xscale="log", xlabel="step", xlim=(last / 10**_DECADES, 1.3 * last))
     for axes, path in zip(panels.flat, [*PATHS, *[data.attrs["trained_path"]] * 2], strict=True):
         zero = float(data["error_of_zero"].sel(path=path))
         for level, words, offset in ((0.1, "noise of the label", -8), (zero, "predicting zero", 2)):

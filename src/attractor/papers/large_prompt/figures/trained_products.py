@@ -53,7 +53,7 @@ def _compute(request: Request) -> xr.Dataset:
                 {"head": ["trained", "best", "limit"], "attention": kind, "length": length},
             )
         )
-    data = xr.concat(trained, "run")
+    data = xr.concat(trained, "run", data_vars="all", coords=["attention", "length"])
     labels = [*(f"x{number}" for number in range(1, task.dimension + 1)), "y"]
     data = data.assign_coords(row=labels, column=labels[:-1])
     product = data["scores"].isel(row=slice(None, -1))
