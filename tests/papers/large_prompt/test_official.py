@@ -77,6 +77,7 @@ def test_a_killed_figure_goes_on_from_its_checkpoints_with_the_same_numbers(
     )
     assert {place.name for place in (folder / ".unfinished").iterdir()} == {"softmax-4", "linear-4"}
     assert same(official.official_runs(request(shared=tmp_path), (4, 8)), alone)
+    assert {place.suffix for place in folder.iterdir()} == {".nc"}
 
 
 def test_runs_of_ones_own_are_shown_as_they_are(alone, tmp_path):
@@ -198,3 +199,71 @@ def test_runs_on_the_plateau_are_crosses():
         "trained softmax, on plateau", "trained softmax, still falling", "trained linear, settled",
     }  # fmt: skip
     assert not figure.axes[1].collections
+
+
+def norms(exact, squares, verdict="settled"):
+    """Norms of weights as their figure holds them: exact means, and sums around them."""
+    spread = 0.01 * np.linspace(-1, 1, 50)
+    sums = np.broadcast_to(np.array(squares)[:, None, None] + spread, (2, 2, 50))
+    means = np.broadcast_to(np.array(exact)[:, None, None], sums.shape)
+    axes = ("length", "head", "prompt")
+    return xr.Dataset(
+        {"squares": (axes, sums), "exact": (axes, means), "verdict": ("length", [verdict] * 2)},
+        {"length": [10, 1000], "head": ["trained", "best"]},
+        {"limit_share": 0.5},
+    )
+
+
+def test_heads_that_select_and_means_that_are_off_are_read_as_such():
+    figure = get_figure("large-prompt/softmax-norms")
+    averaging = figure.readings(norms([0.3, 0.002], [0.3, 0.002]))
+    assert len(averaging) == 5 and all(reading.agrees for reading in averaging)
+    assert averaging.values["power_best"] == pytest.approx(np.log10(0.002 / 0.3) / 2)
+    selecting = figure.readings(norms([0.3, 0.29], [0.3, 0.29]))
+    assert [reading.agrees for reading in selecting] == [True, False, False, False, False]
+    assert not figure.readings(norms([0.3, 0.002], [0.31, 0.002]))[0].agrees
+    unfinished = figure.readings(norms([0.3, 0.29], [0.3, 0.29], "still falling: unfinished"))
+    assert not any(reading.text.startswith("trained") for reading in unfinished)
+
+
+def products(trained, verdicts=("settled", "settled")):
+    """Products of heads of two lengths as their figure holds them, each a multiple of one."""
+    matrices = np.zeros((2, 3, 3, 2))
+    for run, sizes in enumerate(zip(trained, (0.2, 0.9), (1.0, 1.0), strict=True)):
+        for head, size in enumerate(sizes):
+            matrices[run, head, :2] = size * np.eye(2)
+    heads = ["trained", "best", "limit"]
+    sizes = np.linalg.norm(matrices, axis=(2, 3)) / np.sqrt(2)
+    zeros = (("run", "head"), np.zeros((2, 3)))
+    return xr.Dataset(
+        {
+            "scores": (("run", "head", "row", "column"), matrices),
+            "size": (("run", "head"), sizes),
+            "to_best": (("run", "head"), np.abs(sizes - sizes[:, 1:2]) / sizes[:, 1:2]),
+            "to_limit": (("run", "head"), np.abs(sizes - 1)),
+            "label_in_scores": zeros,
+            "inputs_in_values": zeros,
+            "verdict": ("run", list(verdicts)),
+        },
+        {
+            "head": heads,
+            "row": ["x1", "x2", "y"],
+            "column": ["x1", "x2"],
+            "attention": ("run", ["linear"] * 2),
+            "length": ("run", [10, 1000]),
+        },
+    )
+
+
+def test_products_that_do_not_follow_the_length_are_read_as_such():
+    figure = get_figure("large-prompt/trained-products")
+    assert all(reading.agrees for reading in figure.readings(products((0.25, 0.88))))
+    wrong = [
+        reading.text for reading in figure.readings(products((0.95, 0.5))) if not reading.agrees
+    ]
+    assert wrong == [
+        "linear, 10 tokens: distance from the best head over that from the limit",
+        "linear: distance from the limit over that of shorter prompts",
+    ]
+    unfinished = ["still falling: unfinished"] * 2
+    assert len(figure.readings(products((0.95, 0.5), unfinished))) == 1

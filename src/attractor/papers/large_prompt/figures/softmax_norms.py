@@ -150,12 +150,10 @@ def _readings(data: xr.Dataset) -> Readings:
         at_most("mean of the sum of squared weights less the exact one, in standard errors",
                 apart.max(), _STANDARD_ERRORS)
     ]  # fmt: skip
-    waiting = np.char.startswith(data["verdict"].values.astype(str), "on the plateau")
+    settled = data["verdict"].values == "settled"
     mean = data["exact"].mean("prompt")
     for head in _HEADS:
-        one = (
-            mean.sel(head=head).isel(length=~waiting) if head == "trained" else mean.sel(head=head)
-        )
+        one = mean.sel(head=head).isel(length=settled) if head == "trained" else mean.sel(head=head)
         if one.sizes["length"] < 2:
             continue
         first, last = one.isel(length=[0, -1]).values
@@ -178,6 +176,8 @@ def _readings(data: xr.Dataset) -> Readings:
             for one in [share.sel(length=length)]
         ),
         limit=100 * data.attrs["limit_share"],
+        settled=int(settled.sum()),
+        runs=settled.size,
         powers=", ".join(
             f"{reading.value:.2f} of {reading.key.removeprefix('power_')} heads"
             for reading in found
@@ -274,6 +274,7 @@ SOFTMAX_NORMS = Figures(LARGE_PROMPT).figure(
         "means by length; their power of the length is {powers}, where selection has 0 and equal "
         "weights -1. Bottom right: effective share of the tokens, medians and the middle 80 % of "
         "trained heads (band). Medians of trained (best) heads: {shares}; the best heads tend to "
-        "{limit:.0f} %. As prompts grow heads attend more evenly: they average."
+        "{limit:.0f} %. {settled} of {runs} trained heads had settled. The longer the prompts, the "
+        "more evenly the best heads attend: they average."
     ),
 )

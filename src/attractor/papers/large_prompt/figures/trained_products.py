@@ -30,6 +30,13 @@ _LABEL_SHARE = 0.3
 """Share of labels in scores, and of inputs in values, that a settled head keeps at most."""
 _ENTRIES = ("row", "column")
 _COLORS = "RdBu_r"
+_ENDINGS = {
+    "settled": "trained",
+    "still falling": "unfinished",
+    "on the plateau": "stuck",
+    "diverged": "diverged",
+}
+"""How training ended, in the title of a trained head."""
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -110,9 +117,9 @@ def _readings(data: xr.Dataset) -> Readings:
         at_most("size of the largest product of a best head, that on infinite prompts being 1",
                 data["size"].sel(head="best").max(), 1.0),
     ]  # fmt: skip
-    off = growing.isel(run=[not word.startswith("on the") for word in data["verdict"].values])
-    for kind in np.unique(off["attention"]):
-        ours = off.isel(run=off["attention"].values == kind).sortby("length")
+    settled = growing.isel(run=data["verdict"].values == "settled")
+    for kind in np.unique(settled["attention"]):
+        ours = settled.isel(run=settled["attention"].values == kind).sortby("length")
         shortest = ours.isel(run=0)
         found += [
             at_most(f"{kind}, {int(shortest['length'])} tokens: distance from the best head over "
@@ -135,6 +142,8 @@ def _readings(data: xr.Dataset) -> Readings:
             for number in range(trained.sizes["run"])
             for one in [trained.isel(run=number)]
         ),
+        settled=settled.sizes["run"],
+        runs=trained.sizes["run"],
         norm=float(_norm(limit["scores"].isel(run=0, row=slice(None, -1)))),
     )
 
@@ -151,12 +160,12 @@ def _draw(data: xr.Dataset) -> Figure:
         one = data.isel(run=run)
         kind, length = str(one["attention"].values), int(one["length"])
         row, column = kinds.index(kind), 3 * lengths.index(length)
-        waiting = str(one["verdict"].values).startswith("on the")
+        how = _ENDINGS[str(one["verdict"].values).split(":")[0]]
         for number, head in enumerate(("trained", "best")):
             axes = figure.add_subplot(grid[row, column + number])
             _map(axes, one.sel(head=head), named=column + number == 0)
-            words = f"{kind}, plateau" if waiting and head == "trained" else f"{head} {kind}"
-            axes.set_title(f"{words}\n$L$ = {length:,}", loc="center", fontsize=7, pad=3)
+            words = how if head == "trained" else "best"
+            axes.set_title(f"{words} {kind}\n$L$ = {length:,}", loc="center", fontsize=7, pad=3)
             axes.set_xlabel(_distances(one.sel(head=head), head), fontsize=6.5, labelpad=2)
     for row in range(len(kinds)):
         axes = figure.add_subplot(grid[row, -1])
@@ -229,8 +238,9 @@ TRAINED_PRODUCTS = Figures(LARGE_PROMPT).figure(
         "prompts the inverse covariance of the inputs, of norm {norm:.2f}. Small maps: the value "
         "row (v, b). Colors show shapes: every matrix is over its largest entry. Sizes are norms "
         "of b A over that on infinite prompts, distances relative Frobenius norms. Trained heads "
-        "are off the best and off the limit by: {distances}. On short prompts best and trained "
-        "products are small and near a multiple of the identity; they grow into the inverse "
-        "covariance as prompts grow."
+        "are off the best and off the limit by: {distances}; {settled} of {runs} had settled, "
+        "the others are marked as unfinished or stuck on the plateau of the start. On short "
+        "prompts the best products are small and near a multiple of the identity; they grow into "
+        "the inverse covariance as prompts grow."
     ),
 )
