@@ -218,7 +218,9 @@ def test_heads_that_select_and_means_that_are_off_are_read_as_such():
     figure = get_figure("large-prompt/softmax-norms")
     averaging = figure.readings(norms([0.3, 0.002], [0.3, 0.002]))
     assert len(averaging) == 5 and all(reading.agrees for reading in averaging)
-    assert averaging.values["power_best"] == pytest.approx(np.log10(0.002 / 0.3) / 2)
+    power = np.log10(0.002 / 0.3) / 2
+    assert averaging[1].value == pytest.approx(power)
+    assert averaging.values["powers"].startswith(f"{power:.2f} of trained heads, {power:.2f} of")
     selecting = figure.readings(norms([0.3, 0.29], [0.3, 0.29]))
     assert [reading.agrees for reading in selecting] == [True, False, False, False, False]
     assert not figure.readings(norms([0.3, 0.002], [0.31, 0.002]))[0].agrees

@@ -150,6 +150,7 @@ def _readings(data: xr.Dataset) -> Readings:
         at_most("mean of the sum of squared weights less the exact one, in standard errors",
                 apart.max(), _STANDARD_ERRORS)
     ]  # fmt: skip
+    powers: dict[str, float] = {}
     settled = data["verdict"].values == "settled"
     mean = data["exact"].mean("prompt")
     for head in _HEADS:
@@ -158,10 +159,10 @@ def _readings(data: xr.Dataset) -> Readings:
             continue
         first, last = one.isel(length=[0, -1]).values
         short, long = one["length"].values[[0, -1]]
-        power = np.log(last / first) / np.log(long / short)
+        powers[head] = np.log(last / first) / np.log(long / short)
         found += [
             at_most(f"{head} heads: power of the length in the mean sum of squared weights",
-                    power, _MIDPOINT, f"power_{head}"),
+                    powers[head], _MIDPOINT),
             at_most(f"{head} heads: mean sum over that of equal weights, longest over shortest",
                     last * long / (first * short), 1.0),
         ]  # fmt: skip
@@ -178,11 +179,7 @@ def _readings(data: xr.Dataset) -> Readings:
         limit=100 * data.attrs["limit_share"],
         settled=int(settled.sum()),
         runs=settled.size,
-        powers=", ".join(
-            f"{reading.value:.2f} of {reading.key.removeprefix('power_')} heads"
-            for reading in found
-            if reading.key
-        ),
+        powers=", ".join(f"{power:.2f} of {head} heads" for head, power in powers.items()),
     )  # fmt: skip
 
 
