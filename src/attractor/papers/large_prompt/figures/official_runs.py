@@ -209,7 +209,7 @@ def _draw(data: xr.Dataset) -> Figure:
         axes.set_title(f"trained {kind} heads")
         _curves(axes, data, kind)
         last = float(data["step"][-1])
-        axes.set(xscale="log", xlabel="step", xlim=(last / 10**_DECADES, 1.3 * last))
+        axes.set(xscale="log", xlabel="step", xlim=(max(1, last / 10**_DECADES), 1.3 * last))
     for axes, path in zip(panels.flat, [*PATHS, *[data.attrs["trained_path"]] * 2], strict=True):
         zero = float(data["error_of_zero"].sel(path=path))
         for level, words, offset in ((0.1, "noise of the label", -8), (zero, "predicting zero", 2)):
