@@ -320,7 +320,8 @@ OFFICIAL_RUNS = Figures(LARGE_PROMPT).figure(
         "beats. Errors at 10/100/1,000 tokens: {errors}. Points: {runs} runs of one head from "
         "random layers, trained by {attrs[optimizer]} for {attrs[steps]:,} steps on data "
         "{attrs[trained_path]}; {settled} runs had settled, and {waiting} of {trained} heads were "
-        "still on the plateau near the error of predicting zero. (c, d) Their errors on the way, "
-        "with the error of the best head of the same kind and length (dashed)."
+        "still on the plateau near the error of predicting zero (errors of softmax are on prompts "
+        "held out, the same for all lengths; those of linear attention are exact). (c, d) "
+        "Their errors on the way, with that of the best head of the same kind and length (dashed)."
     ),
 )
