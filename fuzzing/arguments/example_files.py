@@ -161,6 +161,9 @@ CLASSIFIER_FILE = Lazy(lambda: _saved("classifier.nc", lambda path: CLASSIFIER.v
 DECODER_FILE = Lazy(lambda: _saved("decoder.nc", lambda path: ex.DECODER.value.save(path)))
 TWO_STAGE_FILE = Lazy(lambda: _saved("stages.nc", lambda path: ex.TWO_STAGES.value.save(path)))
 IN_CONTEXT_FILE = Lazy(lambda: _saved("context.nc", lambda path: ex.IN_CONTEXT.value.save(path)))
+IN_CONTEXT_FOLDER = Lazy(
+    lambda: _saved("contexts", lambda path: ex.IN_CONTEXT_RUNS.value.save(path))
+)
 BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)))
 BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
 BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))

@@ -103,6 +103,7 @@ SQUARED = Lazy(lambda: in_context.SQUARED)
 TRANSFER = Lazy(
     lambda: in_context.risk_transfer(IN_CONTEXT_TASK.value, [2], [0.0, 0.5], tasks=4, held_out=4)
 )
+IN_CONTEXT_RUNS = Lazy(lambda: regression.InContextRuns((IN_CONTEXT.value,)))
 LEADING_ORDER = Lazy(lambda: regression.leading_order(TASK.value, BLOCKS.value))
 BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))
 

@@ -31,7 +31,9 @@ LONG = (
     "next-token/training",
     "next-token/rates",
     "next-token/linear-two-dimensional",
-    "large-prompt/in-context-risk",
+    "large-prompt/official-runs",
+    "large-prompt/trained-products",
+    "large-prompt/softmax-norms",
     "large-prompt/order-of-limits",
     "large-prompt/flows",
     "large-prompt/phase-diagram",
@@ -59,8 +61,10 @@ def test_quick_figure_shows_its_conclusion(name, tmp_path):
     assert not _not_named_in_caption(figure, drawn.data)
     for kind in ("png", "svg", "nc"):
         assert read_provenance(drawn.files[kind]) == drawn.provenance
-    stored = figure.caption(read_data(drawn.files["nc"]))
-    assert drawn.files["txt"].read_text() == f"{stored}\n\n{figure.bibtex}\n"
+    stored = read_data(drawn.files["nc"])
+    table = "" if figure.table is None else f"{figure.table(stored)}\n\n"
+    written = f"{figure.caption(stored)}\n\n{table}{figure.bibtex}\n"
+    assert drawn.files["txt"].read_text() == written
 
 
 def _not_named_in_caption(figure, data):

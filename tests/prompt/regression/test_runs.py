@@ -42,6 +42,32 @@ def test_each_run_is_the_one_that_is_trained_alone(runs):
     np.testing.assert_array_equal(data["risk"].isel(run=1), alone.data["risk"])
 
 
+def test_runs_come_back_from_their_folder(runs, official, tmp_path):
+    official.save(tmp_path / "new" / "runs")
+    names = {file.name for file in (tmp_path / "new" / "runs").iterdir()}
+    assert names == {"softmax-inf.nc", "linear-inf.nc"}
+    read = InContextRuns.load(tmp_path / "new" / "runs")
+    assert [run.settings["attention"] for run in read.runs] == ["softmax", "linear"]
+    assert read.to_xarray().equals(official.to_xarray())
+    assert read.task.equals(official.task)
+    InContextRuns(runs.runs[::-1]).save(tmp_path)
+    assert InContextRuns.load(tmp_path).to_xarray().equals(runs.to_xarray())
+
+
+def test_a_folder_without_runs_or_of_two_tasks_is_refused(runs, tmp_path):
+    with pytest.raises(InvalidInputError, match="holds no run"):
+        InContextRuns.load(tmp_path / "nothing")
+    one, other = runs.runs
+    noisy = replace(other, task=replace(TASK, label_noise=0.1))
+    InContextRuns((one, noisy)).save(tmp_path)
+    with pytest.raises(InvalidInputError, match="different tasks"):
+        InContextRuns.load(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInputError) as error:
+        runs.save(tmp_path / "file")
+    assert error.value.argument == "folder"
+
+
 def test_rows_and_table_say_where_runs_ended(runs, official):
     short, long = runs.rows()
     assert (short["length"], long["length"]) == (4, 6)

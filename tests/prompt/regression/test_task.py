@@ -76,3 +76,11 @@ def test_token_covariance_wants_a_weight_for_each_input():
 def test_a_covariance_whose_powers_leave_floating_point(size):
     with pytest.raises(InvalidInputError, match=r"^covariance: .*other units"):
         RegressionTask(size * np.array([[1.0, 0.5], [0.5, 1.0]]))
+
+
+def test_tasks_are_equal_number_by_number():
+    task = RegressionTask.official(as_run=True)
+    assert task.equals(RegressionTask.official(as_run=True))
+    assert not task.equals(RegressionTask.official())
+    assert not task.equals(RegressionTask(task.covariance, task.query_covariance, 0.2, 0.1))
+    assert not task.equals(RegressionTask(np.eye(2)))

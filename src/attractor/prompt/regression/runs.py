@@ -35,6 +35,8 @@ from attractor.storage import OutputFolder, check_paths
 from attractor.threads import in_threads
 from attractor.training.checkpoint import MARKER
 
+ATTENTIONS = ("softmax", "linear")
+"""Kinds of attention that can be trained."""
 OFFICIAL_LENGTHS = (*range(10, 100, 10), *range(100, 1001, 100))
 """Prompt lengths of the published experiment."""
 OFFICIAL_SEED = 327
@@ -63,6 +65,45 @@ class InContextRuns:
             attention=("run", [run.settings["attention"] for run in self.runs]),
             length=("run", [float(run.length) for run in self.runs]),
             verdict=("run", [run.verdict for run in self.runs]),
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes each run to a file of its own, named as ``softmax-100.nc``.
+
+        A file that stands there is replaced; the folder may hold runs of other lengths.
+
+        Raises:
+            InvalidInputError: If the folder cannot be written.
+        """
+        place = check_path("folder", folder)
+        names = [run_name(run.settings["attention"], run.length) for run in self.runs]
+        check_paths([OutputFolder("folder", place)])
+        place.mkdir(parents=True, exist_ok=True)
+        for name, run in zip(names, self.runs, strict=True):
+            run.save(place / f"{name}.nc")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> InContextRuns:
+        """Reads the runs that ``save`` wrote to a folder: softmax first, by length.
+
+        Raises:
+            InvalidInputError: If there is no run, or runs are on different tasks.
+            FileFormatError: If a file holds no training on in-context regression.
+        """
+        place = check_path("folder", folder)
+        runs = [InContextTrajectory.load(file) for file in sorted(place.glob("*.nc"))]
+        if not runs:
+            raise InvalidInputError(
+                "folder", f"{place} holds no run", "Give a folder that InContextRuns.save wrote"
+            )
+        if not all(run.task.equals(runs[0].task) for run in runs):
+            raise InvalidInputError(
+                "folder", f"the runs in {place} are on different tasks", "Give a folder for each"
+            )
+        return cls(
+            tuple(
+                sorted(runs, key=lambda run: (run.settings["attention"] != "softmax", run.length))
+            )
         )
 
     def references(self) -> xr.Dataset:
@@ -138,11 +179,16 @@ class InContextRuns:
     __str__ = __repr__
 
 
+def run_name(attention: str, length: float) -> str:
+    """The name of a run's file, and of its checkpoint folder: ``softmax-100``."""
+    return f"{attention}-{length}"
+
+
 def checkpoint_folders(
     checkpoint: str | os.PathLike[str], cases: Iterable[tuple[str, float]]
 ) -> dict[tuple[str, float], Path]:
     """The checkpoint folders of ``train_at_lengths``, by attention and length."""
-    return {(name, length): Path(checkpoint) / f"{name}-{length}" for name, length in cases}
+    return {(name, length): Path(checkpoint) / run_name(name, length) for name, length in cases}
 
 
 def train_at_lengths(
@@ -184,7 +230,7 @@ def train_at_lengths(
             "attentions", f"{list(attentions)} is empty or repeats one", "Give softmax, linear"
         )
     for attention in attentions:
-        check_choice("attention", attention, ("softmax", "linear"))
+        check_choice("attention", attention, ATTENTIONS)
     checked = [check_length(length, task.dimension, "lengths") for length in lengths]
     steps = check_steps("steps", steps)
     seeds = check_count("seeds", seeds)
@@ -244,7 +290,7 @@ def official_experiment(
     lengths = _lengths(lengths)
     task = RegressionTask.official(as_run=as_run)
     return train_at_lengths(
-        task, lengths, attentions=("softmax", "linear"), steps=steps, seed=seed, **settings
+        task, lengths, attentions=ATTENTIONS, steps=steps, seed=seed, **settings
     )
 
 

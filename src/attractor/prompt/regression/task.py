@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import ArrayLike, Float
 
-from attractor.checks import as_number, check_flags
+from attractor.checks import as_number, check_flags, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.measures.square_root import square_root
@@ -113,6 +113,14 @@ class RegressionTask:
             weight_variance=1 / _OFFICIAL_DIMENSION,
             label_noise=_OFFICIAL_NOISE,
             query_noise=_OFFICIAL_NOISE,
+        )
+
+    def equals(self, other: RegressionTask) -> bool:
+        """Whether another task has the same law of prompts and queries, number by number."""
+        check_kinds(other=(other, RegressionTask))
+        return all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
         )
 
     @property

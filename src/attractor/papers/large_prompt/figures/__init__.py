@@ -10,6 +10,8 @@ ORDER = (
     "flows",
     "order_of_limits",
     "task_families",
-    "in_context_risk",
+    "official_runs",
+    "trained_products",
+    "softmax_norms",
     "mixtures",
 )
