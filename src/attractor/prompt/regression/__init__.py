@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from attractor.prompt.regression._trained_limit import (
         InitialScaleBounds as InitialScaleBounds,
         TrainedLimit as TrainedLimit,
+        drift_time as drift_time,
         finite_prompt_limit as finite_prompt_limit,
         initial_scale_bounds as initial_scale_bounds,
         trained_limit as trained_limit,
