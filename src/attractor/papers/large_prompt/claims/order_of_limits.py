@@ -162,8 +162,11 @@ FIXED_VALUE_LIMIT = REGRESSION_CLAIMS.claim(
     ],
     note="one value of b leaves one A that predicts exactly from infinite prompts, and the risk of "
     "long ones is least near it. A trained b leaves a curve of such heads, along which the flow "
-    "drifts at times of the order of L: see finite-prompt-limit and the figure length-and-time. So "
-    "a reproduction with V = I (four inputs, target 0.18 z, which is b = 1/0.18 here) finds heads "
-    "that approach the one of infinite prompts, and training of both matrices to the end does not: "
-    "both are right, and neither the dimension, the optimizer nor fresh prompts decide",
+    "drifts at times of the order of L (drift_time; figure length-and-time) to where "
+    "finite-prompt-limit says. So a reproduction with V = I (four inputs, target 0.18 z, which is "
+    "b = 1/0.18 here) finds heads that approach the one of infinite prompts: its exact flow ends "
+    "with squared distances 1,867 times smaller at 1,024 tokens than at 16 (it reports 20, as 24 "
+    "prompts a step leave a floor). With the value trained as well its 220 steps of Adam, without "
+    "noise, take the value at 1,024 tokens from 1 to .55. Neither the dimension (4 or 5), the "
+    "horizon of training nor the sampling decides, the value matrix does",
 )
