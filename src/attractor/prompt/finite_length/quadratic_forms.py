@@ -58,11 +58,12 @@ class QuadraticForm(NamedTuple):
         rates = np.maximum(variances, _NEGLIGIBLE * widest)
         s, masses, saddle = _nodes(rates, rarest)
         count = _ANGLES + math.isqrt(len(rates))
-        for _ in range(_DOUBLINGS):
-            found = _inverted(rates, s, masses, saddle, count)
-            if abs(found.weights.sum().real - 1) <= _MASS_OFF:
+        found = _inverted(rates, s, masses, saddle, count)
+        # One wide axis beside many narrow ones delays the contour's decay.
+        for doubling in range(1, _DOUBLINGS):
+            if abs(np.real(found.weights).sum() - 1) <= _MASS_OFF:
                 break
-            count *= 2
+            found = _inverted(rates, s, masses, saddle, count * 2**doubling)
         return found
 
     @property
@@ -107,8 +108,8 @@ def _nodes(rates: Float[np.ndarray, "d"], rarest: float) -> tuple[Float[np.ndarr
     # s concentrates like a normal number of deviation sqrt(max lambda) below sqrt(sum lambda).
     high = 2 * (float(rates.sum()) - 2 * widest * math.log(rarest))
     # With w = p + 1 / (2 max lambda), from the largest v to the least.
-    ends = np.log([1 / (2 * high), len(rates) / (2 * _NARROW * narrowest)])
-    w = np.exp(np.linspace(*ends, _TRIED))
+    start, stop = -math.log(2 * high), math.log(len(rates) / (2 * _NARROW * narrowest))
+    w = np.exp(np.linspace(start, stop, _TRIED))
     bases = 2 * rates[:, None] * w + (1 - rates / widest)[:, None]
     terms = rates[:, None] / bases
     v, variance = terms.sum(axis=0), 2 * (terms**2).sum(axis=0)
@@ -116,7 +117,7 @@ def _nodes(rates: Float[np.ndarray, "d"], rarest: float) -> tuple[Float[np.ndarr
     # In s, whose density is regular at zero, scales above s itself resolve it.
     steps = np.maximum(np.sqrt(variance) * w, np.gradient(-np.log(v), np.log(w)))
     lengths = np.concatenate([[0], np.cumsum((steps[1:] + steps[:-1]) / 2)])
-    lengths *= (ends[1] - ends[0]) / (_TRIED - 1)
+    lengths *= (stop - start) / (_TRIED - 1)
     kept = np.flatnonzero(log_density > math.log(rarest))
     first, last = lengths[kept[0]], lengths[kept[-1]]
     places = np.linspace(first, last, max(2, math.ceil((last - first) / _PANEL_LENGTH) + 1))

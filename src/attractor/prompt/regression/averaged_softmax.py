@@ -54,10 +54,10 @@ class _Means(NamedTuple):
         weighted = law.weights * values
         sloped = -law.transform * weighted
         return cls(
-            float(weighted.real.sum()),
-            (law.factors @ weighted).real,
-            (law.factors @ sloped).real,
-            ((law.factors * sloped) @ law.factors.T).real,
+            float(np.real(weighted).sum()),
+            np.real(law.factors @ weighted),
+            np.real(law.factors @ sloped),
+            np.real((law.factors * sloped) @ law.factors.T),
         )
 
     def of_form(self, form: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:

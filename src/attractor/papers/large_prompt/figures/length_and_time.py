@@ -52,13 +52,13 @@ class _Setting(NamedTuple):
     Attributes:
         title: In words.
         dimension: Number of independent inputs.
-        value: ``b`` at the start where ``A`` starts at zero; None for the balanced start.
+        value: ``b`` at the start, where ``A`` is zero; the balanced start if it is its scale.
         trained: Whether ``b`` is.
     """
 
     title: str
     dimension: int
-    value: float | None
+    value: float
     trained: bool
 
     @property
@@ -75,7 +75,8 @@ class _Setting(NamedTuple):
     def limit(self) -> Blocks:
         """The head trained on infinite prompts."""
         if self.trained:
-            return trained_limit(self.task, imbalance=-((self.value or 0.0) ** 2)).blocks
+            imbalance = 0.0 if self.value == _BALANCED else -(self.value**2)
+            return trained_limit(self.task, imbalance=imbalance).blocks
         zeros = np.zeros(self.dimension)
         return Blocks(np.eye(self.dimension) / self.value, zeros, zeros, np.array(self.value))
 
@@ -84,7 +85,7 @@ class _Setting(NamedTuple):
     ) -> tuple[Float[np.ndarray, "time"], Float[np.ndarray, "time"]]:
         """The diagonal entry of ``A``, and ``b``, along the flow on prompts of some length."""
         d, zeros = self.dimension, np.zeros(self.dimension)
-        if self.value is None:
+        if self.value == _BALANCED:
             flow = isotropic_finite_flow(d, length, _BALANCED, times, tolerance=_TOLERANCE)
             return flow.a, flow.b
         start = Blocks(np.zeros((d, d)), zeros, zeros, np.array(self.value))
@@ -96,7 +97,7 @@ class _Setting(NamedTuple):
 
 
 _SETTINGS = {
-    "balanced": _Setting("b trained, balanced start", 5, None, True),
+    "balanced": _Setting("b trained, balanced start", 5, _BALANCED, True),
     "trained": _Setting("b trained, start of (c)", 4, _VALUE, True),
     "fixed": _Setting("b fixed", 4, _VALUE, False),
 }
@@ -212,12 +213,11 @@ def _draw(data: xr.Dataset) -> Figure:
     logs = np.log10(data["length"].values)
     lengths = np.geomspace(16, _REACHED, _DRAWN)
     levels = np.linspace(-3, 0, 13)
-    image = None
+    images = []
     for axes, (name, setting), values in zip(panels, _SETTINGS.items(), known, strict=True):
         smooth = scipy.interpolate.PchipInterpolator(logs, values, axis=0)(np.log10(lengths))
-        image = axes.contourf(
-            lengths, times, smooth.T, levels=levels, cmap="viridis", extend="both"
-        )
+        look: dict[str, Any] = {"levels": levels, "cmap": "viridis", "extend": "both"}
+        images.append(axes.contourf(lengths, times, smooth.T, **look))
         axes.set(xscale="log", yscale="log", xlabel="tokens in the prompt, $L$")
         axes.set_title(setting.title.replace("b ", "$b$ ", 1))
         axes.grid(False)
@@ -231,7 +231,7 @@ def _draw(data: xr.Dataset) -> Figure:
     _words(panels[2], "reproduction", (16, 1.6 * data.attrs["reproduced"]))
     panels[0].set(ylabel="time $t$ of gradient flow", xlim=(16, _REACHED), ylim=_TIMES)
     ticks = np.log10([1e-3, 1e-2, 1e-1, 1]).tolist()
-    bar = figure.colorbar(image, ax=panels.tolist(), pad=0.02, ticks=ticks)
+    bar = figure.colorbar(images[0], ax=panels.tolist(), pad=0.02, ticks=ticks)
     bar.ax.set_yticklabels(["0.1 %", "1 %", "10 %", "100 %"])
     bar.ax.minorticks_off()
     bar.set_label("relative distance of $A$ and $b$")
