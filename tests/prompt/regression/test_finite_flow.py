@@ -66,8 +66,11 @@ def test_drifts_to_the_best_head_of_a_correlated_covariance():
 @pytest.mark.slow
 def test_long_prompts_end_at_the_limit_of_finite_prompts():
     task = RegressionTask(kac_murdock_szego(3, 0.5), 0.5 * np.eye(3), label_noise=0.4)
-    flow = finite_flow(task, 1e7, 0.2, [0.0, 1e10])
-    assert flow.last.value_label == pytest.approx(finite_prompt_limit(task), rel=1e-3)
+    flows = [finite_flow(task, length, 0.2, [0.0, 1e10]) for length in (1e5, 1e7)]
+    gaps = [abs(flow.last.value_label / finite_prompt_limit(task) - 1) for flow in flows]
+    # the widest axis of queries is near the horizon from where on the risk falls more slowly
+    assert gaps[1] < 2e-3
+    assert gaps[1] < 0.2 * gaps[0]
 
 
 def test_with_the_value_fixed_long_prompts_end_near_the_one_perfect_head():
