@@ -33,6 +33,7 @@ LONG = (
     "next-token/linear-two-dimensional",
     "large-prompt/in-context-risk",
     "large-prompt/order-of-limits",
+    "large-prompt/length-and-time",
     "large-prompt/flows",
     "large-prompt/phase-diagram",
     "large-prompt/trained-models",
