@@ -167,6 +167,6 @@ FIXED_VALUE_LIMIT = REGRESSION_CLAIMS.claim(
     "b = 1/0.18 here) finds heads that approach the one of infinite prompts: its exact flow ends "
     "with squared distances 1,867 times smaller at 1,024 tokens than at 16 (it reports 20, as 24 "
     "prompts a step leave a floor). With the value trained as well its 220 steps of Adam, without "
-    "noise, take the value at 1,024 tokens from 1 to .55. Neither the dimension (4 or 5), the "
-    "horizon of training nor the sampling decides, the value matrix does",
+    "noise, take the value at 1,024 tokens from 1 to .55. The value matrix decides, not the "
+    "dimension (4 or 5) nor the sampling; where it is trained, so does time over length",
 )
