@@ -35,6 +35,7 @@ LONG = (
     "large-prompt/trained-products",
     "large-prompt/softmax-norms",
     "large-prompt/order-of-limits",
+    "large-prompt/length-and-time",
     "large-prompt/flows",
     "large-prompt/phase-diagram",
     "large-prompt/trained-models",

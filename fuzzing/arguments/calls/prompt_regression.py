@@ -36,6 +36,10 @@ def calls() -> Iterator[Call]:
     yield Call(regression.LeadingOrder.risk, self=ex.LEADING_ORDER, length=10.0)
     yield Call(regression.BlockFlow.time_to_risk, self=ex.BLOCK_FLOW, level=0.9)
     yield Call(regression.balanced_initialization, covariance=TWO, scale=0.1)
+    yield Call(regression.drift_time, **task, first=1.6, last=1.8)
+    yield Call(
+        regression.finite_flow, **task, length=10.0, initial=0.1, times=TIMES, tolerance=1e-4
+    )
     yield Call(regression.finite_prompt_limit, **task)
     yield Call(regression.infinite_flow, **task, initial=0.1, times=TIMES)
     yield Call(regression.infinite_risk, **blocks)

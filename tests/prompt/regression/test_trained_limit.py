@@ -8,6 +8,8 @@ from attractor.errors import InvalidInputError
 from attractor.prompt.regression import (
     Blocks,
     RegressionTask,
+    drift_time,
+    finite_flow,
     finite_prompt_limit,
     initial_scale_bounds,
     leading_order,
@@ -86,3 +88,39 @@ def test_bad_input():
         trained_limit(RegressionTask(np.eye(2)), imbalance=math.nan)
     with pytest.raises(InvalidInputError, match="covariance"):
         initial_scale_bounds(np.zeros((2, 2)))
+    with pytest.raises(InvalidInputError, match="last"):
+        drift_time(RegressionTask(np.eye(2)), 1.6, 5.0)
+    with pytest.raises(InvalidInputError, match="first"):
+        drift_time(RegressionTask(np.eye(2)), -1.0, 1.7)
+
+
+def test_drift_time_of_independent_inputs_in_closed_form():
+    d, first, last = 3, 4.0, 3.0
+    k = d / 2 + 1
+    b = np.linspace(first, last, 2001)
+    t = b**2
+    # C = (d/2) (t - 1) (1 - 2/t)^-k, and dt/db = 2 b
+    slope = d * b * (1 - 2 * k * (t - 1) / (t * (t - 2))) * (1 - 2 / t) ** -k
+    expected = -np.trapezoid((1 + d / b**4) / slope, b)
+    assert drift_time(RegressionTask(np.eye(d)), first, last) == pytest.approx(expected, rel=1e-5)
+
+
+def test_drift_adds_up_and_is_instant_where_the_coefficient_is_infinite():
+    task = RegressionTask(np.diag([1.0, 2.0]), label_noise=0.3)
+    parts = [drift_time(task, *pair) for pair in ((1.5, 1.7), (1.7, 2.1), (1.5, 2.1))]
+    assert parts[0] + parts[1] == pytest.approx(parts[2], rel=1e-6)
+    assert drift_time(task, 1.0, 1.4) == 0  # b^2 below 2
+    assert drift_time(task, 1.5, 1.5) == 0
+
+
+@pytest.mark.slow
+def test_flows_on_long_prompts_drift_at_this_pace():
+    task = RegressionTask(np.diag([1.0, 2.0, 2.0]), weight_variance=0.5)
+    value, length = 4.0, 1e6
+    start = Blocks(
+        np.linalg.inv(task.covariance) / value, np.zeros(3), np.zeros(3), np.array(value)
+    )
+    end = value + 0.6 * (finite_prompt_limit(task) - value)
+    time = drift_time(task, value, end) * length
+    flow = finite_flow(task, length, start, [0.0, time])
+    assert flow.last.value_label == pytest.approx(end, rel=2e-3)

@@ -11,13 +11,17 @@ from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Measurement
+from attractor.papers.large_prompt.regression_hypotheses import INDEPENDENT
 from attractor.papers.once import once_a_case
+from attractor.prompt.regression import _finite_flow
 from attractor.prompt.regression._infinite_flow import BlockFlow, infinite_flow
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.isotropic_flow import IsotropicFlow, isotropic_finite_flow
+from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
 _LONGEST = 1e9
 _RECORDS = 60
+_TOLERANCE, _FINE_TOLERANCE = 1e-9, 1e-11
+"""Of flows that end at rest, and of those that are compared on their way."""
 
 
 def clock(case: RegressionCase) -> Float[np.ndarray, "time"]:
@@ -28,11 +32,32 @@ def clock(case: RegressionCase) -> Float[np.ndarray, "time"]:
 
 
 @once_a_case
-def finite_flow(case: RegressionCase, length: int) -> IsotropicFlow:
-    """The flow on finite prompts of independent inputs, from a balanced start."""
+def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
+    """The flow on finite prompts."""
+    if not INDEPENDENT.check(case).met or case.value != case.initial_scale:
+        tolerance = _TOLERANCE if math.isinf(case.time) else _FINE_TOLERANCE
+        return _finite_flow.finite_flow(
+            case.task, length, case.start, clock(case), tolerance=tolerance
+        )
+    # A and b are two numbers, which are followed many times as fast.
     d, noise = case.task.dimension, case.task.label_noise
-    return isotropic_finite_flow(
-        d, length, case.initial_scale, clock(case), label_noise=noise, tolerance=1e-9
+    found = vars(
+        isotropic_finite_flow(
+            d, length, case.initial_scale, clock(case), label_noise=noise, tolerance=_TOLERANCE
+        )
+    )
+    norm, value = found["parameters"]
+    zeros = np.zeros((len(value), d))
+    blocks = Blocks(norm[:, None, None] / math.sqrt(d) * np.eye(d), zeros, zeros, value)
+    kept = {name: found[name] for name in ("times", "risk", "_compiled", "_path")}
+    return BlockFlow(parameters=blocks, **kept)
+
+
+@once_a_case
+def fixed_value_flow(case: RegressionCase, length: int) -> BlockFlow:
+    """The flow of ``A`` alone on finite prompts, with ``b`` fixed at its start."""
+    return _finite_flow.finite_flow(
+        case.task, length, case.start, clock(case), value="fixed", tolerance=_TOLERANCE
     )
 
 
@@ -68,15 +93,21 @@ def off_balanced(
     return Measurement(math.sqrt(square / 2) / b, details=told | dict(details))
 
 
+def path_of(flow: BlockFlow) -> Float[np.ndarray, "time parameter"]:
+    """The entries of ``A``, and ``b``, along a flow of one head."""
+    a, b = flow.blocks.key_query, flow.blocks.value_label
+    return np.concatenate([a.reshape(len(b), -1), b[:, None]], axis=1)
+
+
 def gaps(
-    case: RegressionCase, lengths: tuple[int, ...], path: Float[np.ndarray, "2 time"]
+    case: RegressionCase, lengths: tuple[int, ...], path: Float[np.ndarray, "time parameter"]
 ) -> Float[np.ndarray, "length time"]:
     """Distances of the flow on prompts of some lengths from a path.
 
     Args:
-        case: The data, of independent inputs.
+        case: The data.
         lengths: Numbers of tokens.
-        path: ``||A||`` and ``b`` at the times of ``clock``; ``A`` is a multiple of the identity.
+        path: ``A`` and ``b`` at the times of ``clock``, as of ``path_of``.
     """
-    flows = (finite_flow(case, length).parameters for length in lengths)
-    return np.array([np.hypot(flow.norm - path[0], flow.value - path[1]) for flow in flows])
+    flows = (path_of(finite_flow(case, length)) for length in lengths)
+    return np.array([np.linalg.norm(flow - path, axis=1) for flow in flows])

@@ -10,7 +10,9 @@ import numpy as np
 from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
+from attractor.prompt.regression._infinite_risk import limit_horizon
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
+from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.task import RegressionTask
 
 _ROUNDING = 1e-9
@@ -20,7 +22,8 @@ _NARROW = 0.6
 _MODERATE = 1.25
 _FEW_INPUTS = 3
 MOST_INPUTS = 64
-"""Inputs up to which exact flows on finite prompts are followed here."""
+"""Independent inputs up to which exact flows on finite prompts are followed here."""
+_MOST_DEPENDENT = 20
 
 
 def _independent(case: RegressionCase) -> Check:
@@ -42,6 +45,24 @@ INDEPENDENT = Assumption[RegressionCase](
     "that risks of finite prompts are known exactly.",
     _independent,
     correlated,
+)
+
+
+def _followed(case: RegressionCase) -> Check:
+    s, queries = case.task.covariance, case.task.query_covariance
+    off = float(np.abs(s @ queries - queries @ s).max())
+    common = off <= _ROUNDING * float(np.abs(s).max() * np.abs(queries).max())
+    few = case.task.dimension <= _MOST_DEPENDENT or _independent(case).met
+    found = f"{case.task.dimension} inputs, the covariances {'' if common else 'do not '}commute"
+    return Check(common and few, found)
+
+
+FOLLOWED = Assumption[RegressionCase](
+    "flows that can be followed",
+    "Inputs of the query have the axes of the prompt's, and there are at most "
+    f"{_MOST_DEPENDENT}, or {MOST_INPUTS} independent ones, so that exact flows take a minute.",
+    _followed,
+    lambda: correlated(_MOST_DEPENDENT + 1),
 )
 
 
@@ -179,8 +200,28 @@ NARROW = Assumption[RegressionCase](
     lambda: independent(1),
 )
 
+
+def perfect_horizon(case: RegressionCase) -> float:
+    """The horizon of ``A = Sigma^-1 / b`` with ``b`` as at the start."""
+    zeros = np.zeros(case.task.dimension)
+    inverse = np.linalg.inv(case.task.covariance)
+    head = Blocks(inverse / case.value, zeros, zeros, np.array(case.value))
+    return float(limit_horizon(case.task, head))
+
+
+NARROW_START = Assumption[RegressionCase](
+    f"value with a horizon of at most {_NARROW:g}",
+    "With b as at the start, the A that predicts exactly from infinite prompts has narrow scores.",
+    lambda case: Check(
+        perfect_horizon(case) <= _NARROW,
+        f"b is {case.value:.4g} and the horizon {perfect_horizon(case):.4g}",
+    ),
+    lambda: independent(4),
+)
+
 REGRESSION_HYPOTHESES = (
     INDEPENDENT,
+    FOLLOWED,
     NOISELESS,
     SAME_QUERIES,
     BALANCED,
@@ -193,5 +234,6 @@ REGRESSION_HYPOTHESES = (
     FEW_INPUTS,
     MODERATE,
     NARROW,
+    NARROW_START,
 )
 """The hypotheses reported of a user's regression task."""

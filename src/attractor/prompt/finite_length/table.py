@@ -96,6 +96,29 @@ class ErrorTable(eqx.Module):
             )
 
 
+def spline_values(
+    table: ErrorTable, score_deviation: Float[np.ndarray, "*point"]
+) -> Float[np.ndarray, "4 *point_length"]:
+    """The splines of a table, evaluated by NumPy for many points of one call.
+
+    Args:
+        table: The table.
+        score_deviation: Deviations inside it.
+
+    Returns:
+        ``log E (ghat - s)^2``, ``log q``, ``(E ghat^2 - q) / s^2`` and ``E ghat / s`` with ``q = E
+        sum_l p_l^2``, in an axis in front.
+    """
+    scaled = score_deviation / _SPACING
+    knot = np.minimum(scaled.astype(int), table.coefficients.shape[1] - 1)
+    local = (scaled - knot).reshape(*knot.shape, *(1,) * table.lengths.ndim)
+    rows = np.moveaxis(table.coefficients[:, knot], knot.ndim + 1, 0)
+    value = rows[_DEGREE]
+    for row in rows[_DEGREE - 1 :: -1]:
+        value = value * local + row
+    return value
+
+
 def error_table(lengths: ArrayLike, largest_deviation: float = 8.0) -> ErrorTable:
     """Tabulates the averages over finite prompts of Gaussian tokens.
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.prompt.regression._finite_flow import finite_flow as finite_flow
     from attractor.prompt.regression._infinite_flow import (
         BlockFlow as BlockFlow,
         infinite_flow as infinite_flow,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from attractor.prompt.regression._trained_limit import (
         InitialScaleBounds as InitialScaleBounds,
         TrainedLimit as TrainedLimit,
+        drift_time as drift_time,
         finite_prompt_limit as finite_prompt_limit,
         initial_scale_bounds as initial_scale_bounds,
         trained_limit as trained_limit,

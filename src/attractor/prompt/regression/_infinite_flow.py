@@ -41,7 +41,11 @@ class BlockFlow(RiskFlow):
 
     @property
     def balance(self) -> Float[np.ndarray, "time *head"]:
-        """``||A||_F^2 + |c|^2 - |v|^2 - b^2`` of each head, which the flow keeps."""
+        """``||A||_F^2 + |c|^2 - |v|^2 - b^2`` of each head.
+
+        Flows on infinite prompts and of linear attention keep it, that of softmax attention on
+        finite ones does not.
+        """
         return self.blocks.balance
 
 

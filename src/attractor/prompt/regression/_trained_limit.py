@@ -13,9 +13,12 @@ from attractor.checks import check_kinds, check_number
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.regression._infinite_risk import limit_horizon
+from attractor.prompt.regression._leading_order import leading_order
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.linear_attention import check_length, linear_attention_optimum
 from attractor.prompt.regression.task import RegressionTask
+
+_NODES, _STEP = 64, 1e-5
 
 
 class TrainedLimit(NamedTuple):
@@ -114,6 +117,53 @@ def finite_prompt_limit(task: RegressionTask) -> float:
         high *= 2
     root = scipy.optimize.root_scalar(slope, bracket=(low, high), xtol=1e-15 * largest).root
     return math.sqrt(2 * largest + root)
+
+
+def drift_time(task: RegressionTask, first: float, last: float) -> float:
+    """Time that gradient flow on long prompts takes from one value ``b`` to another, over length.
+
+    Heads with ``b A = S^{-1}`` predict exactly from infinite prompts. On prompts of length ``L``
+    their risk is ``C(b) / L`` to leading order, and the flow moves along this curve, whose velocity
+    in ``b`` has the square ``1 + ||S^{-1}||_F^2 / b^4``: ``L b' = -C'(b) / (1 + ||S^{-1}||_F^2 /
+    b^4)``. So it takes times of the order of the length, and ``finite_prompt_limit`` is reached
+    only in the limit of time. Where ``C`` is infinite, as ``b^2`` is less
+    than twice the largest eigenvalue of ``S^{-1} S_q``, the risk falls with less than a power one
+    of the length; the drift is faster there and counts as instant.
+
+    Args:
+        task: The law of prompts and queries.
+        first: ``b`` where it begins.
+        last: ``b`` where it ends, between ``first`` and ``finite_prompt_limit``.
+
+    Returns:
+        The time divided by the length.
+
+    Raises:
+        InvalidInputError: If a value is not positive, or ``last`` does not lie between.
+    """
+    check_kinds(task=(task, RegressionTask))
+    first = check_number("first", first, above=0.0, most=LARGEST, example=1.5)
+    last = check_number("last", last, above=0.0, most=LARGEST, example=2.0)
+    end = finite_prompt_limit(task)
+    if not 0 <= (last - first) / (end - first) < 1:
+        raise InvalidInputError(
+            "last",
+            f"it is {last:.6g}, and the flow goes from {first:.6g} to {end:.6g}",
+            "Give a value that it passes",
+        )
+    inverse = np.linalg.inv(task.covariance)
+    square, zeros = float(np.sum(inverse**2)), np.zeros(task.dimension)
+
+    def coefficient(b: float) -> float:
+        return leading_order(task, Blocks(inverse / b, zeros, zeros, np.array(b))).coefficient
+
+    def pace(b: float) -> float:
+        slope = (coefficient(b * (1 + _STEP)) - coefficient(b * (1 - _STEP))) / (2 * _STEP * b)
+        return (1 + square / b**4) / abs(slope) if math.isfinite(slope) else 0.0
+
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    values = (first + last) / 2 + (last - first) / 2 * nodes
+    return abs(last - first) / 2 * float(weights @ [pace(b) for b in values])
 
 
 class InitialScaleBounds(NamedTuple):

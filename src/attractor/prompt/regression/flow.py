@@ -35,9 +35,9 @@ class CompiledRisk(NamedTuple):
     """
 
     unravel: Callable[[Any], PyTree]
-    value: Callable[..., Float[Array, ""]]
-    gradient: Callable[..., Float[Array, "parameter"]]
-    hessian: Callable[..., Float[Array, "parameter parameter"]]
+    value: Callable[..., Float[Any, ""]]
+    gradient: Callable[..., Float[Any, "parameter"]]
+    hessian: Callable[..., Float[Any, "parameter parameter"]]
 
     @classmethod
     def of(cls, risk: Callable[[PyTree, Any], Float[Array, ""]], example: PyTree) -> CompiledRisk:

@@ -9,6 +9,7 @@ ORDER = (
     "trained_models",
     "flows",
     "order_of_limits",
+    "length_and_time",
     "task_families",
     "official_runs",
     "trained_products",

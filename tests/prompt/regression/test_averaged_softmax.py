@@ -1,0 +1,81 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attractor.precision import double_precision
+from attractor.prompt.regression import Blocks, RegressionTask, infinite_risk, softmax_risk
+from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
+from attractor.prompt.regression.finite_softmax import FiniteSoftmax, Queries
+
+LENGTH = 50
+
+
+def random_task(d, seed):
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((2, d, 2 * d)) / np.sqrt(2 * d)
+    task = RegressionTask(
+        factors[0] @ factors[0].T, factors[1] @ factors[1].T, weight_variance=0.7, label_noise=0.3
+    )
+    return task, 0.6 * rng.standard_normal((d, d)) / np.sqrt(d), 1.3
+
+
+def hermite(d, count=60):
+    """A tensor grid of queries."""
+    x, weights = np.polynomial.hermite_e.hermegauss(count)
+    points = np.array(list(itertools.product(x, repeat=d)))
+    masses = np.prod(list(itertools.product(weights / weights.sum(), repeat=d)), axis=1)
+    return Queries(points, masses)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_risk_and_gradient_are_those_of_a_tensor_grid_of_queries(seed):
+    task, a, b = random_task(2, seed)
+    with double_precision():
+        grid = FiniteSoftmax.of(task, LENGTH, hermite(2), 6.0)
+        differentiated = jax.jit(jax.value_and_grad(grid.risk, argnums=(0, 1)))
+        risk, (in_a, in_b) = differentiated(jnp.asarray(a), jnp.asarray(b))
+    found = AveragedSoftmax(task, LENGTH)(a, b)
+    assert found.risk == pytest.approx(float(risk), rel=1e-7)
+    np.testing.assert_allclose(found.key_query, in_a, rtol=1e-5, atol=1e-7)
+    assert found.value_label == pytest.approx(float(in_b), rel=1e-6)
+
+
+def test_ill_conditioned_covariance_against_drawn_queries():
+    rng = np.random.default_rng(4)
+    axes = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    task = RegressionTask(axes * np.geomspace(1e-3, 1, 6) @ axes.T)
+    a = np.linalg.inv(task.covariance) / 60 + 0.1 * rng.standard_normal((6, 6))
+    zeros = np.zeros(6)
+    sampled = softmax_risk(task, Blocks(a, zeros, zeros, np.array(2.0)), LENGTH, queries=1024)
+    found = AveragedSoftmax(task, LENGTH)(a, 2.0).risk
+    assert abs(found - sampled.risk) < 5 * sampled.standard_error
+    assert sampled.standard_error < 1e-3 * found
+
+
+def test_gradient_is_that_of_the_risk_where_scores_have_few_directions():
+    task, a, b = random_task(4, 7)
+    a[:, 2:] = 0
+    one = AveragedSoftmax(task, 5)
+    rng, h = np.random.default_rng(0), 1e-4
+    move = rng.standard_normal(a.shape)
+    slope = (one(a + h * move, b).risk - one(a - h * move, b).risk) / (2 * h)
+    assert np.sum(move * one(a, b).key_query) == pytest.approx(slope, rel=1e-5)
+
+
+def test_no_scores_leave_the_mean_of_the_prompt():
+    task, a, b = random_task(3, 1)
+    label = 0.7 * np.trace(task.covariance) + 0.3
+    found = AveragedSoftmax(task, LENGTH)(0 * a, b)
+    assert found.risk == pytest.approx(task.risk_of_zero + b**2 * label / LENGTH / 2, rel=1e-7)
+    assert np.isfinite(found.key_query).all()
+
+
+def test_infinite_prompts():
+    task, a, b = random_task(3, 2)
+    zeros = np.zeros(3)
+    expected = float(infinite_risk(task, Blocks(a, zeros, zeros, np.array(b))))
+    assert AveragedSoftmax(task, np.inf)(a, b).risk == pytest.approx(expected, rel=1e-12)
+    assert AveragedSoftmax(task, 1e12)(a, b).risk == pytest.approx(expected, rel=1e-9)
