@@ -151,6 +151,8 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.papers.Request",
         "attractor.papers.Statement",
         "attractor.papers.Assumption",
+        "attractor.prompt.CertifiedConcentration",
+        "attractor.prompt.RowConcentration",
         "attractor.prompt.finite_length.ErrorTable",
         "attractor.prompt.length.NonGaussianDefect",
         "attractor.prompt.length.PromptLength",
