@@ -222,7 +222,9 @@ def proven_margins(
     """
     scaled = ScaledConstraints.of(problem)
     in_units = np.ldexp(W, -scaled.unit[:, None, None])
-    margins, doubt = _margins(scaled, in_units, np.sqrt(np.einsum("ide,ide->i", in_units, in_units)))
+    margins, doubt = _margins(
+        scaled, in_units, np.sqrt(np.einsum("ide,ide->i", in_units, in_units))
+    )
     proven = np.ldexp(margins - doubt, scaled.unit[:, None] + scaled.shift)
     return np.where(problem.present, proven, np.nan)
 

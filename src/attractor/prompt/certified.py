@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -44,9 +44,7 @@ class CertifiedConcentration(Summary):
         """The concentration of every row under ``W``, with rates that are upper bounds."""
         return of_gaps(self.gaps)
 
-    def top_probability_bound(
-        self, norm: ArrayLike
-    ) -> Float[np.ndarray, "sequence query"]:
+    def top_probability_bound(self, norm: ArrayLike | Any) -> Float[np.ndarray, "sequence query"]:
         """The least probability that the selected token of each row can have.
 
         It is ``1 / sum_l exp(-c g_l / ||W||)``; with all gaps at the margin 1,
@@ -60,7 +58,7 @@ class CertifiedConcentration(Summary):
         """
         return self._at(as_broadcasting("norm", norm, self.gaps.shape[:-1]) / self.norm)
 
-    def norm_for(self, probability: ArrayLike) -> Float[np.ndarray, "sequence query"]:
+    def norm_for(self, probability: ArrayLike | Any) -> Float[np.ndarray, "sequence query"]:
         """The norm from which on the selected token of each row has a probability at least.
 
         It is the root of ``top_probability_bound``, below ``||W|| Lambda / (1 - p)``, and infinite
@@ -103,7 +101,9 @@ class CertifiedConcentration(Summary):
             ("largest rate", f"{self.rows.rate.max():.4g}"),
         ]
         for p in (0.5, 0.9, 0.99):
-            rows.append((f"{100 * p:.3g} % in every row", f"from norm {self.norm_for(p).max():.4g}"))
+            rows.append(
+                (f"{100 * p:.3g} % in every row", f"from norm {self.norm_for(p).max():.4g}")
+            )
         n, k = self.gaps.shape[:2]
         return f"Proven concentration of {n * k:,} rows", rows
 

@@ -52,7 +52,7 @@ class RowConcentration(Summary):
     count: Int[np.ndarray, "*rows"]
     tokens: Int[np.ndarray, "*rows"]
 
-    def bound(self, inverse_temperature: ArrayLike = 1.0) -> Float[np.ndarray, "*rows"]:
+    def bound(self, inverse_temperature: ArrayLike | Any = 1.0) -> Float[np.ndarray, "*rows"]:
         """``r / (r - 1)``, which one over the top probability does not exceed.
 
         It is infinite for ``r <= 1``, where nothing is known from above; see
@@ -71,7 +71,7 @@ class RowConcentration(Summary):
         return np.where(self.rate == 0, 1.0, found)
 
     def top_probability_bound(
-        self, inverse_temperature: ArrayLike = 1.0
+        self, inverse_temperature: ArrayLike | Any = 1.0
     ) -> Float[np.ndarray, "*rows"]:
         """``1 - Lambda / beta``, which the top probability is at least; zero for ``r <= 1``.
 
@@ -80,7 +80,7 @@ class RowConcentration(Summary):
         return 1 / self.bound(inverse_temperature)
 
     def top_probability_ceiling(
-        self, inverse_temperature: ArrayLike = 1.0
+        self, inverse_temperature: ArrayLike | Any = 1.0
     ) -> Float[np.ndarray, "*rows"]:
         """``count^(r - 1)``, which the top probability is at most; one for ``r >= 1``.
 
@@ -88,10 +88,10 @@ class RowConcentration(Summary):
         """
         beta = as_broadcasting("inverse_temperature", inverse_temperature, self.rate.shape)
         some = self.rate > 0
-        r = np.where(some, beta / np.where(some, self.rate, 1), 1)
-        return np.exp(np.minimum(r - 1, 0) * np.log(self.count))
+        r = np.where(some, np.minimum(beta, self.rate) / np.where(some, self.rate, 1), 1)
+        return np.exp((r - 1) * np.log(self.count))
 
-    def inverse_temperature_for(self, probability: ArrayLike) -> Float[np.ndarray, "*rows"]:
+    def inverse_temperature_for(self, probability: ArrayLike | Any) -> Float[np.ndarray, "*rows"]:
         """``Lambda / (1 - p)``: from there on the top token has at least a probability ``p``.
 
         It is infinite where tokens tie.
@@ -134,8 +134,8 @@ class RowConcentration(Summary):
 
 
 def row_concentration(
-    scores: Float[ArrayLike, "*rows token"],
-    mask: Bool[ArrayLike, "*#rows token"] | None = None,
+    scores: Float[ArrayLike, "*rows token"] | Any,
+    mask: Bool[ArrayLike, "*#rows token"] | Any | None = None,
 ) -> RowConcentration:
     """Finds the rate of rows of attention scores, with the bounds on attention that follow.
 
@@ -148,25 +148,25 @@ def row_concentration(
         InvalidInputError: If scores in use are not finite or beyond 1e300, the mask does not fit,
             or a row has no token.
     """
-    if mask is None:
-        s = as_float64("scores", scores, largest=_LARGEST)
-        present = np.ones(s.shape, dtype=bool)
-    else:
-        s = as_float64("scores", scores, finite=False)
-        present = as_plain(mask)
-        if present.dtype != bool:
-            raise InvalidInputError("mask", f"the data type is {present.dtype}", "Give booleans")
-        check_broadcast("mask", present.shape, s.shape)
-        if np.broadcast_shapes(present.shape, s.shape) != s.shape:
-            raise InvalidInputError("mask", f"the shape is {present.shape}", f"Give {s.shape}")
-        present = np.broadcast_to(present, s.shape)
-        s = as_float64("scores", np.where(present, s, 0.0), largest=_LARGEST)
+    s = as_float64("scores", scores, finite=mask is None)
     if not s.ndim or not s.shape[-1]:
         raise InvalidInputError("scores", f"the shape is {s.shape}", "Give (..., tokens)")
+    present = np.ones(s.shape, dtype=bool) if mask is None else _fitting(mask, s.shape)
+    s = as_float64("scores", np.where(present, s, 0.0), largest=_LARGEST)
     if not present.any(-1).all():
         raise InvalidInputError("mask", "a row has no token", "Leave such rows out")
     top = np.where(present, s, -np.inf).max(-1, keepdims=True)
     return of_gaps(np.where(present, top - s, np.inf))
+
+
+def _fitting(mask: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "*rows token"]:
+    array = as_plain(mask)
+    if array.dtype != bool:
+        raise InvalidInputError("mask", f"the data type is {array.dtype}", "Give booleans")
+    if array.shape[-1:] != shape[-1:] or array.ndim > len(shape):
+        raise InvalidInputError("mask", f"the shape is {array.shape}", f"Give {shape}")
+    check_broadcast("mask", array.shape, shape)
+    return np.broadcast_to(array, shape)
 
 
 def of_gaps(gaps: Float[np.ndarray, "*rows token"]) -> RowConcentration:
@@ -187,9 +187,7 @@ def of_gaps(gaps: Float[np.ndarray, "*rows token"]) -> RowConcentration:
     )
 
 
-def as_broadcasting(
-    argument: str, value: Any, rows: tuple[int, ...]
-) -> Float[np.ndarray, "..."]:
+def as_broadcasting(argument: str, value: Any, rows: tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """Returns numbers of zero and more that broadcast against rows of a shape.
 
     Raises:
