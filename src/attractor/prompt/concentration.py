@@ -163,9 +163,10 @@ def _fitting(mask: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "*rows token
     array = as_plain(mask)
     if array.dtype != bool:
         raise InvalidInputError("mask", f"the data type is {array.dtype}", "Give booleans")
-    if array.shape[-1:] != shape[-1:] or array.ndim > len(shape):
-        raise InvalidInputError("mask", f"the shape is {array.shape}", f"Give {shape}")
     check_broadcast("mask", array.shape, shape)
+    whole = np.broadcast_shapes(array.shape, shape) == shape
+    if not whole or array.shape[-1:] != shape[-1:]:
+        raise InvalidInputError("mask", f"the shape is {array.shape}", f"Give {shape}")
     return np.broadcast_to(array, shape)
 
 

@@ -41,6 +41,7 @@ GLOSSARY = Table(
         ("horizon H", "largest root-mean-square score deviation along one direction of queries"),
         ("effective sample size", "how many equally weighted tokens the attention amounts to"),
         ("frozen", "below exp(s^2 / 2) tokens few of them hold all attention"),
+        ("rate Lambda", "largest log(number of tokens within a gap of the top score) / gap"),
         ("non-Gaussian defect", "what is left of the error however long the prompt is"),
     ],
     words=True,
@@ -85,6 +86,7 @@ def write_prompt_length_report(
         figure = plots.score_deviation_figure(found.score_deviation)
         report.sections += [
             Section("Score deviations", figure=report.picture(DEVIATIONS, figure)),
+            Section("Attention on one token", table=_on_one_token(numbers["rows"])),
             Section("What the words mean", table=GLOSSARY),
         ]
     return numbers
@@ -125,6 +127,26 @@ def _at_lengths(numbers: dict[str, Any]) -> Table:
         "of the output: half of the queries", "95 %", "effective sample size, half",
     )  # fmt: skip
     return Table(header, rows)
+
+
+def _on_one_token(rows: dict[str, Any]) -> Table:
+    lines = {
+        "rate Lambda of the scores": "rate",
+        "inverse temperature that puts half on the top token": "inverse_temperature_for_half",
+        "attention of the head to the top token": "top_probability",
+        "at least, by the rate": "top_probability_at_least",
+        "at most, by the rate": "top_probability_at_most",
+    }
+    table = []
+    for words, name in lines.items():
+        shown = percent if name.startswith("top") else _number
+        table.append((words, *(shown(rows[name][share]) for share in ("0.05", "0.5", "0.95"))))
+    count = f"{rows['rows']:,} queries, each over the same {rows['tokens']:,} tokens"
+    return Table((count, "5 % of the queries up to", "half", "95 %"), table)
+
+
+def _number(value: float | None) -> str:
+    return "infinite" if value is None else f"{value:,.3g}"
 
 
 def _errors(

@@ -21,6 +21,7 @@ from attractor.prompt.length.curves import LARGEST_LENGTH, ErrorCurves
 from attractor.prompt.length.defect import non_gaussian_defect
 from attractor.prompt.length.moments import gaussian_of, sample_points
 from attractor.prompt.length.result import PromptLength
+from attractor.prompt.length.rows import score_rows
 from attractor.prompt.length.scales import Scales
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
@@ -57,7 +58,7 @@ def prompt_length(
         errors: Relative root-mean-square errors to find lengths for.
         lengths: Lengths to report the errors of.
         drawn_queries: Number of queries to draw from a law that is not one of samples.
-        seed: Names the queries drawn, and the halves of sampled tokens.
+        seed: Names the queries and the prompt drawn, and the halves of sampled tokens.
 
     Raises:
         InvalidInputError: If shapes do not fit, samples are too few or have weights, an error is
@@ -80,6 +81,10 @@ def prompt_length(
     scales = Scales.of(head, moments, drawn, np.asarray(query_moments.covariance))
     defect = non_gaussian_defect(head, law, drawn, seed=seed)
 
+    rows = score_rows(
+        head, law, drawn, scales.deviation, longest=requested.max(initial=1), seed=seed
+    )
+
     small = scales.deviation <= LARGEST_DEVIATION
     curves = ErrorCurves.of(scales.deviation[small])
     s, A, B, output = (column[small] for column in scales[:4])
@@ -90,7 +95,7 @@ def prompt_length(
         )
         for_output[small, place] = curves.length_for(A, B, (output * error) ** 2)
     return PromptLength(
-        head, law, drawn, scales, wanted, required, for_output, requested, defect, curves
+        head, law, drawn, scales, wanted, required, for_output, requested, defect, curves, rows
     )
 
 

@@ -14,6 +14,7 @@ from attractor.prompt.finite_length.functions import LARGEST_DEVIATION
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.curves import ErrorCurves
 from attractor.prompt.length.defect import NonGaussianDefect
+from attractor.prompt.length.rows import ScoreRows
 from attractor.prompt.length.scales import Scales
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
@@ -80,6 +81,7 @@ class PromptLength(Summary):
         lengths: The lengths requested.
         defect: The error that is left however long the prompt is.
         curves: The averages over prompts at every length, of the queries below 32.
+        rows: Scores of queries against one prompt, and at which temperature these concentrate.
     """
 
     head: AttentionHead
@@ -92,6 +94,7 @@ class PromptLength(Summary):
     lengths: Float[np.ndarray, "length"]
     defect: NonGaussianDefect
     curves: ErrorCurves
+    rows: ScoreRows
 
     @property
     def score_deviation(self) -> Float[np.ndarray, "query"]:
@@ -186,6 +189,9 @@ class PromptLength(Summary):
         data = {
             **{name: ("query", values) for name, values in per_query.items()},
             "z": (("query", "coordinate"), self.queries),
+            "row_query": ("row", self.rows.query),
+            "row_rate": ("row", self.rows.concentration.rate),
+            "row_top_probability": ("row", self.rows.top_probability),
             "required_length": (("query", "wanted"), self.required),
             "required_length_for_output": (("query", "wanted"), self.required_for_output),
             "error": (("query", "length"), self.error),
@@ -219,6 +225,14 @@ def rows(found: PromptLength) -> Rows:
         ("horizon H", f"{found.horizon:.3g}; over queries the squared error averages to about "
                       f"L^-{found.exponent:.3g}"),
     ]  # fmt: skip
+    low, middle, high = quantiles(found.rows.concentration.rate)
+    table.append(
+        (
+            "rate of scores Lambda",
+            f"median {middle:.3g}, 5 % to 95 %: {low:.3g} to {high:.3g}, over "
+            f"{found.rows.tokens:,} tokens",
+        )
+    )
     for place, length in enumerate(found.lengths):
         error, size = (
             quantiles(v[:, place])[1] for v in (found.error, found.effective_sample_size)
@@ -298,6 +312,8 @@ def sentences(found: PromptLength, error: float) -> list[str]:
             " Its scores hardly vary: the error is large only beside an output along them that is "
             "small itself."
         )
+    if found.score_deviation.any():
+        lines.append(_on_rows(found))
     half, most = quantiles(found.required_for_output[:, place])[1:]
     lines.append(
         f"For {wanted} of the whole output, in all directions and relative to that of the affine "
@@ -314,6 +330,30 @@ def sentences(found: PromptLength, error: float) -> list[str]:
             f"for {wanted}: the tokens are not Gaussian, and the limit itself is not affine."
         )
     return lines
+
+
+def _on_rows(found: PromptLength) -> str:
+    """What rows of scores say of attention, in a paragraph."""
+    rows = found.rows
+    low, middle, high = quantiles(rows.concentration.rate)
+    prompt = f"{rows.tokens:,} {'drawn' if rows.drawn else 'sampled'} tokens"
+    words = (
+        f"Over {prompt} the top token has {percent(quantiles(rows.top_probability)[1])} of the "
+        "attention for half of the queries. "
+    )
+    if np.isinf(middle):
+        return words + "Other tokens tie with it: attention never concentrates on one of them."
+    words += (
+        f"The rate Lambda of their scores is {middle:.3g} (5 % to 95 %: {low:.3g} to {high:.3g}): "
+        "from r > 1 times that inverse temperature on, the top token has 1 - 1 / r at least. "
+    )
+    at_least = quantiles(rows.concentration.top_probability_bound())[1]
+    if at_least > 0:
+        return words + f"As the head is, at temperature 1, that is {percent(at_least)}."
+    return words + (
+        "As the head is, at temperature 1, that says nothing: half of all attention is certain to "
+        f"be on one token only with scores {2 * middle:.3g} times as large."
+    )
 
 
 def _count(number: float) -> str:

@@ -42,6 +42,7 @@ def summary(found: PromptLength, error: float) -> dict[str, Any]:
             "held_out": defect.held_out,
             "resolved_queries": int(known.sum()),
         },
+        "rows": _rows(found),
         "findings": sentences(found, error),
     }
 
@@ -57,6 +58,19 @@ def _required(found: PromptLength, place: int) -> dict[str, Any]:
         "judgment": {"0.5": judgment(half), "0.95": judgment(most)},
         "tokens_for_output": _shares(found.required_for_output[:, place]),
         "out_of_reach": _plain(found.out_of_reach[place]),
+    }
+
+
+def _rows(found: PromptLength) -> dict[str, Any]:
+    concentration = found.rows.concentration
+    return {
+        "tokens": found.rows.tokens,
+        "rows": len(found.rows.query),
+        "rate": _shares(concentration.rate),
+        "top_probability": _shares(found.rows.top_probability),
+        "top_probability_at_least": _shares(concentration.top_probability_bound()),
+        "top_probability_at_most": _shares(concentration.top_probability_ceiling()),
+        "inverse_temperature_for_half": _shares(concentration.inverse_temperature_for(0.5)),
     }
 
 
