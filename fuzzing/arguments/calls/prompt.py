@@ -131,6 +131,8 @@ def _finite_length() -> Iterator[Call]:
         finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2),
         blames=scores,
     )  # fmt: skip
+    for function in (finite_length.measure_error, finite_length.measure_output_error):
+        yield Call(function, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD, query=POINT, length=10)
     yield Call(
         finite_length.monte_carlo_error, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD,
         queries=POINT[None], length=40, prompts=4, seed=0, blames={"queries": "length"},

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         error_table as error_table,
         finite_length_error as finite_length_error,
         freezing_length as freezing_length,
+        measure_error as measure_error,
+        measure_output_error as measure_output_error,
         monte_carlo_error as monte_carlo_error,
         output_error as output_error,
     )

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
         prompt_moments as prompt_moments,
         sum_of_squared_weights as sum_of_squared_weights,
     )
+    from attractor.prompt.finite_length.measure_errors import (
+        MeasureError as MeasureError,
+        measure_error as measure_error,
+        measure_output_error as measure_output_error,
+    )
     from attractor.prompt.finite_length.monte_carlo import (
         MonteCarloError as MonteCarloError,
         monte_carlo_error as monte_carlo_error,

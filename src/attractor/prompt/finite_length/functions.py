@@ -181,6 +181,32 @@ def check_length(length: Any, argument: str = "length") -> Float[np.ndarray, "..
     return L
 
 
+def check_queries(
+    query: Any, columns: int, length: Any
+) -> tuple[Float[np.ndarray, "*batch e"], Float[np.ndarray, "..."]]:
+    """Returns queries and lengths as float64, whose shapes broadcast.
+
+    Raises:
+        InvalidInputError: If queries have not as many entries as a score matrix has columns, a
+            length is not in [1, 1e60], or shapes do not broadcast.
+    """
+    z = as_float64("query", query, largest=LARGEST)
+    if z.ndim < 1 or z.shape[-1] != columns:
+        raise InvalidInputError(
+            "query", f"the shape is {z.shape}", f"Give (..., {columns}): U has that many columns"
+        )
+    lengths = check_length(length)
+    try:
+        np.broadcast_shapes(z.shape[:-1], lengths.shape)
+    except ValueError:
+        raise InvalidInputError(
+            "length",
+            f"shape {lengths.shape} does not broadcast against {z.shape[:-1]} queries",
+            "Give one length, or an array with axes of length 1 where queries have theirs",
+        ) from None
+    return z, lengths
+
+
 def _moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "value length"]:
     """The averages of ``PromptMoments``, in its order."""
     if s == 0:

@@ -17,10 +17,10 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
-from attractor.precision import LARGEST, as_float64, as_shaped
+from attractor.precision import LARGEST, as_shaped
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
-    check_length,
+    check_queries,
     for_each_deviation,
     prompt_moments,
 )
@@ -151,20 +151,7 @@ def _parts(
     """Checks the input, and splits the covariance along the scores of each query."""
     head = AttentionHead(score_matrix, value_matrix)
     U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
-    z = as_float64("query", query, largest=LARGEST)
-    if z.ndim < 1 or z.shape[-1] != U.shape[1]:
-        raise InvalidInputError(
-            "query", f"the shape is {z.shape}", f"Give (..., {U.shape[1]}): U has that many columns"
-        )
-    lengths = check_length(length)
-    try:
-        np.broadcast_shapes(z.shape[:-1], lengths.shape)
-    except ValueError:
-        raise InvalidInputError(
-            "length",
-            f"shape {lengths.shape} does not broadcast against {z.shape[:-1]} queries",
-            "Give one length, or an array with axes of length 1 where queries have theirs",
-        ) from None
+    z, _ = check_queries(query, U.shape[1], length)
     factor = covariance_factor(covariance, U.shape[0])
     scores = z @ U.T @ factor
     deviation = np.linalg.norm(scores, axis=-1)

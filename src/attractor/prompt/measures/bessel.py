@@ -17,11 +17,14 @@ from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+import scipy.special
+from jaxtyping import Array, Complex, Float
 
 _STEPS = 32
 _TERMS = 6
 _SERIES_TERMS = 20
+_COMPLEX_TERMS = 40
 
 
 def ratio(nu: float, q: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -111,3 +114,31 @@ def _expansions() -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
             following[i + 3] -= c * i / 2 + 5 * c / (8 * (i + 3))
         polynomial = following
     return rising, difference[:-1]
+
+
+def continued(
+    nu: float, z: Complex[np.ndarray, "..."]
+) -> tuple[Complex[np.ndarray, "..."], Complex[np.ndarray, "..."]]:
+    """A logarithm of ``Gamma(nu + 1) (2 / z)^nu I_nu(z)``, and ``I_{nu+1}(z) / (z I_nu(z))``.
+
+    At complex ``z`` off the imaginary axis, where the zeros are. By the power series while its
+    terms hardly cancel, by SciPy's Bessel functions beyond; NaN where these underflow, for orders
+    beyond 500.
+    """
+    z = np.where(np.real(z) < 0, -z, z)  # both are even
+    near = np.abs(z) ** 2 < 16 * (nu + 1)
+    q = np.where(near, z, 0) ** 2
+    lower = upper = np.ones_like(q)
+    for k in range(_COMPLEX_TERMS, 0, -1):
+        lower = 1 + q / (4 * k * (nu + k)) * lower
+        upper = 1 + q / (4 * k * (nu + 1 + k)) * upper
+    far = np.where(near, 1, z)
+    scaled = scipy.special.ive(nu, far)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = (
+            np.log(scaled) + np.real(far) + scipy.special.gammaln(nu + 1) - nu * np.log(far / 2)
+        )
+        ratio = scipy.special.ive(nu + 1, far) / (far * scaled)
+        beyond = np.where(np.abs(scaled) < 1e-290, np.nan, beyond)
+        value = np.where(near, np.log(lower), beyond)
+    return value, np.where(near, upper / lower / (2 * (nu + 1)), ratio)

@@ -9,13 +9,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory_for
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.measures.arrays import checked, checked_map, numpy_in_double, traced
+from attractor.prompt.measures.generating import Generated, ScoreLine
 from attractor.randomness import generator
 
 
@@ -172,6 +173,18 @@ class Measure(eqx.Module):
     def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
         return None
 
+    def _generated(
+        self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+    ) -> Generated | None:
+        """Moments of tokens beside their scores at complex tilts; None where there is no formula.
+
+        Args:
+            line: Direction of the scores, projection and center of the tokens.
+            q: Complex multiples of the direction, of one slope in a row and one frequency in a
+                column. Exponential moments exist at all slopes.
+        """
+        return None
+
     def _covariance_product(
         self, direction: Float[Array, "*batch d"], vector: Float[Array, "*batch d"]
     ) -> Float[Array, "*rows d"]:
@@ -268,6 +281,13 @@ class Convolution(Measure):
     def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
         return self.first._refusal(direction) or self.second._refusal(direction)
 
+    def _generated(
+        self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+    ) -> Generated | None:
+        first = self.first._generated(line, q)
+        second = self.second._generated(line._replace(center=np.zeros(self.dimension)), q)
+        return None if first is None or second is None else first.plus_independent(second)
+
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         return self.first._draw(count, random) + self.second._draw(count, random)
 
@@ -323,6 +343,17 @@ class Pushforward(Measure):
 
     def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
         return self.source._refusal(direction @ as_numpy(self.matrix))
+
+    def _generated(
+        self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+    ) -> Generated | None:
+        matrix, center = as_numpy(self.matrix), as_numpy(self.source.mean)
+        inner = ScoreLine(line.direction @ matrix, line.projection @ matrix, center)
+        found = self.source._generated(inner, q)
+        if found is None:
+            return None
+        rest = matrix @ center + as_numpy(self.shift) - line.center
+        return found.moved(q, float(line.direction @ rest), line.projection @ rest)
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         drawn = self.source._draw(count, random)

@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.attention.softmax import softmax_attention, softmax_row
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, as_plain, check_broadcast
 from attractor.prompt.measures.arrays import checked, checked_map, checked_weights, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
+from attractor.prompt.measures.generating import Generated, ScoreLine
 
 _ENTRIES_AT_ONCE = 2**24
 """Numbers that tokens measured from leaders may take up: 134 MB in float64."""
@@ -123,6 +124,29 @@ class Empirical(Measure):
         if self.weights is None:
             return np.ones(self.points.shape[-2], dtype=bool)
         return self.weights > 0
+
+    def _generated(
+        self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+    ) -> Generated | None:
+        if self.points.ndim > 2:
+            return None
+        weights = np.ones(len(self.points)) if self.weights is None else as_numpy(self.weights)
+        used = weights > 0
+        offsets = as_numpy(self.points)[used] - line.center
+        scores, features = offsets @ line.direction, offsets @ line.projection.T
+        rows = np.column_stack([np.ones(len(scores)), features, (features**2).sum(-1)])
+        logs = np.real(q)[:, :1] * scores + np.log(weights[used] / weights.sum())
+        log_scale = logs.max(-1)
+        shares = np.exp(logs - log_scale[:, None])
+        # One slope in a row, one frequency in a column: a product of matrices, in blocks of tokens.
+        found = np.zeros((rows.shape[1], *q.shape), dtype=complex)
+        size = max(1, _ENTRIES_AT_ONCE // (8 * q.shape[1]))
+        for start in range(0, len(scores), size):
+            part = slice(start, start + size)
+            waves = np.exp(1j * np.multiply.outer(scores[part], np.imag(q)[0]))
+            weighted = shares[:, part] * rows.T[:, None, part]
+            found += weighted @ np.real(waves) + 1j * (weighted @ np.imag(waves))
+        return Generated(log_scale, found[0], found[1:-1], found[-1])
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         points, tokens = as_numpy(self.points), self.points.shape[-2]

@@ -7,11 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.arrays import checked, checked_dimension, checked_map, traced
 from attractor.prompt.measures.contract import Measure, as_numpy
+from attractor.prompt.measures.generating import Generated, ScoreLine, from_cumulants
 from attractor.prompt.measures.square_root import square_root
 
 
@@ -97,6 +98,16 @@ class Gaussian(Measure):
     def _tilted_covariance(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d d"]:
         d = self.dimension
         return jnp.broadcast_to(jnp.asarray(self._covariance), (*direction.shape[:-1], d, d))
+
+    def _generated(self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]) -> Generated:
+        offset, covariance = as_numpy(self._mean) - line.center, as_numpy(self._covariance)
+        a, P = line.direction, line.projection
+        moved, turned = P @ offset, P @ covariance @ a
+        return from_cumulants(
+            q * (a @ offset) + q * q * (a @ covariance @ a / 2),
+            moved[:, None, None] + q * turned[:, None, None],
+            np.full(q.shape, np.trace(P @ covariance @ P.T)),
+        )
 
     def _image(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
         return direction @ jnp.asarray(self._covariance)

@@ -7,12 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.arrays import checked_dimension, checked_positive
 from attractor.prompt.measures.contract import as_numpy
-from attractor.prompt.measures.products import IndependentCoordinates
+from attractor.prompt.measures.products import Continued, IndependentCoordinates
 
 
 class Laplace(IndependentCoordinates):
@@ -48,6 +48,10 @@ class Laplace(IndependentCoordinates):
         rest = (1 - x) * (1 + x)
         value = (-jnp.log1p(-x * x), 2 * x / rest, 2 * (1 + x * x) / rest**2)[order]
         return jnp.where(inside, value, jnp.nan)
+
+    def _continued(self, z: Complex[np.ndarray, "..."]) -> Continued:
+        rest = (1 - z) * (1 + z)
+        return -np.log(rest), 2 * z / rest, 2 * (1 + z * z) / rest**2
 
     def _exists(self, direction: Float[Array, "*batch d"]) -> Bool[Array, "*batch"]:
         return (jnp.abs(direction) * self.scale < 1).all(-1)

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.attention.softmax import softmax_attention
 from attractor.checks import check_items
@@ -17,6 +17,7 @@ from attractor.prompt.measures.arrays import checked_weights, numpy_in_double, t
 from attractor.prompt.measures.contract import Measure, as_numpy
 from attractor.prompt.measures.empirical import softmax_covariance
 from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompt.measures.generating import Generated, ScoreLine, mixed
 
 
 class Mixture(Measure):
@@ -150,6 +151,16 @@ class Mixture(Measure):
     def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
         refusals = (component._refusal(direction) for component in self.components)
         return next((refusal for refusal in refusals if refusal is not None), None)
+
+    def _generated(
+        self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+    ) -> Generated | None:
+        parts = [component._generated(line, q) for component in self.components]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        weights = as_numpy(self.weights)
+        return mixed(weights / weights.sum(), known)
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         weights = as_numpy(self.weights)

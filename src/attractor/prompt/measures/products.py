@@ -10,11 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures.contract import Measure
+from attractor.prompt.measures.generating import Generated, ScoreLine, from_cumulants
+
+Continued = tuple[
+    Complex[np.ndarray, "..."], Complex[np.ndarray, "..."], Complex[np.ndarray, "..."]
+]
+"""A log moment generating function and its first two derivatives at complex slopes."""
 
 
 class IndependentCoordinates(Measure):
@@ -56,6 +62,21 @@ class IndependentCoordinates(Measure):
     ) -> Float[Array, "*rows d"]:
         return self._variances(direction) * vector
 
+    @abc.abstractmethod
+    def _continued(self, z: Complex[np.ndarray, "..."]) -> Continued:
+        """The derivatives of order 0, 1 and 2 at complex slopes, the first up to ``2 pi i``."""
+
+    def _generated(self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]) -> Generated:
+        scale, P = float(self._scale), line.projection
+        log_value, mean, trace = -q * (line.direction @ line.center), -(P @ line.center), 0j * q
+        mean = np.broadcast_to(mean[:, None, None], (len(P), *q.shape)).astype(complex)
+        for a, column in zip(line.direction, P.T, strict=True):
+            value, slope, curvature = self._continued(scale * a * q)
+            log_value = log_value + value
+            mean += scale * np.multiply.outer(column, slope)
+            trace += scale**2 * (column @ column) * curvature
+        return from_cumulants(log_value, mean, trace)
+
     def _variances(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows d"]:
         return self._scale**2 * self._cumulant(2, self._scale * direction)
 
@@ -71,6 +92,17 @@ def with_derivative(
         return wrapped(*primals), derivative(*primals) * tangents[0]
 
     return wrapped
+
+
+def rightward(
+    z: Complex[np.ndarray, "..."],
+) -> tuple[Complex[np.ndarray, "..."], Float[np.ndarray, "..."]]:
+    """``z`` or ``-z``, whichever has a real part above zero, and the sign taken.
+
+    For laws that are even: exponentials are then computed where they do not grow.
+    """
+    sign = np.where(np.real(z) < 0, -1.0, 1.0)
+    return sign * z, sign
 
 
 class Product(Measure):
@@ -115,6 +147,21 @@ class Product(Measure):
     def _refusal(self, direction: Float[np.ndarray, "*batch d"]) -> InvalidInputError | None:
         refusals = (one._refusal(part) for one, part in self._blocks(direction))
         return next((refusal for refusal in refusals if refusal is not None), None)
+
+    def _generated(
+        self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+    ) -> Generated | None:
+        parts = zip(
+            self._blocks(line.direction), self._blocks(line.projection), self._blocks(line.center),
+            strict=True,
+        )  # fmt: skip
+        whole = None
+        for (factor, a), (_, P), (_, c) in parts:
+            found = factor._generated(ScoreLine(a, P, c), q)
+            if found is None:
+                return None
+            whole = found if whole is None else whole.plus_independent(found)
+        return whole
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "..."]:
         return np.concatenate([one._draw(count, random) for one in self.factors], axis=-1)

@@ -8,11 +8,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from attractor.prompt.measures.arrays import checked_dimension, checked_positive
 from attractor.prompt.measures.contract import as_numpy
-from attractor.prompt.measures.products import IndependentCoordinates, with_derivative
+from attractor.prompt.measures.products import (
+    Continued,
+    IndependentCoordinates,
+    rightward,
+    with_derivative,
+)
 
 
 class Rademacher(IndependentCoordinates):
@@ -43,6 +48,12 @@ class Rademacher(IndependentCoordinates):
 
     def _cumulant(self, order: int, slope: Float[Array, "..."]) -> Float[Array, "..."]:
         return (_log_cosh, _tanh, _squared_sech)[order](slope)
+
+    def _continued(self, z: Complex[np.ndarray, "..."]) -> Continued:
+        z, sign = rightward(z)
+        decayed = np.exp(-2 * z)
+        slope = -np.expm1(-2 * z) / (1 + decayed)
+        return z + np.log1p(decayed) - np.log(2), sign * slope, 4 * decayed / (1 + decayed) ** 2
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count d"]:
         signs = random.integers(2, size=(count, self.dimension)) * 2.0 - 1.0

@@ -9,12 +9,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.measures import bessel
 from attractor.prompt.measures.arrays import checked_dimension, checked_positive
 from attractor.prompt.measures.contract import Measure, as_numpy
+from attractor.prompt.measures.generating import Generated, ScoreLine, from_cumulants
 
 
 class Sphere(Measure):
@@ -63,6 +64,22 @@ class Sphere(Measure):
         outer = direction[..., :, None] * direction[..., None, :]
         across = self.radius**2 * gain[..., None, None] * jnp.eye(self.dimension)
         return across + 2 * self.radius**4 * slope[..., None, None] * outer
+
+    def _generated(self, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]) -> Generated:
+        radius, d = float(self.radius), self.dimension
+        a, P, c = line
+        length = float(np.linalg.norm(a))
+        along = P @ a / (length or 1.0)
+        log_value, ratio = bessel.continued(self._order, radius * length * q)
+        gain = radius**2 * ratio * q  # the tilted mean is gain a
+        # Every token has the same length, so that the trace of their covariance is known.
+        spread = radius**2 - (gain * length) ** 2
+        across = radius**2 * ratio
+        return from_cumulants(
+            log_value - q * (a @ c),
+            gain * (P @ a)[:, None, None] - (P @ c)[:, None, None],
+            across * ((P**2).sum() - along @ along) + (spread - (d - 1) * across) * (along @ along),
+        )
 
     def _square(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
         return ((self.radius * direction) ** 2).sum(-1)

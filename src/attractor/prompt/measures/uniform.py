@@ -8,11 +8,16 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from attractor.prompt.measures.arrays import checked_dimension, checked_positive
 from attractor.prompt.measures.contract import as_numpy
-from attractor.prompt.measures.products import IndependentCoordinates, with_derivative
+from attractor.prompt.measures.products import (
+    Continued,
+    IndependentCoordinates,
+    rightward,
+    with_derivative,
+)
 
 _TERMS = 12
 _SINH = [1 / factorial(2 * k + 1) for k in range(_TERMS)]
@@ -49,6 +54,26 @@ class Uniform(IndependentCoordinates):
 
     def _cumulant(self, order: int, slope: Float[Array, "..."]) -> Float[Array, "..."]:
         return (_log_normalizer, _slope, _curvature)[order](slope)
+
+    def _continued(self, z: Complex[np.ndarray, "..."]) -> Continued:
+        z, sign = rightward(z)
+        near = np.abs(z) < 1
+        x = np.where(near, z, 0) ** 2
+        far = np.where(near, 1, z)
+        sinh = np.polyval(_SINH[::-1], x)  # over z
+        decayed = np.exp(-2 * far)
+        value = np.where(near, np.log(sinh), far - np.log(2 * far) + np.log1p(-decayed))
+        slope = np.where(
+            near,
+            z * np.polyval(_SLOPE[::-1], x) / sinh,
+            (1 + decayed) / (1 - decayed) - 1 / far,
+        )
+        curvature = np.where(
+            near,
+            np.polyval(_CURVATURE[::-1], x) / sinh**2,
+            1 / far**2 - 4 * decayed / (1 - decayed) ** 2,
+        )
+        return value, sign * slope, curvature
 
     def _draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count d"]:
         return as_numpy(self.half_width) * random.uniform(-1, 1, size=(count, self.dimension))

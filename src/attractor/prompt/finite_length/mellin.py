@@ -1,0 +1,296 @@
+"""Averages over one token under ``exp(-t w)``, for any law, from its moment generating function.
+
+A token has the weight ``w = exp(u)`` in attention, ``u`` its score less the logarithm of the mean
+of ``exp`` of it. With ``y = t w`` and the Mellin transform of the exponential function,
+
+    E[f y^k e^(-y)] = int Gamma(k - q) t^q E[f w^q] dq / (2 pi i)    along Re q = slope < k,
+
+so that moments at complex powers of ``w`` are all it takes. Right of poles of ``Gamma`` the
+integral is what is left of the series of ``e^(-y)`` after its first terms, which are moments at
+whole powers: nothing small is a difference of large numbers. Each average is taken along the slope
+at which the integrand is smallest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+from jaxtyping import Complex, Float
+
+from attractor.errors import InvalidInputError
+from attractor.prompt.measures.contract import Measure
+from attractor.prompt.measures.generating import Generated, ScoreLine
+
+_STEP = 0.2
+SLOPES = np.array([whole + part for whole in range(-4, 3) for part in (0.35, 0.5, 0.65)])
+"""Real parts of powers of weights: away from poles, and near any slope that is best."""
+_HIGHEST_FREQUENCY = 42.0
+"""Beyond it Gamma is below rounding."""
+_PERIOD, _DEVIATIONS = 100.0, 9.0
+"""Steps of frequencies make functions of ``log t`` periodic: their images are below rounding."""
+_ROUNDING = float(np.finfo(np.float64).eps)
+_NEGLIGIBLE = 38.0
+"""Minus the logarithm of what is left out."""
+
+
+_LARGEST_ROUNDING = 1e-6
+_MOST_NODES = 6000
+
+
+class Average(NamedTuple):
+    """An average over one token at every node of ``log t``.
+
+    Attributes:
+        values: The average, of a number or of a vector.
+        rounding: A bound on its rounding error, in norm.
+    """
+
+    values: Float[np.ndarray, "*p time"]
+    rounding: Float[np.ndarray, "time"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Powers:
+    """Places ``q``, powers of the weight of a token, and the time nodes that averages need.
+
+    Attributes:
+        slopes: Real parts of ``q``.
+        frequencies: Imaginary parts.
+        whole: Whole powers, whose moments are leading terms of averages.
+        log_mean: The logarithm of the mean of ``exp`` of the score, which the weights are over.
+        log_times: The nodes ``log t``, evenly spaced.
+    """
+
+    slopes: Float[np.ndarray, "slope"]
+    frequencies: Float[np.ndarray, "frequency"]
+    whole: Float[np.ndarray, "whole"]
+    log_mean: float
+    log_times: Float[np.ndarray, "time"]
+
+    @classmethod
+    def of(
+        cls,
+        law: Measure,
+        direction: Float[np.ndarray, "d"],
+        center: Float[np.ndarray, "d"],
+        longest: float,
+        *,
+        margin: float = 0.0,
+    ) -> Powers:
+        """Chooses them for the scores ``a^T (x - c)`` of a law and prompts up to a length.
+
+        Args:
+            law: The law, whose ``_generated`` has a formula.
+            direction: ``a``.
+            center: ``c``.
+            longest: The largest number of tokens.
+            margin: Slopes are used only if exponential moments exist so far, in the length of a
+                direction, to both sides of them.
+        """
+        slopes, whole = (
+            places[_exist(law, places, direction, margin)]
+            for places in (SLOPES, np.array([0.0, 1.0, 2.0]))
+        )
+        line = ScoreLine(direction, direction[None], center)
+        found, at_one = (generated(law, line, q + 0j) for q in (slopes[:, None], np.ones((1, 1))))
+        log_mean = float(at_one.log_scale[0] + np.log(at_one.value[0, 0].real))
+        tilted = found.vector[0] / found.value
+        variance = np.real(found.square / found.value - tilted**2).max()
+        period = _PERIOD + _DEVIATIONS * math.sqrt(max(float(variance), 0.0))
+        step = 2 * math.pi / period
+        frequencies = step * np.arange(math.ceil(_HIGHEST_FREQUENCY / step) + 1)
+        log_sizes = found.log_scale - slopes * log_mean + np.log(np.real(found.value[:, 0]))
+        return cls(slopes, frequencies, whole, log_mean, _times(slopes, log_sizes, longest))
+
+    @cached_property
+    def q(self) -> Complex[np.ndarray, "slope frequency"]:
+        """The places."""
+        return self.slopes[:, None] + 1j * self.frequencies
+
+    @cached_property
+    def _gamma(self) -> Complex[np.ndarray, "slope frequency"]:
+        return scipy.special.gamma(-self.q)
+
+    @cached_property
+    def _waves(self) -> Complex[np.ndarray, "frequency time"]:
+        return np.exp(1j * np.multiply.outer(self.frequencies, self.log_times - self.log_mean))
+
+    def average(
+        self,
+        moments: Moments,
+        power: int,
+        *,
+        vanishing: bool = False,
+    ) -> Average:
+        """``E[f y^power e^(-y)]``, and at power 0 that of ``f (1 - e^(-y))``.
+
+        Args:
+            moments: Those of ``f`` at the places.
+            power: The power ``k``.
+            vanishing: Whether ``E[f w]`` is zero.
+        """
+        step, log_times = self.frequencies[1], self.log_times - self.log_mean
+        rising = np.prod([further - self.q for further in range(power)], axis=0)
+        terms = moments.values * (self._gamma * rising * (step / math.pi))  # Gamma(power - q)
+        terms[..., 0] /= 2
+        with np.errstate(divide="ignore"):
+            sizes = np.log(np.sqrt((np.abs(terms) ** 2).sum(0)).sum(-1))
+        exponents = moments.log_scale[:, None] + np.multiply.outer(self.slopes, log_times)
+        chosen = (sizes[:, None] + exponents).argmin(0)
+        values = np.empty((len(terms), len(log_times)))
+        for place in np.unique(chosen):
+            here = chosen == place
+            waves, own = self._waves[:, here], terms[:, place]
+            scale = np.exp(np.minimum(exponents[place, here], 700.0))
+            values[:, here] = (
+                np.real(own) @ np.real(waves) - np.imag(own) @ np.imag(waves)
+            ) * scale
+        rounding = np.exp(np.minimum((sizes[:, None] + exponents).min(0), 700.0)) * _ROUNDING
+        slopes = self.slopes[chosen]
+        for place, order in enumerate(self.whole):
+            further = round(order) - power
+            if further < 0 or order == 0 or (vanishing and order == 1):
+                continue
+            sign = (-1.0) ** further / math.factorial(further)
+            growth = order * log_times + moments.log_scale_at_whole[place]
+            growth = np.where(slopes > order, np.exp(np.minimum(growth, 700.0)), 0.0)
+            values += sign * growth * moments.at_whole[:, place, None]
+        if power == 0:
+            plain = moments.at_whole[:, :1] * np.exp(moments.log_scale_at_whole[0])
+            values = np.where(slopes < 0, plain - values, -values)
+        return Average(values, rounding)
+
+
+class Moments(NamedTuple):
+    """Moments ``E[f exp(q u)]`` of some functions of a token, each over ``exp(log_scale)``.
+
+    Attributes:
+        log_scale: By slope.
+        values: At all places.
+        log_scale_at_whole: By whole power.
+        at_whole: At whole powers.
+    """
+
+    log_scale: Float[np.ndarray, "slope"]
+    values: Complex[np.ndarray, "p slope frequency"]
+    log_scale_at_whole: Float[np.ndarray, "whole"]
+    at_whole: Float[np.ndarray, "p whole"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PromptIntegral:
+    """Averages over prompts as integrals over ``log t`` of products of averages over tokens.
+
+    Attributes:
+        log_phi: ``log E exp(-y)`` at every node.
+        lengths: Numbers of tokens.
+    """
+
+    log_phi: Float[np.ndarray, "time"]
+    lengths: Float[np.ndarray, "length"]
+
+    @classmethod
+    def of(
+        cls, powers: Powers, one: Moments, lengths: Float[np.ndarray, "length"]
+    ) -> PromptIntegral:
+        """The integral, from the moments of the constant function 1."""
+        missing = powers.average(one, 0).values[0]
+        log_phi = np.where(
+            missing < 0.5,
+            np.log1p(-np.minimum(missing, 0.5)),
+            np.log(np.maximum(1 - missing, 1e-300)),
+        )
+        return cls(log_phi, lengths)
+
+    def __call__(
+        self, tokens: int, integrand: Float[np.ndarray, "time"], denominator: int = 2
+    ) -> Float[np.ndarray, "length"]:
+        """The average of a sum over choices of different tokens, over a power of ``S``.
+
+        Args:
+            tokens: Number of different tokens in a summand.
+            integrand: The product of the averages over these.
+            denominator: The power of the sum of weights.
+        """
+        choices = np.prod([self.lengths - k for k in range(tokens)], axis=0)
+        rest = np.exp(np.minimum((self.lengths - tokens)[:, None] * self.log_phi, 700.0))
+        return choices * (rest @ integrand) * _STEP / math.factorial(denominator - 1)
+
+    def check(
+        self, rounding: Float[np.ndarray, "length"], error: Float[np.ndarray, "length"]
+    ) -> None:
+        """Refuses results whose rounding errors are too large.
+
+        Raises:
+            InvalidInputError: If one is beyond 1e-6 of its result.
+        """
+        share = np.where(self.lengths > 1, rounding / np.maximum(error, 1e-300), 0.0)
+        if not (share <= _LARGEST_ROUNDING).all():
+            raise _too_wide(f"rounding errors reach {share.max():.2g} of the result")
+
+
+def generated(
+    law: Measure, line: ScoreLine, q: Complex[np.ndarray, "slope frequency"]
+) -> Generated:
+    """Moments of a law at complex tilts.
+
+    Raises:
+        InvalidInputError: If the law has no formula for them.
+    """
+    found = law._generated(line, q)
+    if found is None:
+        raise InvalidInputError(
+            "measure",
+            f"the moment generating function of {type(law).__name__} is not known at complex tilts",
+            "Give a law of attractor.prompt, or sample prompts: monte_carlo_error(measure, ...)",
+        )
+    return found
+
+
+def tilted_mean(law: Measure, direction: Float[np.ndarray, "d"]) -> Float[np.ndarray, "d"]:
+    """The mean of a law tilted by ``exp(a^T x)``."""
+    origin = ScoreLine(direction, np.eye(len(direction)), np.zeros(len(direction)))
+    at_one = generated(law, origin, np.ones((1, 1)) + 0j)
+    return (at_one.vector[:, 0, 0] / at_one.value[0, 0]).real
+
+
+def _exist(
+    law: Measure, places: np.ndarray, direction: Float[np.ndarray, "d"], margin: float
+) -> np.ndarray:
+    length = float(np.linalg.norm(direction))
+    unit = direction / length if length else np.eye(len(direction))[0]
+    tilts = (places[:, None] * length + margin * np.array([-1.0, 1.0]))[..., None] * unit
+    return np.all(law.exists(tilts), axis=-1)
+
+
+def _times(
+    slopes: Float[np.ndarray, "slope"], log_sizes: Float[np.ndarray, "slope"], longest: float
+) -> Float[np.ndarray, "time"]:
+    """Nodes of ``log t`` beyond which next to nothing is left, beside ``1 / L``.
+
+    By ``E[y^2 e^(-y)] <= Gamma(2 - slope) t^slope E w^slope``.
+    """
+    high = slopes < 0
+    highest = ((_NEGLIGIBLE + log_sizes[high]) / -slopes[high]).min() + 2
+    low = (slopes > 1) & (slopes < 2)
+    if not low.any():
+        low = slopes == slopes.max()
+    beside = _NEGLIGIBLE + 2 * math.log(longest)
+    lowest = (-(beside + np.maximum(log_sizes[low], 0.0)) / slopes[low]).max()
+    if highest - lowest > _MOST_NODES * _STEP:
+        raise _too_wide("they differ by hundreds")
+    return np.arange(lowest, highest + _STEP, _STEP)
+
+
+def _too_wide(why: str) -> InvalidInputError:
+    return InvalidInputError(
+        "query",
+        f"its scores spread so widely that {why}",
+        "Give shorter queries, or a smaller score_matrix; for Gaussian tokens finite_length_error "
+        "goes further",
+    )
