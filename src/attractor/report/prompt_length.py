@@ -46,6 +46,8 @@ GLOSSARY = Table(
     ],
     words=True,
 )
+_BOTH = {name: (name, f"{name}_by_moments") for name in ("tokens", "error")}
+"""The exact numbers, and those of Gaussian tokens of the same moments."""
 
 
 def write_prompt_length_report(
@@ -80,6 +82,10 @@ def write_prompt_length_report(
         lengths = _lengths(found)
         report.findings += sentences(found, error)
         report.sections.append(Section("Tokens needed", table=_tokens_needed(numbers)))
+        if numbers["law_itself"] is not None:
+            report.sections.append(
+                Section("Prompts of the law itself", table=_law_itself(numbers["law_itself"]))
+            )
         report.sections.append(_errors(found, numbers, error, lengths, report))
         if found.horizon > 0:
             report.sections.append(_phases(found, error, lengths, report))
@@ -108,6 +114,21 @@ def _tokens_needed(numbers: dict[str, Any]) -> Table:
         "error", "along the scores: half of the queries", "95 %", "the worst one",
         "of the output: half of the queries", "95 %", "prompt for half of the queries",
         "prompt for 95 %",
+    )  # fmt: skip
+    return Table(header, rows)
+
+
+def _law_itself(numbers: dict[str, Any]) -> Table:
+    rows = []
+    for one in numbers["required"]:
+        shares = (one[name][share] for name in _BOTH["tokens"] for share in ("0.5", "0.95"))
+        rows.append((f"tokens for {percent(one['error'])}", *map(token_count, shares)))
+    for at in numbers["at"]:
+        shares = (at[name][share] for name in _BOTH["error"] for share in ("0.5", "0.95"))
+        rows.append((f"error at {at['length']:,.0f} tokens", *map(percent, shares)))
+    header = (
+        f"of the output, for {len(numbers['queries']):,} queries",
+        "exact: half of them", "95 %", "by the moments: half of them", "95 %",
     )  # fmt: skip
     return Table(header, rows)
 

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 
 from attractor.prompt.concentration import RowConcentration, row_concentration
 from attractor.prompt.head import AttentionHead
+from attractor.prompt.length.moments import sampled_points
 from attractor.prompt.measures.contract import Measure
-from attractor.prompt.measures.empirical import Empirical
 
 _LONGEST = 10_000
 """Tokens of a prompt that is drawn, at most."""
@@ -58,10 +58,10 @@ def score_rows(
         longest: Tokens to draw, if that is not too many.
         seed: Names those drawn.
     """
-    if isinstance(law, Empirical) and law.weights is None:
-        prompt, drawn = np.asarray(law.points), False
-    else:
-        prompt, drawn = law.sample(int(np.clip(longest, 1, _LONGEST)), seed=seed), True
+    prompt = sampled_points("tokens", law)
+    drawn = prompt is None
+    if prompt is None:
+        prompt = law.sample(int(np.clip(longest, 1, _LONGEST)), seed=seed)
     chosen = spread_over(score_deviation, max(1, _ENTRIES // len(prompt)))
     scores = queries[chosen] @ np.asarray(head.score_matrix).T @ prompt.T
     spread = np.exp(scores - scores.max(-1, keepdims=True)).sum(-1)

@@ -43,6 +43,7 @@ def summary(found: PromptLength, error: float) -> dict[str, Any]:
             "resolved_queries": int(known.sum()),
         },
         "rows": _rows(found),
+        "law_itself": _law_itself(found),
         "findings": sentences(found, error),
     }
 
@@ -58,6 +59,33 @@ def _required(found: PromptLength, place: int) -> dict[str, Any]:
         "judgment": {"0.5": judgment(half), "0.95": judgment(most)},
         "tokens_for_output": _shares(found.required_for_output[:, place]),
         "out_of_reach": _plain(found.out_of_reach[place]),
+    }
+
+
+def _law_itself(found: PromptLength) -> dict[str, Any] | None:
+    errors = found.law_errors
+    if errors is None:
+        return None
+    required, at = errors.length_for(found.errors), errors.errors_at(found.lengths)
+    return {
+        "queries": errors.query.tolist(),
+        "refused": errors.refused,
+        "required": [
+            {
+                "error": float(error),
+                "tokens": _shares(required[:, place]),
+                "tokens_by_moments": _shares(found.required_for_output[errors.query, place]),
+            }
+            for place, error in enumerate(found.errors)
+        ],
+        "at": [
+            {
+                "length": float(length),
+                "error": _shares(at[:, place]),
+                "error_by_moments": _shares(found.output_error[errors.query, place]),
+            }
+            for place, length in enumerate(found.lengths)
+        ],
     }
 
 
