@@ -21,7 +21,8 @@ ERRORS = FigureFile(
     "error_by_length",
     "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
     "length, along the scores and of the whole output, with the lengths that reach the error "
-    "required. In the gray region few tokens hold all attention for half of the queries.",
+    "required. In the gray region few tokens hold all attention for half of the queries. Green, "
+    "where the law of the tokens is another one: over prompts of that law, toward its own limit.",
 )
 PHASES = FigureFile(
     "phase_diagram",

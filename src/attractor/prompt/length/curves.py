@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import factorial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.interpolate
@@ -130,7 +130,7 @@ class ErrorCurves(NamedTuple):
         return values[..., 0], values[..., 1]
 
 
-def within_reach(lengths: ArrayLike) -> Float[np.ndarray, "length"]:
+def within_reach(lengths: ArrayLike | Any) -> Float[np.ndarray, "length"]:
     """Returns lengths of prompts as float64, one axis of them.
 
     Raises:

@@ -69,8 +69,7 @@ def score_rows(
 
 
 def spread_over(values: Float[np.ndarray, "query"], count: int) -> Int[np.ndarray, "chosen"]:
-    """Places of so many values at evenly spaced ranks, the smallest and the largest among them."""
+    """Places of so many values, all if they are fewer, at ranks in the middle of equal shares."""
     order = np.argsort(values, kind="stable")
-    if count >= len(values):
-        return order
-    return order[np.round(np.linspace(0, len(values) - 1, count)).astype(int)]
+    count = min(count, len(values))
+    return order[((np.arange(count) + 0.5) * len(values) / count).astype(int)]
