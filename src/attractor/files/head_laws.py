@@ -150,10 +150,11 @@ def read_law(
 
     if form == "tokens":
         return _samples(arrays, names, dimension, fewest, numbers)
+    if form == "covariance":
+        numbers("covariance", dimension, dimension)
     mean = names("mean")
     center = numbers("mean", dimension) if mean in arrays else np.zeros(dimension)
     if form == "covariance":
-        numbers("covariance", dimension, dimension)
         # In its own type, whose rounding is allowed for.
         return _gaussian(names("covariance"), center, arrays[names("covariance")])
     if form == "coordinate_laws":
