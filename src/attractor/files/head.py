@@ -271,8 +271,11 @@ def save_head(
             not fit; nothing is written then.
     """
     from attractor.prompt.head import AttentionHead
+    from attractor.prompt.measures import Measure
 
-    check_kinds(head=(head, AttentionHead))
+    check_kinds(
+        head=(head, AttentionHead), tokens=(tokens, Measure), queries=(queries, Measure | None)
+    )
     HeadCase(head, tokens, tokens if queries is None else queries).save(path)
 
 
