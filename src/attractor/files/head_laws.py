@@ -34,9 +34,12 @@ FORMS: Mapping[str, Mapping[str, bool]] = {
 """The entry that marks each form of a law, with those beside it: True for what it needs."""
 
 LAYOUT = {
-    "tokens": ("(n, d)", "sampled tokens x, in one of four forms of their law"),
-    "weights": ("(n,)", "optional, with tokens: these are all of the law, with such probabilities"),
-    "noise": ("()", "optional, with tokens: variance of Gaussian noise that the law adds to them"),
+    "tokens": ("(n, d)", "sampled tokens x; or one of the other laws in their place"),
+    "weights": ("(n,)", "optional, with tokens: relative; these are all of the law"),
+    "noise": (
+        "()",
+        "optional, with tokens: variance of Gaussian noise added; these are all of the law",
+    ),
     "covariance": ("(d, d)", "of Gaussian tokens"),
     "mean": ("(d,)", "optional, with covariance or coordinate_laws; default: zero"),
     "mixture_weights": ("(K,)", "with mixture_means: relative weights of Gaussian components"),
@@ -45,7 +48,7 @@ LAYOUT = {
     "coordinate_laws": ("(d,)", f"texts, of independent coordinates: {', '.join(COORDINATE_LAWS)}"),
     "coordinate_scales": (
         "(d,)",
-        "with coordinate_laws: standard deviation, half width, size, or mean size (laplace)",
+        f"with coordinate_laws, for each its {', '.join(COORDINATE_LAWS.values())}",
     ),
 }
 """The entries for the law of tokens; those for queries have ``query_`` in front."""
@@ -65,12 +68,12 @@ class Names(NamedTuple):
     Attributes:
         samples: The entry of samples.
         prefix: In front of all other entries.
-        letter: The dimension in shapes.
+        letters: The number of samples and the dimension, in shapes.
     """
 
     samples: str
     prefix: str
-    letter: str
+    letters: str
 
     def __call__(self, entry: str) -> str:
         """The name of an entry of ``LAYOUT``."""
@@ -78,7 +81,7 @@ class Names(NamedTuple):
 
     def shape(self, entry: str) -> str:
         """Its shape, in words."""
-        return LAYOUT[entry][0].replace("d", self.letter)
+        return LAYOUT[entry][0].translate(str.maketrans(TOKENS.letters, self.letters))
 
     def form(self, given: Mapping[str, Any], file: str) -> str | None:
         """The entry that marks the form of the law; None where there is no law.
@@ -119,8 +122,8 @@ class Names(NamedTuple):
         )
 
 
-TOKENS = Names("tokens", "", "d")
-QUERIES = Names("queries", "query_", "e")
+TOKENS = Names("tokens", "", "nd")
+QUERIES = Names("queries", "query_", "me")
 
 
 def read_law(
