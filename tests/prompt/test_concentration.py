@@ -50,8 +50,18 @@ def test_attention_lies_between_the_bounds_at_every_temperature(name, ratio):
     assert found.top_probability_ceiling(beta) >= float(top) * (1 - 1e-12)
     if ratio > 1:
         assert found.bound(beta) == pytest.approx(ratio / (ratio - 1), rel=1e-10)
+        assert found.sharp_bound(beta) < found.bound(beta)
     else:
-        assert np.isinf(found.bound(beta)) and found.top_probability_bound(beta) == 0
+        assert np.isinf(found.bound(beta))
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 31, 32, 33, 100, 10**5])
+@pytest.mark.parametrize("ratio", [0.0, 0.03, 0.999999, 1.0, 1.0000001, 1.5, 10, 300, 1e9])
+def test_the_sharp_bound_is_that_of_the_least_gaps(tokens, ratio):
+    found = row_concentration(-np.log(np.arange(1, tokens + 1)))  # of rate 1, or 0 of one token
+    expected = np.arange(1, tokens + 1) ** -float(ratio)
+    assert found.sharp_bound(ratio) == pytest.approx(np.sum(expected), rel=1e-12)
+    assert found.tokens == tokens
 
 
 @pytest.mark.parametrize("ratio", [1.05, 1.2, 2.0, 5.0])
@@ -62,6 +72,7 @@ def test_gaps_that_grow_as_logarithms_reach_the_zeta_function_and_no_other_row_d
     assert found.rate == pytest.approx(0.7, rel=1e-14)
     beta = 0.7 * ratio
     spread = np.exp(-beta * np.log(k) / 0.7).sum()
+    assert found.sharp_bound(beta) == pytest.approx(spread, rel=1e-12)
     rest = mpmath.zeta(ratio, k[-1] + 1)  # of tokens that a longer row would have
     assert spread + float(rest) == pytest.approx(float(mpmath.zeta(ratio)), rel=1e-9)
     assert ratio / (ratio - 1) - 1 < float(mpmath.zeta(ratio)) < found.bound(beta)
@@ -69,7 +80,7 @@ def test_gaps_that_grow_as_logarithms_reach_the_zeta_function_and_no_other_row_d
         row = RNG.normal(size=RNG.integers(2, 300)) * RNG.exponential()
         other = row_concentration(row)
         spread = np.exp(ratio * other.rate * (row - row.max())).sum()
-        assert spread <= (k[: len(row)] ** -ratio).sum() * (1 + 1e-12)
+        assert spread <= other.sharp_bound(ratio * other.rate) * (1 + 1e-12)
 
 
 def test_the_bound_is_sharp_as_the_temperature_comes_down_to_the_critical_one():
@@ -84,7 +95,8 @@ def test_from_the_temperature_for_a_probability_on_the_top_token_has_it():
         beta = found.inverse_temperature_for(p)
         weights = np.exp(beta[..., None] * (scores - scores.max(-1, keepdims=True)))
         assert (1 / weights.sum(-1) >= p).all()
-        np.testing.assert_allclose(found.top_probability_bound(beta), p, atol=1e-12)
+        np.testing.assert_allclose(1 / found.bound(beta), p, atol=1e-12)
+        assert (found.top_probability_bound(beta) >= p).all()
     np.testing.assert_array_equal(
         found.inverse_temperature_for([[0.5], [0.5], [0.5], [0.5]]), 2 * found.rate
     )
@@ -114,7 +126,8 @@ def test_a_token_alone_has_all_attention_and_tied_ones_share_it():
     assert alone.inverse_temperature_for(0.99) == 0
     tied = row_concentration([1.0, 1, 1, -5])
     assert np.isinf(tied.rate) and tied.gap == 0 and tied.count == 3
-    assert tied.top_probability_bound(1e9) == 0 and np.isinf(tied.inverse_temperature_for(0.1))
+    assert tied.top_probability_bound(1e9) == 1 / 4 and np.isinf(tied.bound(1e9))
+    assert np.isinf(tied.inverse_temperature_for(0.1))
     assert tied.top_probability_ceiling(1e9) == pytest.approx(1 / 3)
     equal = row_concentration(np.zeros((2, 6)))
     np.testing.assert_allclose(equal.top_probability_ceiling([1, 7]), 1 / 6)
@@ -151,7 +164,9 @@ def test_what_does_not_fit_is_named(scores, mask, named):
         row_concentration(scores, mask)
 
 
-@pytest.mark.parametrize("method", ["bound", "top_probability_bound", "top_probability_ceiling"])
+@pytest.mark.parametrize(
+    "method", ["bound", "sharp_bound", "top_probability_bound", "top_probability_ceiling"]
+)
 def test_temperatures_are_checked(method):
     found = row_concentration(np.zeros((2, 3)))
     for value in (-1, np.nan, [1.0, 2, 3]):

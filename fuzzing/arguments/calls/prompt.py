@@ -88,6 +88,7 @@ def _concentration() -> Iterator[Call]:
     row = {"self": ex.ROW_CONCENTRATION}
     for method in (
         prompt.RowConcentration.bound,
+        prompt.RowConcentration.sharp_bound,
         prompt.RowConcentration.top_probability_bound,
         prompt.RowConcentration.top_probability_ceiling,
     ):

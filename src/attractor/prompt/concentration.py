@@ -11,6 +11,8 @@ Temperature in Self-Attention*, arXiv 2605.12697, where the rate is the critical
 
 * Above it, for ``beta = r Lambda`` with ``r > 1``, summing by parts gives
   ``1 / p_top = sum_l exp(-beta g_l) = int_0^inf beta exp(-beta t) N(t) dt <= r / (r - 1)``.
+  That is not sharp: summing the least gaps gives ``1 / p_top <= sum_{k <= T} k^-r``, for every
+  ``r >= 0``, with equality for ``g_k = log(k) / Lambda``.
 * Below it, the tokens up to the gap ``t`` where the supremum is attained, ``k = exp(Lambda t)`` of
   them, give ``1 / p_top >= k exp(-beta t) = k^(1 - r)``.
 """
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 
 _LARGEST = 1e300
 """Scores whose gaps are finite."""
+_LARGEST_RATIO = 1e3
+"""A ratio to the rate beyond which the second token has nothing left."""
+_SUMMED = 32
+"""Terms of a sum that are added one by one."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -70,14 +76,23 @@ class RowConcentration(Summary):
         found = np.where(above, beta, np.inf) / np.where(above, beta - self.rate, 1)
         return np.where(self.rate == 0, 1.0, found)
 
-    def top_probability_bound(
-        self, inverse_temperature: ArrayLike | Any = 1.0
-    ) -> Float[np.ndarray, "*rows"]:
-        """``1 - Lambda / beta``, which the top probability is at least; zero for ``r <= 1``.
+    def sharp_bound(self, inverse_temperature: ArrayLike | Any = 1.0) -> Float[np.ndarray, "*rows"]:
+        """``sum_{k <= T} k^-r``, which one over the top probability does not exceed at any ``r``.
+
+        No smaller bound follows from the rate and the number of tokens alone.
 
         Arguments and errors are those of ``bound``.
         """
-        return 1 / self.bound(inverse_temperature)
+        return _partial_zeta(self._ratio(inverse_temperature), self.tokens)
+
+    def top_probability_bound(
+        self, inverse_temperature: ArrayLike | Any = 1.0
+    ) -> Float[np.ndarray, "*rows"]:
+        """One over ``sharp_bound``, which the top probability is at least: above ``1 - 1 / r``.
+
+        Arguments and errors are those of ``bound``.
+        """
+        return 1 / self.sharp_bound(inverse_temperature)
 
     def top_probability_ceiling(
         self, inverse_temperature: ArrayLike | Any = 1.0
@@ -86,10 +101,8 @@ class RowConcentration(Summary):
 
         Arguments and errors are those of ``bound``.
         """
-        beta = as_broadcasting("inverse_temperature", inverse_temperature, self.rate.shape)
-        some = self.rate > 0
-        r = np.where(some, np.minimum(beta, self.rate) / np.where(some, self.rate, 1), 1)
-        return np.exp((r - 1) * np.log(self.count))
+        below = np.minimum(self._ratio(inverse_temperature), 1)
+        return np.exp((below - 1) * np.log(self.count))
 
     def inverse_temperature_for(self, probability: ArrayLike | Any) -> Float[np.ndarray, "*rows"]:
         """``Lambda / (1 - p)``: from there on the top token has at least a probability ``p``.
@@ -117,6 +130,15 @@ class RowConcentration(Summary):
         names = ("row",) if axes == 1 else tuple(f"row_{axis}" for axis in range(axes))
         fields = (field.name for field in dataclasses.fields(self))
         return xr.Dataset({name: (names, getattr(self, name)) for name in fields})
+
+    def _ratio(self, inverse_temperature: Any) -> Float[np.ndarray, "*rows"]:
+        """``r``, as far as it makes a difference; that of a token alone does not."""
+        beta = as_broadcasting("inverse_temperature", inverse_temperature, self.rate.shape)
+        some = self.rate > 0
+        with np.errstate(over="ignore"):
+            return np.where(
+                some, np.minimum(beta / np.where(some, self.rate, 1), _LARGEST_RATIO), 1
+            )
 
     def _summary(self) -> tuple[str, Rows]:
         rates, tied = self.rate.ravel(), int(np.isinf(self.rate).sum())
@@ -186,6 +208,25 @@ def of_gaps(gaps: Float[np.ndarray, "*rows token"]) -> RowConcentration:
     return RowConcentration(
         rate, np.where(alone, np.inf, gap), np.where(alone, 1, place + 1), np.isfinite(gaps).sum(-1)
     )
+
+
+def _partial_zeta(
+    r: Float[np.ndarray, "..."], terms: Int[np.ndarray, "..."]
+) -> Float[np.ndarray, "..."]:
+    """``sum_{k <= T} k^-r``, beyond the first terms by the formula of Euler and Maclaurin."""
+    k = np.arange(1.0, _SUMMED + 1)
+    first = np.where(k <= terms[..., None], k ** -r[..., None], 0).sum(-1)
+    m, end = float(_SUMMED), np.maximum(terms, float(_SUMMED))
+    width = np.log(end / m)
+    slope = (1 - r) * width
+    steep = np.where(slope == 0, 1.0, slope)
+    integral = m ** (1 - r) * width * np.where(slope == 0, 1.0, np.expm1(steep) / steep)
+    rest = integral + (end**-r - m**-r) / 2
+    rising = r
+    for order, coefficient in ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240)):
+        rest = rest + coefficient * rising * (m ** (-r - order) - end ** (-r - order))
+        rising = rising * (r + order) * (r + order + 1)
+    return first + rest
 
 
 def as_broadcasting(argument: str, value: Any, rows: tuple[int, ...]) -> Float[np.ndarray, "..."]:

@@ -3,7 +3,7 @@ import pytest
 from scipy.special import softmax
 
 from attractor.prompt import AttentionHead, Empirical, Gaussian, Rademacher, prompt_length
-from attractor.prompt.length.result import sentences
+from attractor.prompt.length.result import quantiles, sentences
 from attractor.prompt.length.rows import score_rows, spread_over
 from attractor.prompt.length.summary import summary
 
@@ -48,8 +48,10 @@ def test_a_prompt_of_the_longest_length_asked_is_drawn_from_a_law():
 
 def test_what_is_certain_of_attention_is_told():
     strong = AttentionHead(60 * HEAD.score_matrix, HEAD.value_matrix)
-    assert "at temperature 1, that is 9" in words_of(prompt_length(strong, SAMPLES, QUERIES))
-    assert "that says nothing" in words_of(prompt_length(HEAD, SAMPLES, QUERIES))
+    assert "at temperature 1, that is 100 %" in words_of(prompt_length(strong, SAMPLES, QUERIES))
+    found = prompt_length(HEAD, SAMPLES, QUERIES)
+    half = 2 * quantiles(found.rows.concentration.rate)[1]
+    assert f"scores {half:.3g} times as large" in words_of(found)
     tied = prompt_length(HEAD, Rademacher(3), QUERIES)
     assert "Other tokens tie with it" in words_of(tied)
     assert summary(tied, 0.1)["rows"]["rate"]["0.5"] is None

@@ -395,16 +395,12 @@ def _on_rows(found: PromptLength) -> str:
     )
     if np.isinf(middle):
         return words + "Other tokens tie with it: attention never concentrates on one of them."
-    words += (
-        f"The rate Lambda of their scores is {middle:.3g} (5 % to 95 %: {low:.3g} to {high:.3g}): "
-        "from r > 1 times that inverse temperature on, the top token has 1 - 1 / r at least. "
-    )
     at_least = quantiles(rows.concentration.top_probability_bound())[1]
-    if at_least > 0:
-        return words + f"As the head is, at temperature 1, that is {percent(at_least)}."
     return words + (
-        "As the head is, at temperature 1, that says nothing: half of all attention is certain to "
-        f"be on one token only with scores {2 * middle:.3g} times as large."
+        f"Their scores have the rate Lambda = {middle:.3g} (5 % to 95 %: {low:.3g} to {high:.3g}): "
+        "at r times that inverse temperature the top token has 1 / sum_k k^-r at least, above "
+        f"1 - 1 / r. As the head is, at temperature 1, that is {percent(at_least)}; half of all "
+        f"attention is certain with scores {2 * middle:.3g} times as large."
     )
 
 
