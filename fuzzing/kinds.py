@@ -148,6 +148,13 @@ def _reader_of(module: str, kind: str) -> Callable[[Path], None]:
     return read
 
 
+def _head(file: Path) -> None:
+    from attractor.files import load_head
+
+    head = load_head(file)
+    repr(head), head.hash, head.token_moments
+
+
 def _images(file: Path) -> None:
     from attractor.datasets.images import load_images
 
@@ -173,6 +180,9 @@ _CLAIMS = ("claims", "--data", "FILE", "--out", "FOLDER/out")
 _RUN = ("--steps", "20", "--seeds", "1", "--out")
 _TRAIN = ("train", "FOLDER/../tokens.npz", *_RUN, "FOLDER/../out.nc", "--checkpoint", "FOLDER")
 
+_LAWS = (("mixture", "npz"), ("product", "npz"), ("product", "safetensors"), ("empirical", "npz"))
+"""Heads whose tokens are of other laws."""
+
 KINDS = {
     "tokens.npz": Kind("tokens.npz", ("solve", "FILE")),
     "tokens.safetensors": Kind("tokens.safetensors", ("solve", "FILE")),
@@ -180,6 +190,7 @@ KINDS = {
     "corpus.npz": Kind("corpus.npz", _CORPUS, _no_pictures),
     "corpus.safetensors": Kind("corpus.safetensors", _CORPUS, _no_pictures),
     "head.npz": Kind("head.npz", ("prompt-length", "FILE")),
+    **{f"{law}.{suffix}": Kind(f"{law}.{suffix}", _head) for law, suffix in _LAWS},
     "regression.npz": Kind("regression.npz", _CLAIMS, _no_checks),
     "in-context.npz": Kind("in-context.npz", _CLAIMS, _no_checks),
     "classifiers.nc": Kind("classifiers.nc", _CLAIMS, _no_checks),
@@ -222,6 +233,8 @@ def make_originals(folder: Path, *, trained: bool = True) -> None:
         _run("example", "corpus", folder / f"corpus.{kind}")
     _run("example", "corpus", folder / "corpus.txt")
     _run("example", "head", folder / "head.npz")
+    for law, suffix in _LAWS:
+        _run("example", "head", folder / f"{law}.{suffix}", "--law", law)
     tokens = folder / "tokens.npz"
     _run("solve", tokens, "--certificate", folder / "certificate.json")
     if trained:

@@ -155,6 +155,8 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.papers.Request",
         "attractor.papers.Statement",
         "attractor.papers.Assumption",
+        "attractor.prompt.CertifiedConcentration",
+        "attractor.prompt.RowConcentration",
         "attractor.prompt.finite_length.ErrorTable",
         "attractor.prompt.in_context.AssumptionCheck",
         "attractor.prompt.in_context.Finding",

@@ -24,3 +24,15 @@ def test_other_endings(run, tmp_path):
     result = run("example", "tokens", tmp_path / "a.txt")
     assert result.exit_code == ExitCode.BAD_INPUT
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("law", ["gaussian", "mixture", "product", "empirical"])
+def test_a_head_of_every_law(run_json, law):
+    found, result = run_json("example", "head", "head.npz", "--law", law)
+    assert result.exit_code == 0
+    assert load(found["file"]).tokens.dimension == 8
+    lines = result.stderr.splitlines()
+    marks = {"gaussian": "covariance", "mixture": "mixture_means", "product": "coordinate_laws"}
+    assert any(line.split()[:1] == [marks.get(law, "weights")] for line in lines)
+    refused = run_json("example", "head", "other.npz", "--law", "normal")[1]
+    assert refused.exit_code == ExitCode.BAD_INPUT

@@ -5,6 +5,7 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.files import load
+from attractor.files.head_laws import of_coordinates
 from attractor.papers import HeadCase, Measurement
 from attractor.papers.check import shrink
 from attractor.papers.claim import Claim, Conclusion
@@ -13,7 +14,15 @@ from attractor.papers.large_prompt.data import features, line, random_head, sign
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompt.measures import (
+    Empirical,
+    Gaussian,
+    Laplace,
+    Product,
+    Rademacher,
+    Sphere,
+    Uniform,
+)
 
 
 def claim(fails):
@@ -27,7 +36,26 @@ def claim(fails):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [random_head(0, 3, rank=2), features()], ids=["law", "samples"])
+def of_law(law):
+    return random_head(0, 3).replace(tokens=law)
+
+
+COORDINATES = Product([Uniform(1.5, 2), Rademacher(1, 0.5)])
+CASES = {
+    "gaussian": random_head(0, 3, rank=2),
+    "samples": features(),
+    "mixture": noisy_points(),
+    "blocks": of_law(COORDINATES),
+    "moved blocks": of_law(COORDINATES.pushforward(np.eye(3), [1.0, 2, 3])),
+    "alike": of_law(Laplace(0.4, 3)),
+    "weights": of_law(Empirical([[0.0, 1, 2], [1, 1, 1]], [0.2, 0.6])),
+    "noise": of_law(Empirical(np.eye(3)).with_noise(0.3)),
+    "other queries": random_head(0, 3).replace(queries=COORDINATES),
+}
+"""Cases of laws of every form."""
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
 def test_a_file_gives_back_the_same_case(tmp_path, case, suffix):
     case.save(tmp_path / f"head.{suffix}")
@@ -49,6 +77,16 @@ def test_the_hash_tells_cases_apart():
         case.replace(shortest_length=2),
         noisy_points(),
         noisy_points(probability=0.3),
+        *(
+            of_law(law)
+            for law in (
+                Laplace(1.0, 3),
+                Rademacher(3),
+                Product([Laplace(1.0, 1), Rademacher(2)]),
+                Product([Rademacher(1), Laplace(1.0, 2)]),
+                Product([Rademacher(2), Laplace(1.0, 1)]),
+            )
+        ),
     ]
     assert len({case.hash for case in cases}) == len(cases)
     assert line(1.0).replace(about="another name").hash == case.hash
@@ -57,8 +95,8 @@ def test_the_hash_tells_cases_apart():
 def test_what_a_file_cannot_say_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="shortest_length"):
         line(1.0).replace(shortest_length=2).save(tmp_path / "head.npz")
-    with pytest.raises(InvalidInputError, match="Mixture"):
-        noisy_points().save(tmp_path / "head.npz")
+    with pytest.raises(InvalidInputError, match="Sphere"):
+        of_law(Sphere(3, 1.0)).save(tmp_path / "head.npz")
     assert not list(tmp_path.iterdir())
 
 
@@ -93,6 +131,27 @@ def test_samples_are_halved_as_far_as_a_file_allows(tmp_path):
     assert found.tokens.points.shape == (6, 1)  # of 12, as a file holds no fewer than 4
     found.save(tmp_path / "head.npz")
     assert load(tmp_path / "head.npz").tokens.points.shape == found.tokens.points.shape
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_left_of_a_case_of_any_law_fits_a_file(tmp_path, name):
+    """Coordinates go, and the law keeps its form."""
+    case = CASES[name]
+    found = shrink(claim(lambda each: True), case)
+    assert found.U.shape == (1, 1) and found.size < case.size
+    found.save(tmp_path / "head.npz")
+    again = load(tmp_path / "head.npz")
+    np.testing.assert_allclose(again.tokens.covariance, found.tokens.covariance, rtol=1e-14)
+
+
+def test_coordinates_left_out_are_those_of_the_law():
+    directions = np.random.default_rng(0).uniform(-1, 1, size=(4, 3)) * [0, 1, 1]
+    for name in ("moved blocks", "blocks", "alike", "noise", "weights"):
+        law = CASES[name].tokens
+        fewer = of_coordinates(law, np.array([2, 1]))
+        np.testing.assert_allclose(
+            fewer.log_normalizer(directions[:, [2, 1]]), law.log_normalizer(directions), rtol=1e-12
+        )
 
 
 def test_nothing_happens_where_it_does_not_fail():

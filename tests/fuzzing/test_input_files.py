@@ -14,7 +14,8 @@ QUICK = {
     "classifiers.nc": 8,
     "certificate.json": 40, "model.safetensors": 25, "figure.png": 10, "figure.svg": 10,
     "figure.nc": 10, "report.html": 10, "report.json": 20, "claims.json": 10, "images": 20,
-    "reviews.csv": 20, "tokenizer.json": 20,
+    "reviews.csv": 20, "tokenizer.json": 20, "mixture.npz": 12, "product.npz": 12,
+    "product.safetensors": 12, "empirical.npz": 12,
 }  # fmt: skip
 """Kinds that take little time, and how many of each."""
 

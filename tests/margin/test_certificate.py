@@ -9,7 +9,7 @@ from margin_examples import random_problem, thin_problem
 from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate import certify, rank_of
+from attractor.margin.certificate import certify, proven_margins, rank_of
 
 seeds = st.integers(0, 2**20)
 
@@ -171,3 +171,23 @@ def test_the_gap_counts_a_shortfall_that_scaling_cannot_cure():
     W = np.array([[[1.0], [-0.5 + 1e-8]]])
     found = certify(third.batched(), W, np.array([[1.0, 0, 0]]), Lp(np.inf))
     assert found.gap[0] > 5e-9
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**400, 2.0**-400])
+def test_proven_margins_are_below_the_exact_ones_however_much_cancels(scale):
+    rng = np.random.default_rng(3)
+    left, right = rng.normal(size=(2, 20, 5))
+    W = rng.normal(size=(1, 5, 5))
+    for j in range(20):  # all but a millionth of a millionth cancels
+        left[j] -= (left[j] @ W[0] @ right[j]) * (1 - 1e-12) / (W[0] @ right[j])[0] * np.eye(5)[0]
+    problem = MarginProblem(scale * left, right, present=np.arange(20) < 18).batched()
+    (found,) = proven_margins(problem, W)
+    for j in range(18):
+        exact = sum(
+            Fraction(scale * left[j, a]) * Fraction(W[0, a, b]) * Fraction(right[j, b])
+            for a in range(5)
+            for b in range(5)
+        )
+        size = Fraction(scale) * Fraction(1, 10**12)  # some roundings of products of norms
+        assert exact - size <= Fraction(found[j]) <= exact
+    assert np.isnan(found[18:]).all()

@@ -52,6 +52,7 @@ OWN_WRONG_ONE = {
     "next-token/more-dimensions-than-contexts": "the condition is sufficient, not necessary",
     "next-token/optimal-attention-bound": "the true rate is 4 L |W*| times the published one",
     "transformers-as-svms/wide-is-global": "one dimension fewer is wide as well",
+    "large-prompt/row-concentration": "an upper bound, of which twice is one as well",
     "large-prompt/order-of-predictors": "it names an order, whose only neighbors are exchanges",
     "large-prompt/sub-gaussian-decay": "draws of sigma; a vector turned is no draw of anything",
     "large-prompt/two-heads-beat-one": "a risk that is larger than that of one head is beaten too",
@@ -71,6 +72,7 @@ ONE_SIDED = {
         for part in ("output", "value-gradient", "score-gradient")
         for end in ("", "-repaired")
     ),
+    "large-prompt/row-spread",
     "large-prompt/sample-complexity-exponent",
     "mirror-descent/divergence-bounds-distance",
     "mirror-descent/norm-growth",

@@ -19,6 +19,7 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     yield from _measures()
     yield from _operator()
+    yield from _concentration()
     yield from _finite_length()
     yield from _length()
 
@@ -81,6 +82,23 @@ def _operator() -> Iterator[Call]:
     yield Call(prompt.score_derivative, **at_query, change=KEYS)
     yield Call(prompt.value_derivative, **at_query, change=KEYS)
     yield Call(prompt.push_gaussian, tokens=ex.GAUSSIAN, head=ex.PROMPT_HEAD, queries=ex.GAUSSIAN)
+
+
+def _concentration() -> Iterator[Call]:
+    yield Call(prompt.row_concentration, scores=KEYS, mask=np.ones((2, 2), bool))
+    row = {"self": ex.ROW_CONCENTRATION}
+    for method in (
+        prompt.RowConcentration.bound,
+        prompt.RowConcentration.sharp_bound,
+        prompt.RowConcentration.top_probability_bound,
+        prompt.RowConcentration.top_probability_ceiling,
+    ):
+        yield Call(method, **row, inverse_temperature=1.5)
+    yield Call(prompt.RowConcentration.inverse_temperature_for, **row, probability=0.5)
+    yield Call(prompt.certified_concentration, solution=ex.SOLUTION_OF_ONE)
+    certified = {"self": ex.CERTIFIED_CONCENTRATION}
+    yield Call(prompt.CertifiedConcentration.top_probability_bound, **certified, norm=2.0)
+    yield Call(prompt.CertifiedConcentration.norm_for, **certified, probability=0.5)
 
 
 def _finite_length() -> Iterator[Call]:

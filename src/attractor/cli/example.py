@@ -10,6 +10,7 @@ import typer
 from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
+from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
 from attractor.files.contents import ARRAY_SUFFIXES
 from attractor.files.head import HEAD_LAYOUT
@@ -21,6 +22,9 @@ SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 
 SAMPLED_TOKENS = 10_000
 """The number of tokens in a head file of samples."""
+
+LAWS = ("gaussian", "mixture", "product", "empirical")
+"""The laws of tokens in a head file to choose from."""
 
 ArrayPath = Annotated[Path, typer.Argument(metavar="PATH", help="A .npz or .safetensors file.")]
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder that PATH is counted from.")]
@@ -117,6 +121,7 @@ def head(
         bool,
         typer.Option("--samples", help="Tokens sampled from a sphere, in place of Gaussian ones."),
     ] = False,
+    law: Annotated[str, typer.Option(help=f"The law of the tokens: {', '.join(LAWS)}.")] = LAWS[0],
     out: Folder = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -129,14 +134,14 @@ def head(
         from attractor.datasets import random_head
         from attractor.files import load_head, save_head
 
-        save_head(file, *random_head(samples=SAMPLED_TOKENS if samples else None, seed=seed))
+        count = SAMPLED_TOKENS if samples else None
+        save_head(file, *random_head(samples=count, law=law, seed=seed))
         loaded = load_head(file)
         current.result(file=str(file.absolute()), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {loaded.size_in_words}:")
-        laws = ("tokens", "queries") if samples else ("mean", "covariance", "query_covariance")
-        for name, (shape, meaning) in HEAD_LAYOUT.items():
-            if name.startswith(("W_", "divide")) or name in laws:
-                current.say(f"  {name:<29} {shape:<6} {meaning}")
+        entries = loaded.to_arrays()[0]
+        shown = {name: what for name, what in HEAD_LAYOUT.items() if name in entries}
+        current.say_lines(f"  {line}" for line in layout_table(shown).splitlines())
         current.say(f"Next: attractor prompt-length {file} --error 0.1 --out report/")
 
 

@@ -25,8 +25,11 @@ HELP = (
     f"{COMMANDS['prompt-length']}\n\n"
     "FILE is a .npz or .safetensors file with these arrays:\n\n\b\n"
     + layout_table(HEAD_LAYOUT)
-    + "\n\n`attractor example head head.npz` writes such a file. Exit codes: 0 done, whatever was "
-    "found; 2 bad input; 130 interrupted."
+    + "\n\nThe law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
+    "coordinates; for all but samples errors over prompts of it are exact. Texts are an array of "
+    "texts in .npz, a JSON list in the metadata of .safetensors. `attractor example head head.npz` "
+    "writes such a file, with --law one of each. Exit codes: 0 done, whatever was found; 2 bad "
+    "input; 130 interrupted."
 )
 
 

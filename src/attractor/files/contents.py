@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from attractor.checks import check_path
-from attractor.containers import StoredArrays, StoredTensors
+from attractor.containers import StoredArrays, StoredTensors, parse_json
 from attractor.errors import InvalidInputError
 from attractor.storage import existing_file, write_file
 
@@ -243,6 +243,41 @@ def check_known(arrays: Mapping[str, Any], layout: Layout, name: str, where: str
             f"{name} has an array of this name, which means nothing {where}",
             f"Rename or remove it; known are {', '.join(layout)}",
         )
+
+
+def text_list(
+    name: str, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]
+) -> list[str] | None:
+    """A list of texts: an array in ``.npz``, a JSON list in the metadata of ``.safetensors``.
+
+    Args:
+        name: Its name; None is returned where there is none.
+        arrays: The arrays of a file.
+        texts: Its texts.
+
+    Raises:
+        InvalidInputError: If it is anything else.
+    """
+    if name in texts:
+        try:
+            found = parse_json(texts[name])
+        except ValueError:
+            found = None
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise InvalidInputError(
+                name, "its metadata is no list of texts", "Save json.dumps(list of texts)"
+            )
+        return found
+    if name not in arrays:
+        return None
+    array = arrays[name]
+    if array.ndim != 1 or array.dtype.kind != "U":
+        raise InvalidInputError(
+            name,
+            f"its shape is {array.shape} and its type {array.dtype}",
+            "Save an array of texts in .npz, or a JSON list in the metadata of .safetensors",
+        )
+    return array.tolist()
 
 
 def read_arrays(file: Path) -> tuple[Mapping[str, np.ndarray], dict[str, str]]:

@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_kinds
-from attractor.containers import parse_json
 from attractor.errors import InvalidInputError
-from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
+from attractor.files.contents import ArrayFile, DataSet, Layout, check_known, text_list
 from attractor.files.shrinking import Trial, drop
 from attractor.precision import as_float64
 
@@ -90,7 +89,7 @@ class CorpusCase(ArrayFile, DataSet):
                 "Give sentences of two tokens or more",
             )
         notices = tuple(left_out(int((lengths == 0).sum()), int((lengths == 1).sum())))
-        names, embeddings = _names(arrays, texts), _embeddings(arrays)
+        names, embeddings = text_list("vocabulary", arrays, texts), _embeddings(arrays)
         length = arrays.get("context_length")
         counts = arrays.get("counts")
         if counts is not None:
@@ -341,29 +340,6 @@ def _integers(name: str, array: np.ndarray, axes: int) -> Int[np.ndarray, "..."]
             f"Save integers {CORPUS_LAYOUT[name][0]}",
         )
     return array.astype(np.int64)
-
-
-def _names(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> list[str] | None:
-    if "vocabulary" in texts:
-        try:
-            names = parse_json(texts["vocabulary"])
-        except ValueError:
-            names = None
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InvalidInputError(
-                "vocabulary", "its metadata is no list of texts", "Save json.dumps(list of texts)"
-            )
-        return names
-    if "vocabulary" not in arrays:
-        return None
-    array = arrays["vocabulary"]
-    if array.ndim != 1 or array.dtype.kind != "U":
-        raise InvalidInputError(
-            "vocabulary",
-            f"its shape is {array.shape} and its type {array.dtype}",
-            "Save an array of texts in .npz, or a JSON list in the metadata of .safetensors",
-        )
-    return array.tolist()
 
 
 def _embeddings(arrays: Mapping[str, np.ndarray]) -> Float[np.ndarray, "V d"] | None:

@@ -13,12 +13,22 @@ import numpy as np
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
+from attractor.files.head_laws import (
+    FEWEST_QUERIES,
+    LAYOUT,
+    QUERIES,
+    TOKENS,
+    coordinate_names,
+    fewest_tokens,
+    law_entries,
+    of_coordinates,
+    read_law,
+)
 from attractor.precision import as_float64
 
 if TYPE_CHECKING:
     from attractor.files.shrinking import Trial
     from attractor.prompt.head import AttentionHead
-    from attractor.prompt.measures import Empirical, Gaussian
     from attractor.prompt.measures.contract import Measure
 
 HEAD_LAYOUT = {
@@ -26,12 +36,13 @@ HEAD_LAYOUT = {
     "W_K": ("(k, d)", "key matrix, for tokens of d numbers"),
     "W_V": ("(v, d)", "value matrix; times the output matrix, if that belongs to the head"),
     "divide_by_sqrt_head_dimension": ("()", "bool: True if scores are (W_K x)^T W_Q z / sqrt(k)"),
-    "tokens": ("(n, d)", "sampled tokens x; or covariance in their place"),
-    "covariance": ("(d, d)", "of Gaussian tokens, in place of samples"),
-    "mean": ("(d,)", "optional, with covariance; default: zero"),
-    "queries": ("(m, e)", "optional: sampled queries z; or query_covariance in their place"),
-    "query_covariance": ("(e, e)", "optional: of Gaussian queries; default: the law of tokens"),
-    "query_mean": ("(e,)", "optional, with query_covariance; default: zero"),
+    **LAYOUT,
+    "queries": ("(m, e)", "sampled queries z; without any entry for queries their law is tokens'"),
+    **{
+        QUERIES(entry): (QUERIES.shape(entry), f"for queries, as {entry} for tokens")
+        for entry in LAYOUT
+        if entry != "tokens"
+    },
 }
 """The entries of a head file: the shape of each, and its meaning.
 
@@ -42,7 +53,6 @@ that writes ``x @ W`` has the transpose.
 _MATRICES = ("W_Q", "W_K", "W_V")
 _DIVISION = "divide_by_sqrt_head_dimension"
 """The truth value that a head file must hold: nothing else in it says what scores are."""
-_FEWEST_QUERIES = 2
 _DIGITS = (0, 1, 2)
 
 
@@ -52,7 +62,7 @@ class HeadCase(ArrayFile, DataSet):
 
     Attributes:
         head: The score matrix ``U = W_K^T W_Q``, divided as a file says, and the value matrix.
-        tokens: The law of the tokens; one that is neither Gaussian nor samples fits no file.
+        tokens: The law of the tokens, of any form; see ``save_head`` for those that fit a file.
         queries: The law of the queries likewise; that of the tokens where a file has none.
         shortest_length: Statements on prompts are on those of so many tokens and more; a head
             file does not hold it, and it is one.
@@ -100,9 +110,19 @@ class HeadCase(ArrayFile, DataSet):
             values=W_V,
             divide_by_sqrt_head_dimension=_division(arrays[_DIVISION]),
         )
-        tokens = _law(arrays, "tokens", "", d, _fewest_tokens(d))
-        if "queries" in arrays or "query_covariance" in arrays:
-            queries = _law(arrays, "queries", "query_", e, _FEWEST_QUERIES)
+        given = {**dict.fromkeys(arrays), **texts}
+        form = TOKENS.form(given, name)
+        if form is None:
+            raise InvalidInputError(
+                "tokens",
+                f"{name} has neither them nor another law of theirs",
+                "Add tokens (n, d), sampled ones, or covariance (d, d), or mixture_means (K, d), "
+                "or coordinate_laws (d,)",
+            )
+        tokens = read_law(arrays, texts, TOKENS, form, d, fewest_tokens(d))
+        form = QUERIES.form(given, name)
+        if form is not None:
+            queries = read_law(arrays, texts, QUERIES, form, e, FEWEST_QUERIES)
         elif d == e:
             queries = tokens
         else:
@@ -119,8 +139,8 @@ class HeadCase(ArrayFile, DataSet):
         The score matrix is kept as it is: as ``W_Q``, beside the identity as ``W_K``, not divided.
 
         Raises:
-            InvalidInputError: If short prompts are left out, or a law is neither Gaussian nor
-                samples: a head file cannot say so.
+            InvalidInputError: If short prompts are left out, or a law is of none of the forms: a
+                head file cannot say so.
         """
         if self.shortest_length != 1:
             raise InvalidInputError(
@@ -133,10 +153,10 @@ class HeadCase(ArrayFile, DataSet):
             "W_K": np.eye(self.head.token_dimension),
             "W_V": self.head.value_matrix,
             _DIVISION: np.array(False),
-            **_law_arrays("tokens", "", self.tokens),
+            **law_entries(TOKENS, self.tokens),
         }
         if self.queries is not self.tokens:
-            given |= _law_arrays("queries", "query_", self.queries)
+            given |= law_entries(QUERIES, self.queries)
         return given, {}
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -148,6 +168,9 @@ class HeadCase(ArrayFile, DataSet):
         found = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
         kinds = {"law of tokens": self.tokens, "law of queries": self.queries}
         found |= {name: np.array(type(law).__name__) for name, law in kinds.items()}
+        for name, law in kinds.items():  # whose numbers alone do not say which laws they are of
+            if type(law).__name__ in ("Product", "Pushforward"):
+                found[f"{name}, by coordinate"] = np.array(coordinate_names(law) or "other")
         return found | {"shortest length": np.array(self.shortest_length)}
 
     @property
@@ -237,7 +260,10 @@ def save_head(
     Args:
         path: The destination, ending in ``.npz`` or ``.safetensors``; replaced atomically.
         head: The head.
-        tokens: The law of the tokens: ``Gaussian``, or ``Empirical`` with samples as its points.
+        tokens: The law of the tokens: ``Gaussian``; ``Empirical`` with samples as its points, with
+            weights where these are all of the law, with noise or without; a ``Mixture`` of
+            Gaussian components; or a ``Product`` of coordinates that are Gaussian, ``Uniform``,
+            ``Rademacher`` or ``Laplace``, around any mean.
         queries: The law of the queries likewise; None for that of the tokens.
 
     Raises:
@@ -245,14 +271,12 @@ def save_head(
             not fit; nothing is written then.
     """
     from attractor.prompt.head import AttentionHead
+    from attractor.prompt.measures import Measure
 
-    check_kinds(head=(head, AttentionHead))
+    check_kinds(
+        head=(head, AttentionHead), tokens=(tokens, Measure), queries=(queries, Measure | None)
+    )
     HeadCase(head, tokens, tokens if queries is None else queries).save(path)
-
-
-def _fewest_tokens(dimension: int) -> int:
-    """The fewest sampled tokens: a covariance of full rank from either half of them."""
-    return 2 * (dimension + 1)
 
 
 def _check_names(arrays: Mapping[str, np.ndarray], file: str) -> None:
@@ -270,23 +294,6 @@ def _check_names(arrays: Mapping[str, np.ndarray], file: str) -> None:
             f"Add {_DIVISION}=True for (W_K x)^T W_Q z / sqrt(k), as most software has it, "
             "or False",
         )
-    if "tokens" not in arrays and "covariance" not in arrays:
-        raise InvalidInputError(
-            "tokens",
-            f"{file} has neither them nor a covariance",
-            f"Add tokens {HEAD_LAYOUT['tokens'][0]}, sampled ones, or covariance (d, d)",
-        )
-    for samples, prefix in (("tokens", ""), ("queries", "query_")):
-        mean, covariance = f"{prefix}mean", f"{prefix}covariance"
-        extra = next((name for name in (covariance, mean) if name in arrays), None)
-        if samples in arrays and extra is not None:
-            raise InvalidInputError(
-                extra, f"it stands beside {samples}, which have their own", "Keep one of the two"
-            )
-        if mean in arrays and covariance not in arrays:
-            raise InvalidInputError(
-                covariance, f"{file} has {mean} without it", f"Add {covariance}"
-            )
 
 
 def _matrix(name: str, value: Any) -> np.ndarray:
@@ -304,54 +311,6 @@ def _division(value: np.ndarray) -> bool:
             "Save one truth value, such as numpy.array(True)",
         )
     return bool(value)
-
-
-def _law(
-    arrays: Mapping[str, np.ndarray], samples: str, prefix: str, dimension: int, fewest: int
-) -> Gaussian | Empirical:
-    """The law of tokens or queries: their samples, or Gaussian with the moments given."""
-    from attractor.prompt.measures import Empirical, Gaussian
-
-    if samples in arrays:
-        points = _matrix(samples, arrays[samples])
-        if points.shape[1] != dimension:
-            raise InvalidInputError(
-                samples, f"the shape is {points.shape}", f"Give (n, {dimension})"
-            )
-        if len(points) < fewest:
-            raise InvalidInputError(
-                samples,
-                f"there are {len(points)} of dimension {dimension}, too few for their covariance",
-                f"Give at least {fewest}",
-            )
-        return Empirical(points)
-    mean_name, name = f"{prefix}mean", f"{prefix}covariance"
-    covariance = _matrix(name, arrays[name])
-    if covariance.shape != (dimension, dimension):
-        raise InvalidInputError(
-            name, f"the shape is {covariance.shape}", f"Give ({dimension}, {dimension})"
-        )
-    mean = as_float64(mean_name, arrays.get(mean_name, np.zeros(dimension)))
-    if mean.shape != (dimension,):
-        raise InvalidInputError(mean_name, f"the shape is {mean.shape}", f"Give ({dimension},)")
-    try:
-        return Gaussian(mean, arrays[name])  # in its own type, whose rounding is allowed for
-    except InvalidInputError as error:
-        raise InvalidInputError(name, error.problem, error.remedy) from None
-
-
-def _law_arrays(samples: str, prefix: str, law: Measure) -> dict[str, np.ndarray]:
-    from attractor.prompt.measures import Empirical, Gaussian
-
-    if isinstance(law, Gaussian):
-        return {f"{prefix}mean": law.mean, f"{prefix}covariance": law.covariance}
-    if isinstance(law, Empirical) and law.weights is None and law.points.ndim == 2:
-        return {samples: law.points}
-    raise InvalidInputError(
-        samples,
-        f"a head file does not hold this {type(law).__name__}",
-        "Give Gaussian, or Empirical with points (n, d) of equal weight",
-    )
 
 
 def _if_it_fails(
@@ -380,7 +339,7 @@ def _without_token_coordinate(case: HeadCase, place: int) -> HeadCase | None:
     if kept is None:
         return None
     smaller = _with_matrices(case, case.U[kept], case.V[:, kept])
-    return smaller.replace(tokens=_of_coordinates(case.tokens, kept))
+    return smaller.replace(tokens=of_coordinates(case.tokens, kept))
 
 
 def _without_query_coordinate(case: HeadCase, place: int) -> HeadCase | None:
@@ -388,16 +347,12 @@ def _without_query_coordinate(case: HeadCase, place: int) -> HeadCase | None:
     if kept is None:
         return None
     smaller = _with_matrices(case, case.U[:, kept], case.V)
-    return smaller.replace(queries=_of_coordinates(case.queries, kept))
+    return smaller.replace(queries=of_coordinates(case.queries, kept))
 
 
 def _others(count: int, place: int) -> np.ndarray | None:
     """All places but one; None where there is no such place, or no other."""
     return np.delete(np.arange(count), place) if place < count and count > 1 else None
-
-
-def _of_coordinates(law: Measure, kept: np.ndarray) -> Measure:
-    return law.pushforward(np.eye(law.dimension)[kept])
 
 
 def _with_half(case: HeadCase, name: str) -> HeadCase | None:
@@ -408,7 +363,7 @@ def _with_half(case: HeadCase, name: str) -> HeadCase | None:
     if not isinstance(law, Empirical) or law.weights is not None:
         return None
     count = len(law.points) // 2
-    fewest = _fewest_tokens(law.dimension) if name == "tokens" else _FEWEST_QUERIES
+    fewest = fewest_tokens(law.dimension) if name == "tokens" else FEWEST_QUERIES
     return None if count < fewest else case.replace(**{name: Empirical(law.points[:count])})
 
 

@@ -211,6 +211,24 @@ def _certify(
     )
 
 
+def proven_margins(
+    problem: MarginProblem, W: Float[np.ndarray, "instances d e"]
+) -> Float[np.ndarray, "instances m"]:
+    """Lower bounds on ``a_j^T W b_j`` that no rounding undercuts; NaN in empty slots.
+
+    Args:
+        problem: The constraints, with an axis of instances.
+        W: Matrices of finite entries.
+    """
+    scaled = ScaledConstraints.of(problem)
+    in_units = np.ldexp(W, -scaled.unit[:, None, None])
+    margins, doubt = _margins(
+        scaled, in_units, np.sqrt(np.einsum("ide,ide->i", in_units, in_units))
+    )
+    proven = np.ldexp(margins - doubt, scaled.unit[:, None] + scaled.shift)
+    return np.where(problem.present, proven, np.nan)
+
+
 def rounding_of_margins(rows: int, columns: int) -> float:
     """Shortfall, relative to ``max(|c|, ||a|| ||b|| ||W||)``, that counts as rounding."""
     return 64 * (rows + columns) * _ROUNDING

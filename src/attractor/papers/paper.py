@@ -108,6 +108,13 @@ TOKEN_SAMPLE_COMPLEXITY = Paper(
     2025,
     "2512.10656",
 )
+CRITICAL_TEMPERATURE = Paper(
+    "critical-temperature",
+    "A Unified Framework for Critical Scaling of Inverse Temperature in Self-Attention",
+    "Hayase, Tomohiro and Karakida, Ryo",
+    2026,
+    "2605.12697",
+)
 IN_CONTEXT_CONVERGENCE = Paper(
     "in-context-convergence",
     "In-Context Convergence of Transformers",

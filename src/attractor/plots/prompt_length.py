@@ -59,6 +59,13 @@ def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
                 0.5, 0.6, "the limit is zero for half of the queries", ha="center",
                 transform=axes.transAxes, color=COLORS["gray"],
             )  # fmt: skip
+    if "law_output_error" in data:
+        exact = data["law_output_error"].values
+        for values, width in zip(
+            np.where(np.isfinite(exact), exact, np.nan)[1:], (1.5, 0.6), strict=True
+        ):
+            right.plot(data["length"].values, values, color=COLORS["green"], linewidth=width)
+        left.plot([], [], color=COLORS["green"], label="of the law itself, the same shares")
     left.axvspan(
         1, min(frozen[1], left.get_xlim()[1]), color=tint(COLORS["gray"], 0.6), linewidth=0,
         zorder=0, label=r"frozen ($L < e^{s^2/2}$) for half of the queries",
@@ -172,7 +179,7 @@ def _mark(
     where: dict[str, Any] = {"xytext": (-3, -9), "ha": "right"} if below else {"xytext": (3, 4)}
     axes.annotate(
         token_count(place), (place, error), textcoords="offset points", fontsize=7, color=_DARK,
-        **where,
+        bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}, **where,
     )  # fmt: skip
 
 

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
         measures as measures,
         regression as regression,
     )
+    from attractor.prompt.certified import (
+        CertifiedConcentration as CertifiedConcentration,
+        certified_concentration as certified_concentration,
+    )
+    from attractor.prompt.concentration import (
+        RowConcentration as RowConcentration,
+        row_concentration as row_concentration,
+    )
     from attractor.prompt.finite_length import (
         averaged_output_error as averaged_output_error,
         effective_sample_size as effective_sample_size,

@@ -21,7 +21,8 @@ ERRORS = FigureFile(
     "error_by_length",
     "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
     "length, along the scores and of the whole output, with the lengths that reach the error "
-    "required. In the gray region few tokens hold all attention for half of the queries.",
+    "required. In the gray region few tokens hold all attention for half of the queries. Green, "
+    "where the law of the tokens is another one: over prompts of that law, toward its own limit.",
 )
 PHASES = FigureFile(
     "phase_diagram",
@@ -41,10 +42,13 @@ GLOSSARY = Table(
         ("horizon H", "largest root-mean-square score deviation along one direction of queries"),
         ("effective sample size", "how many equally weighted tokens the attention amounts to"),
         ("frozen", "below exp(s^2 / 2) tokens few of them hold all attention"),
+        ("rate Lambda", "largest log(number of tokens within a gap of the top score) / gap"),
         ("non-Gaussian defect", "what is left of the error however long the prompt is"),
     ],
     words=True,
 )
+_BOTH = {name: (name, f"{name}_by_moments") for name in ("tokens", "error")}
+"""The exact numbers, and those of Gaussian tokens of the same moments."""
 
 
 def write_prompt_length_report(
@@ -79,12 +83,17 @@ def write_prompt_length_report(
         lengths = _lengths(found)
         report.findings += sentences(found, error)
         report.sections.append(Section("Tokens needed", table=_tokens_needed(numbers)))
+        if numbers["law_itself"] is not None:
+            report.sections.append(
+                Section("Prompts of the law itself", table=_law_itself(numbers["law_itself"]))
+            )
         report.sections.append(_errors(found, numbers, error, lengths, report))
         if found.horizon > 0:
             report.sections.append(_phases(found, error, lengths, report))
         figure = plots.score_deviation_figure(found.score_deviation)
         report.sections += [
             Section("Score deviations", figure=report.picture(DEVIATIONS, figure)),
+            Section("Attention on one token", table=_on_one_token(numbers["rows"])),
             Section("What the words mean", table=GLOSSARY),
         ]
     return numbers
@@ -110,6 +119,21 @@ def _tokens_needed(numbers: dict[str, Any]) -> Table:
     return Table(header, rows)
 
 
+def _law_itself(numbers: dict[str, Any]) -> Table:
+    rows = []
+    for one in numbers["required"]:
+        shares = (one[name][share] for name in _BOTH["tokens"] for share in ("0.5", "0.95"))
+        rows.append((f"tokens for {percent(one['error'])}", *map(token_count, shares)))
+    for at in numbers["at"]:
+        shares = (at[name][share] for name in _BOTH["error"] for share in ("0.5", "0.95"))
+        rows.append((f"error at {at['length']:,.0f} tokens", *map(percent, shares)))
+    header = (
+        f"of the output, for {len(numbers['queries']):,} queries",
+        "exact: half of them", "95 %", "by the moments: half of them", "95 %",
+    )  # fmt: skip
+    return Table(header, rows)
+
+
 def _at_lengths(numbers: dict[str, Any]) -> Table:
     rows = []
     for at in numbers["at"]:
@@ -125,6 +149,26 @@ def _at_lengths(numbers: dict[str, Any]) -> Table:
         "of the output: half of the queries", "95 %", "effective sample size, half",
     )  # fmt: skip
     return Table(header, rows)
+
+
+def _on_one_token(rows: dict[str, Any]) -> Table:
+    lines = {
+        "rate Lambda of the scores": "rate",
+        "inverse temperature that puts half on the top token": "inverse_temperature_for_half",
+        "attention of the head to the top token": "top_probability",
+        "at least, by the rate": "top_probability_at_least",
+        "at most, by the rate": "top_probability_at_most",
+    }
+    table = []
+    for words, name in lines.items():
+        shown = percent if name.startswith("top") else _number
+        table.append((words, *(shown(rows[name][share]) for share in ("0.05", "0.5", "0.95"))))
+    count = f"{rows['rows']:,} queries, each over the same {rows['tokens']:,} tokens"
+    return Table((count, "5 % of the queries up to", "half", "95 %"), table)
+
+
+def _number(value: float | None) -> str:
+    return "infinite" if value is None else f"{value:,.3g}"
 
 
 def _errors(

@@ -76,7 +76,19 @@ def test_bad_input_is_named():
     points = np.random.default_rng(4).normal(size=(17, 8))
     with pytest.raises(InvalidInputError, match=r"^tokens: .*at least 18"):
         non_gaussian_defect(HEAD, Empirical(points), queries(1))
-    with pytest.raises(InvalidInputError, match=r"^tokens: .*weights"):
-        non_gaussian_defect(HEAD, Empirical(points, np.ones(17)), queries(1))
+    with pytest.raises(InvalidInputError, match=r"^tokens: .*side by side"):
+        non_gaussian_defect(HEAD, Empirical(points[None]), queries(1))
     with pytest.raises(InvalidInputError):  # no attention over infinitely many such tokens
         non_gaussian_defect(HEAD, Laplace(1.0, 8), queries(50))
+
+
+def test_points_with_weights_are_all_of_the_law():
+    points = np.random.default_rng(4).normal(size=(5, 8))
+    found = non_gaussian_defect(HEAD, Empirical(points, [1, 2, 3, 4, 5.0]), queries(3))
+    repeated = Empirical(np.repeat(points, [1, 2, 3, 4, 5], axis=0))
+    directions = queries(3) @ np.asarray(HEAD.score_matrix).T
+    excess = repeated.tilted_mean(directions) - repeated.mean
+    along = (excess * directions).sum(-1)
+    variance = np.einsum("ni,ij,nj->n", directions, repeated.covariance, directions)
+    np.testing.assert_allclose(found.along, along / variance - 1, rtol=1e-9)
+    assert found.held_out == 0 and not found.along_standard_error.any()

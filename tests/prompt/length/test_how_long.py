@@ -164,7 +164,7 @@ def test_diagrams_go_through_the_head_as_it_is(found):
         ({"tokens": np.ones(3)}, "tokens: the shape"),
         ({"tokens": Gaussian.isotropic(2)}, "direction|tokens"),
         ({"queries": np.ones((3, 3))}, "queries: the shape"),
-        ({"queries": Empirical(QUERIES, np.ones(7))}, "queries: .*weights"),
+        ({"queries": Empirical(QUERIES[None])}, "queries: .*side by side"),
         ({"errors": [0.1, 0]}, "errors: .*not above 0"),
         ({"lengths": [0.5]}, "lengths: .*below 1"),
         ({"lengths": [1e13]}, "lengths: .*beyond"),

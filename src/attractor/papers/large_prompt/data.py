@@ -118,6 +118,23 @@ def random_features(seed: int, count: int = 5, dimension: int = 3) -> HeadCase:
     return HeadCase(AttentionHead(U, V), Empirical(tokens), queries, about=about)
 
 
+@cache
+def logarithmic_gaps(count: int) -> HeadCase:
+    """Tokens on a line whose ``k``-th smallest gap is ``log k``: none are nearer at the rate 1."""
+    tokens = -np.log(np.arange(1, count + 1))[:, None]
+    head = AttentionHead([[1.0]], [[1.0]])
+    about = f"{count:,} tokens, the k-th of score -log k"
+    return HeadCase(head, Empirical(tokens), Empirical([[1.0], [1.0]]), about=about)
+
+
+@cache
+def sampled_head(seed: int, count: int = 400) -> HeadCase:
+    """A random head in three dimensions on so many samples of its Gaussian tokens."""
+    case = random_head(seed, 3)
+    samples = Empirical(case.tokens.sample(count, seed=seed))
+    return case.replace(tokens=samples, about=f"{case.about}, {count} samples of tokens")
+
+
 def signs(dimension: int = 1) -> Empirical:
     """Random signs, as samples: every combination of signs as often as another."""
     found = np.array(list(product((-1.0, 1.0), repeat=dimension)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import factorial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.interpolate
@@ -81,14 +81,7 @@ class ErrorCurves(NamedTuple):
         Raises:
             InvalidInputError: If a length is not in [1, ``LARGEST_LENGTH``].
         """
-        lengths = np.atleast_1d(check_length(lengths, "lengths"))
-        check_shape("lengths", lengths.shape, ("length",))
-        if (lengths > LARGEST_LENGTH).any():
-            raise InvalidInputError(
-                "lengths",
-                f"{lengths.max():.6g} is beyond {LARGEST_LENGTH:g}",
-                "Give the length of a prompt",
-            )
+        lengths = within_reach(lengths)
         error, weights = self._values(np.log(lengths)[:, None])
         return error.T, weights.T
 
@@ -135,6 +128,23 @@ class ErrorCurves(NamedTuple):
             value = value * local + coefficient[piece, query]
         values = np.exp(value)
         return values[..., 0], values[..., 1]
+
+
+def within_reach(lengths: ArrayLike | Any) -> Float[np.ndarray, "length"]:
+    """Returns lengths of prompts as float64, one axis of them.
+
+    Raises:
+        InvalidInputError: If a length is not in [1, ``LARGEST_LENGTH``], or there are more axes.
+    """
+    found = np.atleast_1d(check_length(lengths, "lengths"))
+    check_shape("lengths", found.shape, ("length",))
+    if (found > LARGEST_LENGTH).any():
+        raise InvalidInputError(
+            "lengths",
+            f"{found.max():.6g} is beyond {LARGEST_LENGTH:g}",
+            "Give the length of a prompt",
+        )
+    return found
 
 
 def _exact(s: Float[np.ndarray, "query"]) -> Float[np.ndarray, "query length 2"]:

@@ -11,10 +11,9 @@ from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.affine import AffineLimit
-from attractor.prompt.length.moments import moments_of, sample_points
+from attractor.prompt.length.moments import moments_of, sampled_points
 from attractor.prompt.length.scales import check_queries
 from attractor.prompt.measures.contract import Measure
-from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.randomness import check_seed, generator
 
@@ -65,20 +64,21 @@ def non_gaussian_defect(
 
     Args:
         head: The head.
-        tokens: The law of the tokens; ``Empirical`` is taken as a sample from an unknown law.
+        tokens: The law of the tokens; ``Empirical`` without weights is taken as a sample from an
+            unknown law.
         queries: Queries ``z``, ``(m, e)``.
         seed: Names the halves.
 
     Raises:
-        InvalidInputError: If shapes do not fit, samples have weights or are too few, or attention
+        InvalidInputError: If shapes do not fit, samples are too few, or attention
             over infinitely many tokens does not exist for a query.
     """
     check_kinds(head=(head, AttentionHead), tokens=(tokens, Measure))
     seed = check_seed("seed", seed)
     z = check_queries(head, queries)
-    if not isinstance(tokens, Empirical):
+    points = sampled_points("tokens", tokens)
+    if points is None:
         return _of_law(head, tokens, z)
-    points = sample_points("tokens", tokens)
     fewest = 2 * (points.shape[1] + 1)
     if len(points) < fewest:
         raise InvalidInputError(

@@ -31,8 +31,9 @@ def error_quantiles(found: PromptLength, lengths: Float[ArrayLike, "length"]) ->
 
     Returns:
         ``error`` along the scores and ``output_error`` of the whole output, by ``quantile`` and
-        ``length``, NaN where they are those of queries with deviations beyond 32; and
-        ``freezing_length`` by ``quantile``.
+        ``length``, NaN where they are those of queries with deviations beyond 32;
+        ``freezing_length`` by ``quantile``; and ``law_output_error`` of the law itself where the
+        result has it.
 
     Raises:
         InvalidInputError: If a length is outside.
@@ -41,7 +42,7 @@ def error_quantiles(found: PromptLength, lengths: Float[ArrayLike, "length"]) ->
     import xarray as xr
 
     along, output = found.errors_at(lengths)
-    return xr.Dataset(
+    data = xr.Dataset(
         {
             "error": (("quantile", "length"), _over_queries(along)),
             "output_error": (("quantile", "length"), _over_queries(output)),
@@ -49,6 +50,10 @@ def error_quantiles(found: PromptLength, lengths: Float[ArrayLike, "length"]) ->
         },
         {"quantile": np.array(QUANTILES), "length": np.asarray(lengths, float)},
     )
+    if found.law_errors is not None:
+        exact = _over_queries(found.law_errors.errors_at(lengths))
+        data["law_output_error"] = ("quantile", "length"), exact
+    return data
 
 
 def phase_diagram(

@@ -13,17 +13,19 @@ from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.functions import (
     LARGEST_DEVIATION,
-    check_length,
     with_deviations,
 )
 from attractor.prompt.head import AttentionHead
-from attractor.prompt.length.curves import LARGEST_LENGTH, ErrorCurves
+from attractor.prompt.length.curves import ErrorCurves, within_reach
 from attractor.prompt.length.defect import non_gaussian_defect
-from attractor.prompt.length.moments import gaussian_of, sample_points
+from attractor.prompt.length.law_errors import law_errors
+from attractor.prompt.length.moments import gaussian_of, sampled_points
 from attractor.prompt.length.result import PromptLength
+from attractor.prompt.length.rows import score_rows
 from attractor.prompt.length.scales import Scales
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
+from attractor.prompt.measures.gaussian import Gaussian
 from attractor.randomness import check_seed
 
 ERRORS = (0.3, 0.1, 0.03)
@@ -48,21 +50,24 @@ def prompt_length(
 
     The relative error of the output on ``L`` independent Gaussian tokens is an exact function of
     ``L`` and of the standard deviation ``s`` of the query's scores; the length for a wanted error
-    is its root. The defect of tokens that are not Gaussian is measured beside it.
+    is its root. Of tokens that are not Gaussian this is an approximation by their moments: beside
+    it stand the defect of the limit and, where their law is known and not only samples of it, the
+    exact error toward the limit itself for some of the queries.
 
     Args:
         head: The head.
-        tokens: The law of the tokens, such as ``Gaussian(mean, covariance)``, or samples of it.
+        tokens: The law of the tokens, such as ``Gaussian(mean, covariance)``, or samples of it;
+            ``Empirical`` with weights is a law, without them it is samples.
         queries: The law of the queries, or samples; None for that of the tokens.
         errors: Relative root-mean-square errors to find lengths for.
         lengths: Lengths to report the errors of.
         drawn_queries: Number of queries to draw from a law that is not one of samples.
-        seed: Names the queries drawn, and the halves of sampled tokens.
+        seed: Names the queries and the prompt drawn, and the halves of sampled tokens.
 
     Raises:
-        InvalidInputError: If shapes do not fit, samples are too few or have weights, an error is
-            not above 0, a length not in [1, 1e12], or attention over infinitely many tokens does
-            not exist for a query.
+        InvalidInputError: If shapes do not fit, samples are too few, an error is not above 0, a
+            length not in [1, 1e12], or attention over infinitely many tokens does not exist for a
+            query.
     """
     drawn_queries = check_count("drawn_queries", drawn_queries, 2, 10**6)
     seed = check_seed("seed", seed)
@@ -72,13 +77,15 @@ def prompt_length(
     moments, query_moments = gaussian_of("tokens", law), gaussian_of("queries", query_law)
     drawn = _drawn(query_law, drawn_queries, seed)
     wanted = -np.sort(-np.unique(check_errors(errors, "errors").ravel()))
-    requested = np.unique(check_length(lengths, "lengths").ravel())
-    if (requested > LARGEST_LENGTH).any():
-        raise InvalidInputError(
-            "lengths", f"{requested.max():.6g} is beyond {LARGEST_LENGTH:g}", "Give shorter ones"
-        )
+    requested = np.unique(within_reach(lengths))
     scales = Scales.of(head, moments, drawn, np.asarray(query_moments.covariance))
     defect = non_gaussian_defect(head, law, drawn, seed=seed)
+    rows = score_rows(
+        head, law, drawn, scales.deviation, longest=requested.max(initial=1), seed=seed
+    )
+    of_law = None
+    if not isinstance(law, Gaussian) and sampled_points("tokens", law) is None:
+        of_law = law_errors(head, law, drawn, scales.deviation)
 
     small = scales.deviation <= LARGEST_DEVIATION
     curves = ErrorCurves.of(scales.deviation[small])
@@ -90,7 +97,18 @@ def prompt_length(
         )
         for_output[small, place] = curves.length_for(A, B, (output * error) ** 2)
     return PromptLength(
-        head, law, drawn, scales, wanted, required, for_output, requested, defect, curves
+        head,
+        law,
+        drawn,
+        scales,
+        wanted,
+        required,
+        for_output,
+        requested,
+        defect,
+        curves,
+        rows,
+        of_law,
     )
 
 
@@ -106,9 +124,8 @@ def _law(argument: str, given: Any) -> Measure:
 
 
 def _drawn(law: Measure, count: int, seed: int) -> Float[np.ndarray, "query e"]:
-    if isinstance(law, Empirical):
-        return sample_points("queries", law)
-    return np.asarray(law.sample(count, seed=seed))
+    points = sampled_points("queries", law)
+    return points if points is not None else np.asarray(law.sample(count, seed=seed))
 
 
 def required_length(score_deviation: ArrayLike, error: ArrayLike) -> Float[np.ndarray, "..."]:

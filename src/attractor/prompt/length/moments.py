@@ -15,12 +15,13 @@ def gaussian_of(argument: str, law: Measure) -> Gaussian:
     """Returns the Gaussian law of the same mean and covariance.
 
     Raises:
-        InvalidInputError: If samples have weights, or are prompts side by side.
+        InvalidInputError: If samples are prompts side by side.
     """
     if isinstance(law, Gaussian):
         return law
-    if isinstance(law, Empirical):
-        return moments_of(sample_points(argument, law))
+    points = sampled_points(argument, law)
+    if points is not None:
+        return moments_of(points)
     return Gaussian(np.asarray(law.mean), np.asarray(law.covariance))
 
 
@@ -31,16 +32,20 @@ def moments_of(points: Float[np.ndarray, "n d"]) -> Gaussian:
     return Gaussian(mean, centered.T @ centered / len(points))
 
 
-def sample_points(argument: str, samples: Empirical) -> Float[np.ndarray, "n d"]:
-    """The points of one sample of equal weights.
+def sampled_points(argument: str, law: Measure) -> Float[np.ndarray, "n d"] | None:
+    """The points of a sample from a law that is not known: those of ``Empirical`` without weights.
+
+    With weights the points are all that there is, a law like any other: None.
 
     Raises:
-        InvalidInputError: If there are weights, or prompts side by side.
+        InvalidInputError: If samples are prompts side by side.
     """
-    if samples.weights is not None or samples.points.ndim != 2:
+    if not isinstance(law, Empirical):
+        return None
+    if law.points.ndim != 2:
         raise InvalidInputError(
             argument,
-            "they have weights or are prompts side by side, not one sample",
+            "they are prompts side by side, not one sample",
             "Give Empirical(points) with points (n, d)",
         )
-    return np.asarray(samples.points)
+    return np.asarray(law.points) if law.weights is None else None

@@ -14,10 +14,14 @@ from attractor.prompt.finite_length.functions import LARGEST_DEVIATION
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.curves import ErrorCurves
 from attractor.prompt.length.defect import NonGaussianDefect
+from attractor.prompt.length.law_errors import LawErrors
+from attractor.prompt.length.rows import ScoreRows
 from attractor.prompt.length.scales import Scales
-from attractor.prompt.measures.contract import Measure
+from attractor.prompt.measures.contract import Convolution, Measure, Pushforward
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompt.measures.mixture import Mixture
+from attractor.prompt.measures.products import Product
 from attractor.records import Rows, Summary
 
 if TYPE_CHECKING:
@@ -67,7 +71,8 @@ class PromptLength(Summary):
     Errors are relative root-mean-square errors over prompts of independent Gaussian tokens with
     mean and covariance of the tokens, exact at every length: *along the scores*
     ``sqrt(E (ghat - s)^2) / s``, and of the *whole output* relative to that of the affine limit,
-    ``V m + V Gamma U z``. The error of tokens that are not Gaussian is ``defect``.
+    ``V m + V Gamma U z``. The error of tokens that are not Gaussian is ``defect``; that of finite
+    prompts of them is ``law_errors``.
 
     Attributes:
         head: The head.
@@ -80,6 +85,9 @@ class PromptLength(Summary):
         lengths: The lengths requested.
         defect: The error that is left however long the prompt is.
         curves: The averages over prompts at every length, of the queries below 32.
+        rows: Scores of queries against one prompt, and at which temperature these concentrate.
+        law_errors: Exact errors over prompts of the law itself, of some of the queries; None where
+            it is Gaussian, known by samples alone, or has no formula.
     """
 
     head: AttentionHead
@@ -92,6 +100,8 @@ class PromptLength(Summary):
     lengths: Float[np.ndarray, "length"]
     defect: NonGaussianDefect
     curves: ErrorCurves
+    rows: ScoreRows
+    law_errors: LawErrors | None
 
     @property
     def score_deviation(self) -> Float[np.ndarray, "query"]:
@@ -186,6 +196,9 @@ class PromptLength(Summary):
         data = {
             **{name: ("query", values) for name, values in per_query.items()},
             "z": (("query", "coordinate"), self.queries),
+            "row_query": ("row", self.rows.query),
+            "row_rate": ("row", self.rows.concentration.rate),
+            "row_top_probability": ("row", self.rows.top_probability),
             "required_length": (("query", "wanted"), self.required),
             "required_length_for_output": (("query", "wanted"), self.required_for_output),
             "error": (("query", "length"), self.error),
@@ -194,6 +207,13 @@ class PromptLength(Summary):
             "horizon": self.horizon,
             "exponent": self.exponent,
         }
+        if self.law_errors is not None:
+            chosen, errors = ("chosen", self.law_errors.query), self.law_errors
+            data |= {
+                "law_query": chosen,
+                "law_error": (("chosen", "length"), errors.errors_at(self.lengths)),
+                "law_required_length": (("chosen", "wanted"), errors.length_for(self.errors)),
+            }
         coordinates = {"wanted": self.errors, "length": self.lengths}
         return xr.Dataset(data, coordinates, attrs={"tokens": tokens_in_words(self)})
 
@@ -203,9 +223,22 @@ class PromptLength(Summary):
 
 def tokens_in_words(found: PromptLength) -> str:
     """The law of the tokens."""
-    law = found.tokens
-    if isinstance(law, Empirical):
-        return f"{len(law.points):,} samples of dimension {law.dimension}"
+    return _in_words(found.tokens)
+
+
+def _in_words(law: Measure) -> str:
+    match law:
+        case Empirical():
+            what = "samples" if law.weights is None else "points with weights"
+            return f"{len(law.points):,} {what} of dimension {law.dimension}"
+        case Mixture():
+            return f"mixture of {len(law.components)} laws of dimension {law.dimension}"
+        case Product():
+            return f"independent coordinates, dimension {law.dimension}"
+        case Convolution():
+            return f"{_in_words(law.first)}, with {type(law.second).__name__} noise"
+        case Pushforward():
+            return f"image of {_in_words(law.source)}"
     return f"{type(law).__name__}, dimension {law.dimension}"
 
 
@@ -219,6 +252,14 @@ def rows(found: PromptLength) -> Rows:
         ("horizon H", f"{found.horizon:.3g}; over queries the squared error averages to about "
                       f"L^-{found.exponent:.3g}"),
     ]  # fmt: skip
+    low, middle, high = quantiles(found.rows.concentration.rate)
+    table.append(
+        (
+            "rate of scores Lambda",
+            f"median {middle:.3g}, 5 % to 95 %: {low:.3g} to {high:.3g}, over "
+            f"{found.rows.tokens:,} tokens",
+        )
+    )
     for place, length in enumerate(found.lengths):
         error, size = (
             quantiles(v[:, place])[1] for v in (found.error, found.effective_sample_size)
@@ -237,6 +278,12 @@ def rows(found: PromptLength) -> Rows:
     for place, wanted in enumerate(found.errors):
         lengths = quantiles(found.required_for_output[:, place])[1:]
         table.append((f"  {percent(wanted)} of output", _columns(*lengths)))
+    if found.law_errors is not None:
+        required = found.law_errors.length_for(found.errors)
+        table.append(("of the law itself", f"exact, for {len(required):,} of the queries"))
+        for wanted, lengths in zip(found.errors, required.T, strict=True):
+            cells = _columns(*quantiles(lengths)[1:])
+            table.append((f"  {percent(wanted)} of its output", cells))
     table.append(("non-Gaussian defect", defect_in_words(found)))
     for wanted, share in zip(found.errors, found.out_of_reach, strict=True):
         if share > 0.05:
@@ -298,11 +345,15 @@ def sentences(found: PromptLength, error: float) -> list[str]:
             " Its scores hardly vary: the error is large only beside an output along them that is "
             "small itself."
         )
+    if found.score_deviation.any():
+        lines.append(_on_rows(found))
     half, most = quantiles(found.required_for_output[:, place])[1:]
     lines.append(
         f"For {wanted} of the whole output, in all directions and relative to that of the affine "
         f"limit, half of the queries need {token_count(half)} tokens, 95 % {token_count(most)}."
     )
+    if found.law_errors is not None:
+        lines.append(_of_law(found, found.law_errors, place))
     if isinstance(found.tokens, Gaussian):
         lines.append("The law of the tokens is Gaussian, so that no other error is added.")
         return lines
@@ -314,6 +365,43 @@ def sentences(found: PromptLength, error: float) -> list[str]:
             f"for {wanted}: the tokens are not Gaussian, and the limit itself is not affine."
         )
     return lines
+
+
+def _of_law(found: PromptLength, errors: LawErrors, place: int) -> str:
+    """What prompts of the law itself need, in a paragraph."""
+    half, most = quantiles(errors.length_for(found.errors[place])[:, 0])[1:]
+    moments = quantiles(found.required_for_output[errors.query, place])[1:]
+    words = (
+        "The lengths above are those of Gaussian tokens of the same moments. Over prompts of the "
+        f"law itself, exactly, {percent(found.errors[place])} of the output over infinitely many "
+        f"of its own tokens takes {token_count(half)} tokens for half of the queries, "
+        f"{token_count(most)} for 95 %; by the moments these queries would need "
+        f"{token_count(moments[0])} and {token_count(moments[1])}. They are {len(errors.query):,} "
+        "of the queries, spread evenly over all score deviations"
+    )
+    if errors.refused:
+        words += f", less {errors.refused:,} whose scores spread too widely"
+    return words + "."
+
+
+def _on_rows(found: PromptLength) -> str:
+    """What rows of scores say of attention, in a paragraph."""
+    rows = found.rows
+    low, middle, high = quantiles(rows.concentration.rate)
+    prompt = f"{rows.tokens:,} {'drawn' if rows.drawn else 'sampled'} tokens"
+    words = (
+        f"Over {prompt} the top token has {percent(quantiles(rows.top_probability)[1])} of the "
+        "attention for half of the queries. "
+    )
+    if np.isinf(middle):
+        return words + "Other tokens tie with it: attention never concentrates on one of them."
+    at_least = quantiles(rows.concentration.top_probability_bound())[1]
+    return words + (
+        f"Their scores have the rate Lambda = {middle:.3g} (5 % to 95 %: {low:.3g} to {high:.3g}): "
+        "at r times that inverse temperature the top token has 1 / sum_k k^-r at least, above "
+        f"1 - 1 / r. As the head is, at temperature 1, that is {percent(at_least)}; half of all "
+        f"attention is certain with scores {2 * middle:.3g} times as large."
+    )
 
 
 def _count(number: float) -> str:

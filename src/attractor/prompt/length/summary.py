@@ -42,6 +42,8 @@ def summary(found: PromptLength, error: float) -> dict[str, Any]:
             "held_out": defect.held_out,
             "resolved_queries": int(known.sum()),
         },
+        "rows": _rows(found),
+        "law_itself": _law_itself(found),
         "findings": sentences(found, error),
     }
 
@@ -57,6 +59,46 @@ def _required(found: PromptLength, place: int) -> dict[str, Any]:
         "judgment": {"0.5": judgment(half), "0.95": judgment(most)},
         "tokens_for_output": _shares(found.required_for_output[:, place]),
         "out_of_reach": _plain(found.out_of_reach[place]),
+    }
+
+
+def _law_itself(found: PromptLength) -> dict[str, Any] | None:
+    errors = found.law_errors
+    if errors is None:
+        return None
+    required, at = errors.length_for(found.errors), errors.errors_at(found.lengths)
+    return {
+        "queries": errors.query.tolist(),
+        "refused": errors.refused,
+        "required": [
+            {
+                "error": float(error),
+                "tokens": _shares(required[:, place]),
+                "tokens_by_moments": _shares(found.required_for_output[errors.query, place]),
+            }
+            for place, error in enumerate(found.errors)
+        ],
+        "at": [
+            {
+                "length": float(length),
+                "error": _shares(at[:, place]),
+                "error_by_moments": _shares(found.output_error[errors.query, place]),
+            }
+            for place, length in enumerate(found.lengths)
+        ],
+    }
+
+
+def _rows(found: PromptLength) -> dict[str, Any]:
+    concentration = found.rows.concentration
+    return {
+        "tokens": found.rows.tokens,
+        "rows": len(found.rows.query),
+        "rate": _shares(concentration.rate),
+        "top_probability": _shares(found.rows.top_probability),
+        "top_probability_at_least": _shares(concentration.top_probability_bound()),
+        "top_probability_at_most": _shares(concentration.top_probability_ceiling()),
+        "inverse_temperature_for_half": _shares(concentration.inverse_temperature_for(0.5)),
     }
 
 

@@ -19,6 +19,8 @@ ORDER = (
     "sharp_rates",
     "exponent",
     "hard_attention",
+    "row_concentration",
+    "certified_concentration",
     "mixtures",
     "discriminant",
     "discriminant_saddles",
