@@ -15,7 +15,9 @@ from attractor.prompt.measures.mixture import Mixture
 _ROUNDING = 1e-9
 _LARGEST_ON_LINE = 5.0
 _REACH = 31.0
-"""Largest score deviation at which errors are known."""
+"""Largest score deviation at which errors of gradients are known."""
+_RARE = 5.5
+"""How far beyond its typical one the length of a drawn query is at most, in deviations."""
 _MOST_DIRECTIONS = 2.0
 
 
@@ -92,7 +94,7 @@ def horizon_at_most(largest: float) -> Assumption:
 
 def _within_reach(case: HeadCase) -> Check:
     rank = root(case.query_moments[1]).shape[1]
-    largest = _LARGEST_ON_LINE if rank <= 1 else _REACH / (np.sqrt(case.U.shape[0] + 2) + 10.1)
+    largest = _LARGEST_ON_LINE if rank <= 1 else _REACH / (np.sqrt(rank) + _RARE)
     return Check(
         case.horizon <= largest * (1 + _ROUNDING),
         f"the horizon is {case.horizon:.4g}, and can be {largest:.4g} at most",
@@ -101,7 +103,7 @@ def _within_reach(case: HeadCase) -> Check:
 
 INTEGRABLE_SCORES = Assumption[HeadCase](
     "scores within reach",
-    "The horizon is so small that errors of prompts of 1e12 tokens can be averaged over queries.",
+    "The horizon is so small that errors of the gradients are known for all queries that matter.",
     _within_reach,
     lambda: line(6.0),
 )

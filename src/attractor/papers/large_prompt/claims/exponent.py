@@ -22,7 +22,6 @@ from attractor.papers.large_prompt.head_hypotheses import (
     FEW_DIRECTIONS,
     GAUSSIAN_QUERIES,
     GAUSSIAN_TOKENS,
-    INTEGRABLE_SCORES,
     MODERATE_DIMENSION,
     WIDE_HORIZON,
     horizon_at_most,
@@ -144,7 +143,7 @@ SAMPLE_COMPLEXITY_EXPONENT = _TOKEN_SAMPLE_COMPLEXITY.claim(
     "sample-complexity-exponent",
     "the root-mean-square error falls at least as fast as n^(-1/(2(1 + H^2)))",
     statement="convergence of moments at a rate slower than the root of the number of tokens",
-    assuming=(*_WIDE, INTEGRABLE_SCORES),
+    assuming=_WIDE,
     contrast=Comparison(
         "exponent of the root-mean-square error of the output, less 1/(2(1 + H^2))",
         _above,
