@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         error_exponent as error_exponent,
         error_table as error_table,
         finite_length_error as finite_length_error,
+        finite_length_exponent as finite_length_exponent,
         freezing_length as freezing_length,
         monte_carlo_error as monte_carlo_error,
         output_error as output_error,

@@ -7,6 +7,8 @@ import numpy as np
 from attractor.files.head import HeadCase, root
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, random_head, signs
+from attractor.papers.large_prompt.finite_prompts import LONG
+from attractor.prompt.finite_length import error_exponent, finite_length_exponent
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
@@ -19,6 +21,7 @@ _REACH = 31.0
 _RARE = 5.5
 """How far beyond its typical one the length of a drawn query is at most, in deviations."""
 _MOST_DIRECTIONS = 2.0
+_APART = 0.25
 
 
 def _what(law: Measure) -> str:
@@ -117,9 +120,20 @@ MODERATE_DIMENSION = Assumption[HeadCase](
 )
 
 
-def _few_directions(case: HeadCase) -> Check:
+def _scores(case: HeadCase) -> np.ndarray:
+    """``Gamma^(1/2) U Gamma_z^(1/2)``."""
     tokens, queries = (root(moments[1]) for moments in (case.token_moments, case.query_moments))
-    square = float(((tokens.T @ case.U @ queries) ** 2).sum())
+    return tokens.T @ case.U @ queries
+
+
+def case_exponent(case: HeadCase) -> float:
+    """The local exponent of averaged errors, between the two ``LONG`` lengths."""
+    singular_values = np.linalg.svd(_scores(case), compute_uv=False)
+    return float(finite_length_exponent(singular_values, np.sqrt(np.prod(LONG))))
+
+
+def _few_directions(case: HeadCase) -> Check:
+    square = float((_scores(case) ** 2).sum())
     count = square / case.horizon**2 if case.horizon else 0.0
     return Check(count <= _MOST_DIRECTIONS, f"the variance is {count:.3g} times the largest")
 
@@ -130,6 +144,20 @@ FEW_DIRECTIONS = Assumption[HeadCase](
     "more directions the exponent of long prompts shows at no length in use.",
     _few_directions,
     lambda: gaussian_case(*[np.eye(3)] * 3, about="of three"),
+)
+
+
+def _many_directions(case: HeadCase) -> Check:
+    local, limit = case_exponent(case), float(error_exponent(case.horizon))
+    return Check(abs(local - limit) >= _APART, f"the exponents are {local:.3g} and {limit:.3g}")
+
+
+MANY_DIRECTIONS = Assumption[HeadCase](
+    "scores along many directions",
+    "Scores lie along so many directions that the exponent they give errors of 3e11 tokens is 0.25 "
+    "or more from that of the widest direction alone.",
+    _many_directions,
+    lambda: line(1.0),
 )
 
 

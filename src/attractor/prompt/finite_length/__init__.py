@@ -9,7 +9,10 @@ if TYPE_CHECKING:
         averaged_error_of_output as averaged_error_of_output,
         averaged_output_error as averaged_output_error,
     )
-    from attractor.prompt.finite_length.exponent import error_exponent as error_exponent
+    from attractor.prompt.finite_length.exponent import (
+        error_exponent as error_exponent,
+        finite_length_exponent as finite_length_exponent,
+    )
     from attractor.prompt.finite_length.functions import (
         PromptMoments as PromptMoments,
         mean_output as mean_output,
