@@ -115,6 +115,7 @@ def _finite_length() -> Iterator[Call]:
         yield Call(function, **deviation)
     yield Call(finite_length.freezing_length, score_deviation=1.5)
     yield Call(finite_length.error_exponent, horizon=0.5)
+    yield Call(finite_length.finite_length_exponent, singular_values=POINT + 1, length=10)
     yield Call(finite_length.averaged_output_error, singular_values=POINT + 1, length=10)
     yield Call(finite_length.error_table, lengths=[10.0])
     for method in (

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         error_exponent as error_exponent,
         error_table as error_table,
         finite_length_error as finite_length_error,
+        finite_length_exponent as finite_length_exponent,
         freezing_length as freezing_length,
         measure_error as measure_error,
         measure_output_error as measure_output_error,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length import (
@@ -73,6 +74,45 @@ def test_matrices_against_sampled_queries(rng):
     assert errors.std() < errors.mean()
 
 
+@pytest.mark.parametrize(("dimension", "horizon"), [(1, 20.0), (3, 1000.0)])
+def test_wide_horizons_of_two_tokens_in_closed_form(dimension, horizon):
+    # two tokens put out their mean and d tanh(s d / sqrt 2) / sqrt 2 with d = (g_1 - g_2) / sqrt 2
+    x, mass = np.polynomial.legendre.leggauss(60)
+    edges = np.concatenate([[0], np.geomspace(1e-7, 12, 25)])
+    half = np.diff(edges)[:, None] / 2
+    d, weight = ((edges[:-1, None] + half * (x + 1)).ravel(), (half * mass).ravel())
+    normal = 2 * weight * scipy.stats.norm.pdf(d)
+    radius = weight * scipy.stats.chi(dimension).pdf(d)
+    s = horizon * d[:, None]
+    tanh = np.tanh(s * d / np.sqrt(2))
+    mean, square = (d * tanh) @ normal / np.sqrt(2), 0.5 + (d * tanh) ** 2 @ normal / 2
+    along = square - 2 * s[:, 0] * mean + s[:, 0] ** 2
+    across = (1 + tanh**2) @ normal / 2
+    expected = radius @ (along + (dimension - 1) * across)
+    found = averaged_output_error(np.full(dimension, horizon), 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_beyond_every_length_a_token_is_as_good_as_a_prompt():
+    # E (g_max - s)^2, where all that matters is s
+    singular, gains = np.array([1e20, 3e19, 0]), np.array([1, 2, 4])
+    found = averaged_output_error(singular, 1e12, gains=gains)
+    np.testing.assert_allclose(found, gains @ singular**2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("horizon", [0.3, 40.0])
+def test_many_directions_are_those_of_sampled_queries(rng, horizon):
+    singular = horizon * np.linspace(0.2, 1, 12)
+    gains = np.arange(12.0)
+    squares = (singular * rng.standard_normal((100, 12))) ** 2
+    s = np.sqrt(squares.sum(1))
+    moments = prompt_moments(s, 50)
+    errors = (squares @ gains) * moments.error_per_variance
+    errors += gains.sum() * moments.sum_of_squared_weights
+    found = averaged_output_error(singular, 50, gains=gains)
+    assert abs(found - errors.mean()) < 4 * errors.std() / np.sqrt(100)
+
+
 def test_no_scores_and_one_token():
     np.testing.assert_allclose(averaged_output_error([0, 0], [1, 4], gains=[1, 2]), [3, 0.75])
     np.testing.assert_allclose(averaged_output_error([0.5, 1.0], 1), 2 + 1.25, rtol=1e-8)
@@ -86,7 +126,7 @@ def test_no_scores_and_one_token():
         ([], None, "singular_values"),
         ([1.0, 2.0], [1.0], "gains"),
         ([1.0], [-1.0], "gains"),
-        (9.0, None, "singular_values"),
+        (1e21, None, "singular_values"),
     ],
 )
 def test_wrong_input_is_refused(values, gains, argument):

@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.integrate import quad
+from scipy.integrate import quad, simpson
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length import (
+    functions,
     mean_output,
     output_error,
     output_second_moment,
@@ -170,6 +171,43 @@ def test_long_prompts_follow_the_delta_rule(s):
         np.testing.assert_allclose(sum_of_squared_weights(s, length), scale, rtol=tolerance)
 
 
+@pytest.mark.parametrize("s", [20, 40, 200])
+def test_two_tokens_of_wide_scores_by_one_integral(s):
+    d = np.concatenate([np.linspace(0, 40 / s, 4001), np.linspace(40 / s, 12, 4001)])
+    normal = np.sqrt(2 / np.pi) * np.exp(-(d**2) / 2)
+    tanh = np.tanh(s * d / np.sqrt(2))
+
+    def mean(values):
+        return sum(simpson(part, x=x) for part, x in zip(
+            np.split(values * normal, [4001]), np.split(d, [4001]), strict=True
+        ))  # fmt: skip
+
+    output, square = mean(d * tanh) / np.sqrt(2), 0.5 + mean(d**2 * tanh**2) / 2
+    expected = [square - 2 * s * output + s**2, output, square, (1 + mean(tanh**2)) / 2]
+    np.testing.assert_allclose(prompt_moments(s, 2)[:4], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("longest", [2, 1e3, 1e12, 1e60])
+def test_wide_scores_are_averaged_as_narrow_ones_are(longest, monkeypatch):
+    lengths = np.array([1, 1.5, longest])
+    s = 1.2501 * np.sqrt(2 * np.log(longest) + 80)
+    found = np.array(prompt_moments(s, lengths))
+    assert functions.is_frozen(s, lengths)
+    monkeypatch.setattr(functions, "is_frozen", lambda s, lengths: False)
+    np.testing.assert_allclose(found, prompt_moments(s, lengths), rtol=1e-11, atol=1e-14)
+
+
+def test_scores_without_bound():
+    lengths = np.array([1, 2, 3, 1e12])
+    error, mean, square, weights, per_variance = prompt_moments(1e40, lengths)
+    np.testing.assert_allclose(error, [1e80] * 4, rtol=1e-12)
+    np.testing.assert_allclose([weights, per_variance], 1, rtol=1e-12)
+    # the largest of 2 and 3 normal numbers
+    largest = [0, 1 / np.sqrt(np.pi), 1.5 / np.sqrt(np.pi)]
+    np.testing.assert_allclose(mean[:3], largest, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(square[:3], [1, 1, 1 + np.sqrt(3) / (2 * np.pi)], rtol=1e-12)
+
+
 def test_frozen_prompts_return_the_largest_tokens():
     # With s -> infinity the output is the largest of L normal numbers: E max = 1 / sqrt(pi) at 2.
     np.testing.assert_allclose(mean_output(32, 2), 1 / np.sqrt(np.pi), rtol=2e-3)
@@ -193,7 +231,7 @@ def test_pairs_are_computed_like_single_values():
     ("s", "length", "argument", "says"),
     [
         (-0.1, 10, "score_deviation", "negative"),
-        (33, 10, "score_deviation", "at most 32"),
+        (1e51, 10, "score_deviation", "1e\\+50"),
         (np.nan, 10, "score_deviation", "nan"),
         (1, 0.5, "length", "at least one token"),
         (1, 1e61, "length", "infinite length"),

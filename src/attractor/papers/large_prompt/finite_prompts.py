@@ -14,7 +14,6 @@ from attractor.prompt.finite_length import (
     FiniteLengthError,
     averaged_error_of_output,
     error_exponent,
-    error_of_output,
     finite_length_error,
 )
 from attractor.prompt.measures.gaussian import Gaussian
@@ -60,11 +59,7 @@ def long_prompt_errors(
 ) -> Float[np.ndarray, "length"]:
     """The error of the output at some lengths, averaged over Gaussian queries."""
     covariance, query_covariance = case.token_moments[1], case.query_moments[1]
-    factor, length = root(query_covariance), np.array(lengths)
-    if factor.shape[1] != 1:
-        return averaged_error_of_output(covariance, case.U, case.V, query_covariance, length)
-    queries, weights = _on_line(case, factor[:, 0], max(lengths))
-    return weights @ error_of_output(covariance, case.U, case.V, queries[:, None], length)
+    return averaged_error_of_output(covariance, case.U, case.V, query_covariance, np.array(lengths))
 
 
 def extrapolated_exponent(errors: Float[np.ndarray, "3"]) -> float:
@@ -85,14 +80,14 @@ def _queries(case: HeadCase, seed: int) -> Queries:
         if factor.shape[1] == 0:
             return Queries(mean[None], np.ones(1))
         if factor.shape[1] == 1:
-            return _on_line(case, factor[:, 0], LENGTHS[-1])
+            return _on_line(case, factor[:, 0])
     drawn = case.queries.sample(_SAMPLED, seed=seed)
     return Queries(drawn, np.full(len(drawn), 1 / len(drawn)))
 
 
-def _on_line(case: HeadCase, factor: Float[np.ndarray, "e"], longest: float) -> Queries:
+def _on_line(case: HeadCase, factor: Float[np.ndarray, "e"]) -> Queries:
     """Centered queries on a line: Gauss-Legendre up to where the longest prompt needs it."""
-    smallest = float(error_exponent(case.horizon)) * np.log(longest)
+    smallest = float(error_exponent(case.horizon)) * np.log(LENGTHS[-1])
     end = np.sqrt(2 * (smallest + _NEGLIGIBLE))
     x, weights = np.polynomial.legendre.leggauss(math.ceil(_NODES * end))
     x = (x + 1) * end / 2

@@ -7,6 +7,8 @@ import numpy as np
 from attractor.files.head import HeadCase, root
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, random_head, signs
+from attractor.papers.large_prompt.finite_prompts import LONG
+from attractor.prompt.finite_length import error_exponent, finite_length_exponent
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
@@ -15,8 +17,11 @@ from attractor.prompt.measures.mixture import Mixture
 _ROUNDING = 1e-9
 _LARGEST_ON_LINE = 5.0
 _REACH = 31.0
-"""Largest score deviation at which errors are known."""
+"""Largest score deviation at which errors of gradients are known."""
+_RARE = 5.5
+"""How far beyond its typical one the length of a drawn query is at most, in deviations."""
 _MOST_DIRECTIONS = 2.0
+_APART = 0.25
 
 
 def _what(law: Measure) -> str:
@@ -92,7 +97,7 @@ def horizon_at_most(largest: float) -> Assumption:
 
 def _within_reach(case: HeadCase) -> Check:
     rank = root(case.query_moments[1]).shape[1]
-    largest = _LARGEST_ON_LINE if rank <= 1 else _REACH / (np.sqrt(case.U.shape[0] + 2) + 10.1)
+    largest = _LARGEST_ON_LINE if rank <= 1 else _REACH / (np.sqrt(rank) + _RARE)
     return Check(
         case.horizon <= largest * (1 + _ROUNDING),
         f"the horizon is {case.horizon:.4g}, and can be {largest:.4g} at most",
@@ -101,7 +106,7 @@ def _within_reach(case: HeadCase) -> Check:
 
 INTEGRABLE_SCORES = Assumption[HeadCase](
     "scores within reach",
-    "The horizon is so small that errors of prompts of 1e12 tokens can be averaged over queries.",
+    "The horizon is so small that errors of the gradients are known for all queries that matter.",
     _within_reach,
     lambda: line(6.0),
 )
@@ -115,9 +120,20 @@ MODERATE_DIMENSION = Assumption[HeadCase](
 )
 
 
-def _few_directions(case: HeadCase) -> Check:
+def _scores(case: HeadCase) -> np.ndarray:
+    """``Gamma^(1/2) U Gamma_z^(1/2)``."""
     tokens, queries = (root(moments[1]) for moments in (case.token_moments, case.query_moments))
-    square = float(((tokens.T @ case.U @ queries) ** 2).sum())
+    return tokens.T @ case.U @ queries
+
+
+def case_exponent(case: HeadCase) -> float:
+    """The local exponent of averaged errors, between the two ``LONG`` lengths."""
+    singular_values = np.linalg.svd(_scores(case), compute_uv=False)
+    return float(finite_length_exponent(singular_values, np.sqrt(np.prod(LONG))))
+
+
+def _few_directions(case: HeadCase) -> Check:
+    square = float((_scores(case) ** 2).sum())
     count = square / case.horizon**2 if case.horizon else 0.0
     return Check(count <= _MOST_DIRECTIONS, f"the variance is {count:.3g} times the largest")
 
@@ -128,6 +144,20 @@ FEW_DIRECTIONS = Assumption[HeadCase](
     "more directions the exponent of long prompts shows at no length in use.",
     _few_directions,
     lambda: gaussian_case(*[np.eye(3)] * 3, about="of three"),
+)
+
+
+def _many_directions(case: HeadCase) -> Check:
+    local, limit = case_exponent(case), float(error_exponent(case.horizon))
+    return Check(abs(local - limit) >= _APART, f"the exponents are {local:.3g} and {limit:.3g}")
+
+
+MANY_DIRECTIONS = Assumption[HeadCase](
+    "scores along many directions",
+    "Scores lie along so many directions that the exponent they give errors of 3e11 tokens is 0.25 "
+    "or more from that of the widest direction alone.",
+    _many_directions,
+    lambda: line(1.0),
 )
 
 

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
         ConcentrationBounds as ConcentrationBounds,
         ConcentrationConstants as ConcentrationConstants,
     )
-    from attractor.prompt.finite_length.exponent import error_exponent as error_exponent
+    from attractor.prompt.finite_length.exponent import (
+        error_exponent as error_exponent,
+        finite_length_exponent as finite_length_exponent,
+    )
     from attractor.prompt.finite_length.functions import (
         PromptMoments as PromptMoments,
         mean_output as mean_output,

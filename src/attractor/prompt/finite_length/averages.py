@@ -2,9 +2,8 @@
 
 With ``sigma_i`` the singular values of ``Gamma^(1/2) U Gamma_z^(1/2)``, the score variance of a
 query is ``s^2 = sum_i sigma_i^2 zeta_i^2`` for independent standard normal ``zeta_i``, and its
-direction has the square ``sigma_i^2 zeta_i^2 / s^2`` along the i-th left singular vector. A factor
-``zeta_i^2`` gives ``zeta_i^2`` three degrees of freedom in place of one, so that every average is
-one of a function of ``s`` alone.
+direction has the square ``sigma_i^2 zeta_i^2 / s^2`` along the i-th left singular vector. Averages
+over prompts are functions of ``s`` alone, so that those over queries are integrals over ``s``.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.interpolate
-import scipy.special
 from jaxtyping import ArrayLike, Float
+from numpy.polynomial.chebyshev import chebvander
 
 from attractor.checks import naming
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
-from attractor.prompt.finite_length.functions import (
-    LARGEST_DEVIATION,
-    check_length,
-    prompt_moments,
-)
+from attractor.prompt.finite_length.functions import check_length, prompt_moments
+from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.finite_length.squared_errors import covariance_factor
 from attractor.prompt.head import AttentionHead
 
-_NODES = 96
-_SPACING = 1 / 8
-_BEYOND = 4
-
-_Average = Callable[[np.ndarray, np.ndarray], np.ndarray]
+_NEGLIGIBLE = 1e-11
+_BISECTIONS = 40
+_FIRST = 4.0
+_WIDE = 64.0
+_KNOTS = 32
+_NODES = 24
+_DEVIATIONS = 6.0
+_SLOPE = 15.0
+_LARGEST_SINGULAR_VALUE = 1e20
 
 
 def averaged_output_error(
@@ -43,8 +42,8 @@ def averaged_output_error(
     """Returns the squared error of the output averaged over prompts and Gaussian queries.
 
     The tokens are Gaussian, and so are the queries, with mean zero. The largest singular value is
-    the horizon. The average is exact to about 1e-8 of itself, at any length; the exponent at which
-    it decays is ``error_exponent``.
+    the horizon. The average is exact to about 1e-9 of itself up to 1e12 tokens, and to 1e-7 up to
+    1e60, at any horizon. It decays with the exponent ``error_exponent``.
 
     Args:
         singular_values: The singular values of ``Gamma^(1/2) U Gamma_z^(1/2)``, one for each
@@ -58,41 +57,25 @@ def averaged_output_error(
 
     Raises:
         InvalidInputError: If a number is negative, a length below 1, shapes differ, or a singular
-            value is so large that score deviations beyond 32 matter.
+            value is beyond 1e20.
     """
-    sigma = np.atleast_1d(as_float64("singular_values", singular_values, largest=LARGEST))
+    sigma = check_singular_values(singular_values)
     weights = (
         np.ones_like(sigma)
         if gains is None
         else np.atleast_1d(as_float64("gains", gains, largest=LARGEST))
     )
     L = check_length(length)
-    for name, value in (("singular_values", sigma), ("gains", weights)):
-        if value.ndim != 1 or not value.size or (value < 0).any():
-            raise InvalidInputError(
-                name, "it is not one row of numbers >= 0", "Give one number for each dimension"
-            )
+    check_row("gains", weights)
     if weights.shape != sigma.shape:
         raise InvalidInputError(
             "gains", f"there are {len(weights)}", f"Give {len(sigma)}, one for each singular value"
         )
     if not sigma.any():
         return weights.sum() / L
-    # Singular values that differ by rounding are one, and those that are rounding are none.
-    rounded = np.round(sigma / sigma.max(), 12) * sigma.max()
-    seen = rounded > 0
-    scales, place, degrees = np.unique(rounded[seen], return_inverse=True, return_counts=True)
-    weights_of_scale = np.bincount(place, weights[seen])
-    reach = _reach(scales, degrees, L)
-    flat = L.ravel()
-    nodes, average = (_one_scale if len(scales) == 1 else _many_scales)(scales, reach)
-    moments = prompt_moments(nodes[:, None], flat)
-    result = weights.sum() * average(degrees, moments.sum_of_squared_weights)
-    for i, scale in enumerate(scales):
-        raised = degrees + 2 * (np.arange(len(scales)) == i)
-        part = average(raised, moments.error_per_variance)
-        result += weights_of_scale[i] * scale**2 * part
-    return result.reshape(L.shape)
+    if not weights.any() or not L.size:
+        return np.zeros_like(L)
+    return _average(sigma, weights, L.ravel()).reshape(L.shape)
 
 
 def averaged_error_of_output(
@@ -130,65 +113,116 @@ def averaged_error_of_output(
         return averaged_output_error(singular, length, gains=gains)
 
 
-def _reach(
-    scales: Float[np.ndarray, "scale"], degrees: np.ndarray, L: Float[np.ndarray, "..."]
-) -> float:
-    """The deviation beyond which less than 1e-10 of the average, at least 1 / L, is left."""
-    rarest = np.sqrt(2 * (23 + float(np.log(L.max(initial=1)))))
-    reach = float(scales[-1] * (np.sqrt(degrees.sum() + 2) + rarest))
-    if reach > LARGEST_DEVIATION - 1:
+def check_singular_values(given: ArrayLike) -> Float[np.ndarray, "d"]:
+    """Returns singular values as one row of float64.
+
+    Raises:
+        InvalidInputError: If they are not one row of numbers in [0, 1e20].
+    """
+    sigma = np.atleast_1d(as_float64("singular_values", given, largest=LARGEST))
+    check_row("singular_values", sigma)
+    if sigma.max() > _LARGEST_SINGULAR_VALUE:
         raise InvalidInputError(
             "singular_values",
-            f"with {scales[-1]:.6g} queries matter whose scores have deviations up to {reach:.3g}",
-            f"Give singular values of at most {scales[-1] * 31 / reach:.3g}, or fewer tokens",
+            f"{sigma.max():.6g} is beyond {_LARGEST_SINGULAR_VALUE:g}",
+            "Give smaller ones: one token takes all attention long before",
         )
-    return reach
+    return sigma
 
 
-def _one_scale(
-    scales: Float[np.ndarray, "1"], reach: float
-) -> tuple[Float[np.ndarray, "node"], _Average]:
-    """Nodes, and averages of functions given there, where all directions have one scale."""
-    x, panel = _panel(reach / scales[0])
+def check_row(name: str, value: Float[np.ndarray, "..."]) -> None:
+    """Refuses what is not one row of numbers >= 0.
 
-    def average(degrees: np.ndarray, values: np.ndarray) -> Float[np.ndarray, "length"]:
-        return (panel * _chi_density(int(degrees[0]), x)) @ values
-
-    return scales[0] * x, average
-
-
-def _many_scales(
-    scales: Float[np.ndarray, "scale"], reach: float
-) -> tuple[Float[np.ndarray, "node"], _Average]:
-    """Nodes, and averages over one scale after the other as functions of what the others add."""
-    r = _SPACING * np.arange(int(np.ceil(reach / _SPACING)) + _BEYOND)
-    x, panel = _panel(reach / scales[-1])
-
-    def average(degrees: np.ndarray, values: np.ndarray) -> Float[np.ndarray, "length"]:
-        for scale, degree in zip(scales, degrees, strict=True):
-            spline = _even_spline(np.log(values))
-            arguments = np.minimum(np.hypot(r[:, None], scale * x), r[-1])
-            weight = panel * _chi_density(int(degree), x)
-            values = np.einsum("n,rnl->rl", weight, np.exp(spline(arguments / _SPACING)))
-        return values[0]
-
-    return r, average
+    Raises:
+        InvalidInputError: If it is not.
+    """
+    if value.ndim != 1 or not value.size or (value < 0).any():
+        raise InvalidInputError(
+            name, "it is not one row of numbers >= 0", "Give one number for each dimension"
+        )
 
 
-def _panel(end: float) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
-    """Gauss-Legendre nodes and weights from 0 to an end."""
+def _average(
+    sigma: Float[np.ndarray, "d"], gains: Float[np.ndarray, "d"], L: Float[np.ndarray, "length"]
+) -> Float[np.ndarray, "length"]:
+    """The average, as a sum over intervals of score deviations up to where nothing is left."""
+    largest, plain = sigma.max(), gains.sum()
+    law = ScoreVariance.of(sigma)
+    scale = np.searchsorted(law.squares, (sigma / largest) ** 2)
+    along = np.bincount(scale, gains * sigma**2, minlength=len(law.squares))
+
+    def beyond(u: float) -> float:
+        """A bound of what queries add of deviations beyond that of a saddle point ``theta > 0``.
+
+        Their indicator is at most ``exp(theta (x - their least x))``, and averages over prompts are
+        at most 1, which they are for a single token.
+        """
+        return float(np.exp(-law.at(u).rate) * (plain + (along / law.left(u)).sum()))
+
+    def below(u: float) -> float:
+        """A bound of the share of queries below the deviation of a saddle point ``theta < 0``."""
+        return float(np.exp(-law.at(u).rate))
+
+    result = np.zeros_like(L)
+    least = plain / L.max(initial=1)
+    # The errors grow with the deviation, so that few queries are little of the average.
+    first = _bisected(lambda u: below(u) < _NEGLIGIBLE, 1.0, 1e300)
+    last = _bisected(lambda u: beyond(u) < _NEGLIGIBLE * least, 1.0, 1e-300)
+    start, stop = (largest * np.sqrt(law.at(u).variance) for u in (first, last))
+    while start < stop:
+        end = stop if start >= _WIDE else min(stop, max(_FIRST, 2 * start))
+        s, weight = _nodes(law, start / largest, end / largest)
+        x, weight = s**2, weight * 2 * s
+        density, squares = law.densities(x, along)
+        values = _interpolated(L, start, end, s * largest)
+        result += plain * (weight * density) @ values[0] + (weight * squares) @ values[1]
+        if (u := float(law.saddle(np.square(end / largest)).u)) < 1 and beyond(
+            u
+        ) < _NEGLIGIBLE * result.min(initial=np.inf):
+            break
+        start = end
+    return result
+
+
+def _bisected(small: Callable[[float], bool], large: float, far: float) -> float:
+    """Where something becomes small between two numbers, to some percent of its logarithm."""
+    low, high = np.log(large), np.log(far)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if small(float(np.exp(middle))) else (middle, high)
+    return float(np.exp(high))
+
+
+def _nodes(
+    law: ScoreVariance, start: float, end: float
+) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
+    """Gauss-Legendre nodes and weights on parts in which the density varies moderately."""
+    parts = [start]
+    while parts[-1] < end:
+        at = law.saddle(np.square(parts[-1]))
+        deviation = float(np.sqrt(at.spread)) / (2 * parts[-1])
+        slope = parts[-1] * abs(1 - float(at.u))  # of the logarithm of the density
+        width = min(_DEVIATIONS * deviation, _SLOPE / slope if slope else np.inf)
+        parts.append(min(end, parts[-1] + width))
+    edges = np.array(parts)
     x, weight = np.polynomial.legendre.leggauss(_NODES)
-    return (x + 1) * end / 2, weight * end / 2
+    half = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + half * (x + 1)).ravel(), (half * weight).ravel()
 
 
-def _chi_density(degree: int, x: Float[np.ndarray, "node"]) -> Float[np.ndarray, "node"]:
-    """The density of the length of a standard normal vector in some dimension."""
-    log_density = (degree - 1) * np.log(x) - x**2 / 2 - (degree / 2 - 1) * np.log(2)
-    return np.exp(log_density - scipy.special.gammaln(degree / 2))
+def _interpolated(
+    L: Float[np.ndarray, "length"], start: float, end: float, s: Float[np.ndarray, "node"]
+) -> Float[np.ndarray, "2 node length"]:
+    """``E sum_l p_l^2`` and the error per variance, through Chebyshev nodes of the interval.
 
-
-def _even_spline(values: Float[np.ndarray, "knot length"]) -> scipy.interpolate.BSpline:
-    """The spline through an even function given at 0, 1, 2, ..."""
-    knots = np.arange(-len(values) + 1, len(values))
-    both = np.concatenate([values[:0:-1], values])
-    return scipy.interpolate.make_interp_spline(knots, both, k=5, axis=0)
+    Those of wide scores are smooth functions of ``1 / s``.
+    """
+    wide = start >= _WIDE
+    if wide:
+        start, end, s = 1 / end, 1 / start, 1 / s
+    chebyshev = -np.cos(np.pi * (np.arange(_KNOTS) + 0.5) / _KNOTS)
+    knots = start + (end - start) * (chebyshev + 1) / 2
+    moments = prompt_moments((1 / knots if wide else knots)[:, None], L)
+    logs = np.log(np.stack([moments.sum_of_squared_weights, moments.error_per_variance]))
+    coefficients = np.linalg.solve(chebvander(chebyshev, _KNOTS - 1), logs)
+    return np.exp(chebvander(2 * (s - start) / (end - start) - 1, _KNOTS - 1) @ coefficients)

@@ -1,4 +1,4 @@
-"""The exponent at which errors of long prompts decay, averaged over Gaussian queries."""
+"""The exponents at which errors of long prompts decay, averaged over Gaussian queries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
+from attractor.prompt.finite_length.averages import check_singular_values
+from attractor.prompt.finite_length.functions import check_length
+from attractor.prompt.finite_length.score_variance import ScoreVariance
+
+_BISECTIONS = 100
+_LOWEST = -690.0
+_FROZEN = 1e9
 
 
 def error_exponent(horizon: ArrayLike) -> Float[np.ndarray, "..."]:
@@ -21,7 +28,8 @@ def error_exponent(horizon: ArrayLike) -> Float[np.ndarray, "..."]:
     This follows from the heuristic that the error at score variance ``tau log L`` decays with
     exponent ``1 - tau``, ``(1 - tau / 2)^2 / (2 tau)`` and 0, for ``tau`` up to 2/3, up to 2 and
     beyond. It agrees with the exact integrals but is no theorem. Corrections by powers of
-    ``log L`` die out so slowly that local slopes differ from it at any length in use;
+    ``log L`` die out so slowly that local slopes differ from it at any length in use, by much where
+    scores lie along many directions: ``finite_length_exponent`` is nearer to them, and
     ``averaged_output_error`` has them.
 
     Args:
@@ -38,3 +46,61 @@ def error_exponent(horizon: ArrayLike) -> Float[np.ndarray, "..."]:
     slow = np.maximum(H, np.sqrt(0.5))
     # (sqrt(1 + x) - 1) / 2 for small x = 4 / H^2, without the difference
     return np.where(H * H <= 0.5, 1.0, 2 / slow**2 / (np.sqrt(1 + 4 / slow**2) + 1))
+
+
+def finite_length_exponent(
+    singular_values: ArrayLike, length: ArrayLike
+) -> Float[np.ndarray, "..."]:
+    """Returns the local exponent of the squared error at a length, ``-d log error / d log L``.
+
+    Averaged over Gaussian queries, of Gaussian tokens, for scores along any number of directions,
+    with ``sigma_i`` the singular values of ``Gamma^(1/2) U Gamma_z^(1/2)``. The score variance
+    ``s^2 = sum_i sigma_i^2 zeta_i^2`` is at ``tau log L`` with probability ``exp(-I(tau log L))``,
+    by its rate function ``I(x) = max_theta [theta x + 1/2 sum_i log(1 - 2 theta sigma_i^2)]``, and
+    the error there is ``L^(-e(tau))`` with the ``e`` of ``error_exponent``. The queries that decide
+    the average have the ``tau`` that minimizes ``I(tau log L) + e(tau) log L``, and
+
+        -d log error / d log L = e(tau) - tau e'(tau) = 1 / tau - 1 / 2, cut off at 0 and 1
+
+    For a fixed number of directions it tends to ``error_exponent`` of the largest ``sigma_i``; if
+    there are ``kappa log L`` equal ones, it does not depend on the length. The heuristic that ``e``
+    is from is no theorem, and leaves out powers of ``log L``: exact local exponents of equal
+    directions are within 0.1 of it at 1e12 tokens, and within 0.25 from 100 tokens on.
+
+    Args:
+        singular_values: One for each dimension of the tokens, zeros included; one number means
+            dimension 1.
+        length: Numbers of tokens ``L >= 1``.
+
+    Returns:
+        The exponents, of the shape of ``length``.
+
+    Raises:
+        InvalidInputError: If singular values are not one row of numbers in [0, 1e20], or a length
+            is below 1.
+    """
+    sigma = check_singular_values(singular_values)
+    log_length = np.log(check_length(length))
+    if not sigma.any():
+        return np.ones_like(log_length)
+    law, unit = ScoreVariance.of(sigma), sigma.max() ** 2
+    # At the minimum theta = -e'(tau), which falls as tau grows, which it does with theta.
+    low, high = np.full_like(log_length, _LOWEST), np.zeros_like(log_length)
+    for _ in range(_BISECTIONS):
+        log_u = (low + high) / 2
+        tau = _tau(law, unit, log_u, log_length)
+        slope = np.clip(1 / (2 * tau**2) - 1 / 8, 0, 1)
+        beyond = -np.expm1(log_u) / 2 > unit * slope
+        low, high = np.where(beyond, log_u, low), np.where(beyond, high, log_u)
+    return np.clip(1 / _tau(law, unit, (low + high) / 2, log_length) - 1 / 2, 0, 1)
+
+
+def _tau(
+    law: ScoreVariance,
+    unit: float,
+    log_u: Float[np.ndarray, "*shape"],
+    log_length: Float[np.ndarray, "*shape"],
+) -> Float[np.ndarray, "*shape"]:
+    """The score variance at saddle points, over the logarithm of the length."""
+    tau = unit * law.at(np.exp(log_u)).variance / np.maximum(log_length, 1e-12)
+    return np.minimum(tau, _FROZEN)

@@ -15,9 +15,11 @@ from jaxtyping import ArrayLike, Float
 
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
+from attractor.prompt.finite_length.frozen import frozen_moments, is_frozen
 from attractor.prompt.finite_length.laplace import Transforms
 
 LARGEST_DEVIATION = 32.0
+"""Largest deviation of what is computed by ``laplace`` alone."""
 LARGEST_LENGTH = 1e60
 
 
@@ -43,7 +45,7 @@ def prompt_moments(score_deviation: ArrayLike, length: ArrayLike) -> PromptMomen
     """Computes all averages of this module together, at the cost of one.
 
     Args:
-        score_deviation: Standard deviations ``s`` of the scores, at most 32.
+        score_deviation: Standard deviations ``s`` of the scores, however large.
         length: Numbers of tokens ``L >= 1``, at most 1e60; broadcasts against ``score_deviation``.
             Between whole numbers the result interpolates.
 
@@ -51,9 +53,9 @@ def prompt_moments(score_deviation: ArrayLike, length: ArrayLike) -> PromptMomen
         The averages, to a relative error below 1e-9.
 
     Raises:
-        InvalidInputError: If a deviation is negative or beyond 32, or a length below 1.
+        InvalidInputError: If a deviation is negative, or a length below 1.
     """
-    return PromptMoments(*for_each_deviation(score_deviation, length, _moments))
+    return PromptMoments(*for_each_deviation(score_deviation, length, _moments, most=LARGEST))
 
 
 def output_error(score_deviation: ArrayLike, length: ArrayLike) -> Float[np.ndarray, "..."]:
@@ -95,13 +97,15 @@ def for_each_deviation(
     score_deviation: ArrayLike,
     length: ArrayLike,
     compute: Callable[[float, Float[np.ndarray, "length"]], Float[np.ndarray, "value length"]],
+    *,
+    most: float = LARGEST_DEVIATION,
 ) -> Float[np.ndarray, "value ..."]:
     """Computes some values for every pair, with one call for all lengths of a deviation.
 
     Raises:
-        InvalidInputError: If a deviation is negative or beyond 32, or a length below 1.
+        InvalidInputError: If a deviation is negative or beyond ``most``, or a length below 1.
     """
-    s, L = with_deviations(score_deviation, "length", check_length(length))
+    s, L = with_deviations(score_deviation, "length", check_length(length), most=most)
     deviations, group = np.unique(s.ravel(), return_inverse=True)
     lengths, place = np.unique(L.ravel(), return_inverse=True)
     order = np.argsort(group, kind="stable")
@@ -119,14 +123,18 @@ def for_each_deviation(
 
 
 def with_deviations(
-    score_deviation: ArrayLike, argument: str, other: Float[np.ndarray, "..."]
+    score_deviation: ArrayLike,
+    argument: str,
+    other: Float[np.ndarray, "..."],
+    *,
+    most: float = LARGEST_DEVIATION,
 ) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
-    """Returns deviations in [0, 32] and another argument, broadcast against each other.
+    """Returns deviations in [0, most] and another argument, broadcast against each other.
 
     Raises:
         InvalidInputError: If a deviation is not that, or shapes do not broadcast.
     """
-    s = check_deviation(score_deviation)
+    s = check_deviation(score_deviation, most)
     try:
         s, other = np.broadcast_arrays(s, other)
     except ValueError:
@@ -138,8 +146,10 @@ def with_deviations(
     return s, other
 
 
-def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
-    """Returns deviations as float64, all in [0, 32].
+def check_deviation(
+    score_deviation: ArrayLike, most: float = LARGEST_DEVIATION
+) -> Float[np.ndarray, "..."]:
+    """Returns deviations as float64, all in [0, most].
 
     Raises:
         InvalidInputError: If one is not.
@@ -151,12 +161,12 @@ def check_deviation(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
             f"{s.min():.6g} is negative",
             "Give standard deviations of the scores, sqrt(z^T U^T Gamma U z)",
         )
-    if (s > LARGEST_DEVIATION).any():
+    if (s > most).any():
         raise InvalidInputError(
             "score_deviation",
-            f"{s.max():.6g} is beyond {LARGEST_DEVIATION:g}, where one token takes all attention "
-            "at any length there is",
-            f"Give deviations of at most {LARGEST_DEVIATION:g}",
+            f"{s.max():.6g} is beyond {most:g}, where one token takes all attention at any length "
+            "there is",
+            f"Give deviations of at most {most:g}",
         )
     return s
 
@@ -211,6 +221,8 @@ def _moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "val
     """The averages of ``PromptMoments``, in its order."""
     if s == 0:
         return np.stack([1 / L, np.zeros_like(L), 1 / L, 1 / L, 1 / L])
+    if is_frozen(s, L):
+        return frozen_moments(s, L)
     one = Transforms.of(s, L, 4, 2)
     first, second, third, fourth = (one.moment(power) for power in (1, 2, 3, 4))
     around_zero = one.moment(2, 2) + 2 * s * one.moment(2, 1) + s**2 * second

@@ -16,11 +16,11 @@ def effective_sample_size(
     It is between 1 and ``L``, and ``L exp(-s^2)`` for prompts much longer than ``exp(s^2)``.
 
     Args:
-        score_deviation: Standard deviations ``s`` of the scores of Gaussian tokens, at most 32.
+        score_deviation: Standard deviations ``s`` of the scores of Gaussian tokens.
         length: Numbers of tokens ``L >= 1``; broadcasts against ``score_deviation``.
 
     Raises:
-        InvalidInputError: If a deviation is negative or beyond 32, or a length below 1.
+        InvalidInputError: If a deviation is negative, or a length below 1.
     """
     return 1 / sum_of_squared_weights(score_deviation, length)
 

@@ -112,9 +112,9 @@ def error_of_output(
 ) -> Float[np.ndarray, "..."]:
     """Returns the expected squared error of the output alone, at half the cost of all errors.
 
-    Arguments and errors are those of ``finite_length_error``.
+    Arguments and errors are those of ``finite_length_error``, but scores may be however wide.
     """
-    parts, _, _ = _parts(covariance, score_matrix, value_matrix, query, length)
+    parts, _, _ = _parts(covariance, score_matrix, value_matrix, query, length, most=LARGEST)
     mean = prompt_moments(parts.deviation, length)
     return parts.seen_along * mean.output_error + parts.seen_across * mean.sum_of_squared_weights
 
@@ -147,6 +147,8 @@ def _parts(
     value_matrix: Float[ArrayLike, "v d"],
     query: Float[ArrayLike, "*batch e"],
     length: ArrayLike,
+    *,
+    most: float = LARGEST_DEVIATION,
 ) -> tuple[_Parts, AttentionHead, Float[np.ndarray, "*batch e"]]:
     """Checks the input, and splits the covariance along the scores of each query."""
     head = AttentionHead(score_matrix, value_matrix)
@@ -155,11 +157,11 @@ def _parts(
     factor = covariance_factor(covariance, U.shape[0])
     scores = z @ U.T @ factor
     deviation = np.linalg.norm(scores, axis=-1)
-    if (deviation > LARGEST_DEVIATION).any():
+    if (deviation > most).any():
         raise InvalidInputError(
             "query",
             f"the scores of one have a standard deviation of {deviation.max():.6g}, beyond "
-            f"{LARGEST_DEVIATION:g}",
+            f"{most:g}",
             "Give shorter queries, or a smaller score_matrix or covariance",
         )
     e = scores / np.where(deviation > 0, deviation, 1)[..., None]

@@ -30,6 +30,7 @@ _SET = 1000  # far from those of the risk that is returned
 _FIRST_TABLE = 6.0
 _SINGULAR = 1e-7
 _GRADIENT = 1e-5  # of risks relative to that of zero
+_COMMUTES = 1e-9
 
 
 class SoftmaxOptimum(NamedTuple):
@@ -47,8 +48,14 @@ class SoftmaxOptimum(NamedTuple):
 
 
 class _Scales(NamedTuple):
-    """Scales that make parameters of order one: ``A = left B right`` and ``b = value beta``."""
+    """Scales that make parameters of order one: ``A = left B right`` and ``b = value beta``.
 
+    Where the covariances commute ``B`` is diagonal, in their common eigenvectors: the risk is even
+    in the sign of every coordinate of the query there, so that the best diagonal ``B`` is a
+    critical point among all, and with ``d + 1`` parameters no sample of queries is fitted too well.
+    """
+
+    diagonal: bool
     left: Float[Any, "d d"]
     right: Float[Any, "d d"]
     value: Float[Any, ""]
@@ -95,28 +102,47 @@ def softmax_optimum(task: RegressionTask, length: float, *, seed: int = 0) -> So
 
 
 def _scales(task: RegressionTask) -> _Scales:
-    left = np.linalg.inv(np.linalg.cholesky(task.covariance)).T
-    right = np.linalg.pinv(task.query_factor, rcond=_SINGULAR)
-    value = math.sqrt(np.trace(task.query_covariance) / np.trace(task.covariance))
-    return _Scales(left, right, np.float64(value))
+    """Scales in which prompts and queries are white, in common eigenvectors where there are some.
+
+    Entries of ``B`` that no query sees are kept out by a singular ``right``.
+    """
+    prompts, queries = task.covariance, task.query_covariance
+    value = np.float64(math.sqrt(np.trace(queries) / np.trace(prompts)))
+    # A sum of the two at which no eigenvalues of different vectors coincide by chance.
+    mixed = prompts / np.trace(prompts) + math.sqrt(2) * queries / np.trace(queries)
+    basis = np.linalg.eigh(mixed)[1]
+    turned = [basis.T @ covariance @ basis for covariance in (prompts, queries)]
+    if all(np.abs(c - np.diag(np.diag(c))).max() <= _COMMUTES * np.trace(c) for c in turned):
+        wide, seen = (np.maximum(np.diag(c), 0) for c in turned)
+        roots = np.sqrt(seen)
+        inverse = np.where(roots > _SINGULAR * roots.max(), 1 / np.maximum(roots, 1e-300), 0)
+        return _Scales(True, basis / np.sqrt(wide), inverse[:, None] * basis.T, value)
+    left = np.linalg.inv(np.linalg.cholesky(prompts)).T
+    return _Scales(False, left, np.linalg.pinv(task.query_factor, rcond=_SINGULAR), value)
 
 
 def _head(
     point: Float[np.ndarray, "parameter"], scales: _Scales
 ) -> tuple[Float[np.ndarray, "d d"], float]:
-    a = scales.left @ point[:-1].reshape(scales.left.shape) @ scales.right
-    return a, float(scales.value * point[-1])
+    body = np.asarray(_body(point, len(scales.left)))
+    return scales.left @ body @ scales.right, float(scales.value * point[-1])
+
+
+def _body(point: Float[Any, "parameter"], dimension: int) -> Float[Array, "d d"]:
+    """``B``: its diagonal where there are no parameters for more."""
+    entries = jnp.asarray(point[:-1])
+    return jnp.diag(entries) if len(entries) == dimension else entries.reshape(2 * (dimension,))
 
 
 def _starts(
     task: RegressionTask, length: float, scales: _Scales
 ) -> Iterator[Float[np.ndarray, "parameter"]]:
-    b = finite_prompt_limit(task)
-    for product in (linear_attention_optimum(task, length).product, np.linalg.inv(task.covariance)):
-        body = np.linalg.solve(scales.left, product / b) @ task.query_factor
-        yield np.append(body, b / scales.value)
-    d = task.dimension
-    yield np.append(np.eye(d), 1 / math.sqrt(d))
+    b, d = finite_prompt_limit(task), task.dimension
+    products = (linear_attention_optimum(task, length).product, np.linalg.inv(task.covariance))
+    white = np.linalg.pinv(scales.right)
+    bodies = [(np.linalg.solve(scales.left, p / b) @ white, b / scales.value) for p in products]
+    for body, value in (*bodies, (np.eye(d), 1 / math.sqrt(d))):
+        yield np.append(np.diag(body) if scales.diagonal else body, value)
 
 
 def _descend(
@@ -130,7 +156,7 @@ def _descend(
     point, deviation = start, _FIRST_TABLE
     while True:
         softmax = FiniteSoftmax.of(task, length, queries, deviation)
-        data = jax.tree.map(jnp.asarray, (softmax, scales))
+        data = jax.tree.map(jnp.asarray, (softmax, scales.left, scales.right, scales.value))
         found = scipy.optimize.minimize(
             lambda x, data=data: tuple(np.asarray(part) for part in _compiled()(x, data)),
             point,
@@ -154,9 +180,11 @@ def _descend(
 def _compiled() -> Callable[..., tuple[Array, Array]]:
     """Risk relative to that of zero, and its gradient, of flat parameters."""
 
-    def risk(point: Float[Array, "parameter"], data: tuple[FiniteSoftmax, _Scales]) -> Array:
-        softmax, scales = data
-        body = scales.left @ point[:-1].reshape(scales.left.shape) @ scales.right
-        return softmax.risk(body, scales.value * point[-1]) / softmax.risk_of_zero
+    def risk(
+        point: Float[Array, "parameter"], data: tuple[FiniteSoftmax, Array, Array, Array]
+    ) -> Array:
+        softmax, left, right, value = data
+        body = left @ _body(point, len(left)) @ right
+        return softmax.risk(body, value * point[-1]) / softmax.risk_of_zero
 
     return jax.jit(jax.value_and_grad(risk))

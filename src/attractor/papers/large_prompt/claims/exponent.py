@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
-from attractor.papers.large_prompt.data import line, random_head
+from attractor.papers.large_prompt.data import gaussian_case, line, random_head
 from attractor.papers.large_prompt.finite_prompts import (
     EXTRAPOLATED,
     LONG,
@@ -22,9 +22,10 @@ from attractor.papers.large_prompt.head_hypotheses import (
     FEW_DIRECTIONS,
     GAUSSIAN_QUERIES,
     GAUSSIAN_TOKENS,
-    INTEGRABLE_SCORES,
+    MANY_DIRECTIONS,
     MODERATE_DIMENSION,
     WIDE_HORIZON,
+    case_exponent,
     horizon_at_most,
 )
 from attractor.papers.paper import TOKEN_SAMPLE_COMPLEXITY
@@ -84,7 +85,51 @@ AVERAGED_EXPONENT = HEAD_CLAIMS.claim(
     note="derived by a heuristic that the exact integrals confirm, and no theorem of the paper, "
     "whose exponent c2/sigma^2 is of this kind. Beyond a horizon of 1.25 the two candidates are "
     "too near to one another to be told apart. Only the widest direction of scores counts, in the "
-    "limit: with 8 alike, and H = 1, the exponent at 1e12 tokens is .485, not .618",
+    "limit: with 8 alike, and H = 1, the exponent at 1e12 tokens is .485, not .618, see "
+    "exponent-of-many-directions",
+)
+
+
+def _off_local_exponent(case: HeadCase, seed: int, named: Exponent) -> Measurement:
+    errors = long_prompt_errors(case)
+    if not errors.all():
+        return _NOTHING
+    found = _exponent(errors)
+    details = {"exponent": found, "horizon": case.horizon}
+    return Measurement(abs(found - named), details=details)
+
+
+def _many_wide(seed: int) -> list[HeadCase]:
+    widths = (np.full(16, 0.75), np.full(64, 0.7), np.linspace(0.4, 0.8, 40))
+    return [
+        gaussian_case(np.diag(s), np.eye(len(s)), np.eye(len(s)), about=f"{len(s)} directions")
+        for s in widths
+    ]
+
+
+EXPONENT_OF_MANY_DIRECTIONS = HEAD_CLAIMS.claim(
+    "exponent-of-many-directions",
+    "with scores along many directions the law of their variance decides the exponent at a length",
+    statement="concentration of the output, its exponent at a length for one head",
+    assuming=(*_LAWS, MODERATE_DIMENSION, MANY_DIRECTIONS),
+    contrast=Comparison(
+        "distance of the exponent between 1e11 and 1e12 tokens from 1/tau - 1/2 for the tau that "
+        "minimizes I(tau log L)/log L + e(tau)",
+        _off_local_exponent,
+        lambda case, seed: Exponent(case_exponent(case)),
+        "its distance from (sqrt(1 + 4/H^2) - 1)/2, the limit that the widest direction gives",
+        lambda case, seed: Exponent(error_exponent(case.horizon)),
+        bound=0.11,
+        reason="what powers of log L leave is at most 0.101 for 6 to 64 equal directions and "
+        "horizons from 0.4 to 2, where the other exponent is at least 0.149 away if the two "
+        "differ by 0.25",
+    ),
+    data=_many_wide,
+    note="I is the rate function of the score variance over queries, and e(tau) the exponent of "
+    "the error at s^2 = tau log L, by a heuristic that is no theorem and that the paper does not "
+    "have. For a fixed number of directions the limit of long prompts is that of the widest one "
+    "all the same, at lengths that no prompt has: for 64 with H = 0.7 the exponent at 1e12 tokens "
+    "is .26 and in the limit 1",
 )
 
 
@@ -144,7 +189,7 @@ SAMPLE_COMPLEXITY_EXPONENT = _TOKEN_SAMPLE_COMPLEXITY.claim(
     "sample-complexity-exponent",
     "the root-mean-square error falls at least as fast as n^(-1/(2(1 + H^2)))",
     statement="convergence of moments at a rate slower than the root of the number of tokens",
-    assuming=(*_WIDE, INTEGRABLE_SCORES),
+    assuming=_WIDE,
     contrast=Comparison(
         "exponent of the root-mean-square error of the output, less 1/(2(1 + H^2))",
         _above,
