@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -23,6 +24,8 @@ PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token"
 """Where the papers' claims, figures and statements lie, in the order of the papers."""
 
 
+_FORMER_FIGURES = {"large-prompt/in-context-risk": "large-prompt/official-runs"}
+"""Figures that have another name now, by their former ones."""
 _REGISTERED: dict[str, Claim] = {}
 """Claims from outside of this library, by name."""
 
@@ -80,6 +83,11 @@ def get_figure(name: str) -> PaperFigure:
     Raises:
         InvalidInputError: If there is none of that name; suggests near ones.
     """
+    check_kinds(name=(name, str))
+    if name in _FORMER_FIGURES:
+        now = _FORMER_FIGURES[name]
+        warnings.warn(f"the figure {name} is now {now}", DeprecationWarning, stacklevel=2)
+        name = now
     return _named("figure", PaperFigure, name, {})
 
 

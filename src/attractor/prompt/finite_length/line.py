@@ -28,6 +28,7 @@ _ON_CIRCLE = 16
 """Points on a circle around a place, which two derivatives are taken from."""
 _RADIUS = 0.25
 """Of that circle, over the standard deviation of a token."""
+_LARGEST_RADIUS = 1e40
 _DEGREES = 5
 
 
@@ -49,7 +50,7 @@ def covariance_error(
     line = ScoreLine(np.ones(1), np.ones((1, 1)), mean)
     at = generated(law, line, np.array([[slope + 0j]]))
     variance = float(np.real(at.square / at.value)[0, 0])
-    radius = _RADIUS / _widest_deviation(law, line, slope)
+    radius = min(_RADIUS / _widest_deviation(law, line, slope), _LARGEST_RADIUS)
     powers = Powers.of(law, direction, mean, float(lengths.max()), margin=radius)
     log_scale, values = _moments(law, line, slope * powers.q, radius)
     log_whole, at_whole = _moments(law, line, slope * powers.whole[:, None] + 0j, radius)
@@ -64,9 +65,8 @@ def covariance_error(
         found = powers.average(moments, power, vanishing=vanishing)
         return Average(found.values[0], found.rounding)
 
-    over_prompts = PromptIntegral.of(
-        powers, Moments(log_scale, values[:1], log_whole, at_whole[:1]), lengths
-    )
+    constant = Moments(log_scale, values[:1], log_whole, at_whole[:1])
+    over_prompts = PromptIntegral.of(powers, constant, np.maximum(lengths, 2.0))
     C = variance
     xi, Y = average(1, {1: 1.0}, vanishing=True), average(1, {2: 1.0, 0: -C}, vanishing=True)
     xi2, xi3, xi4 = (average(k, {k: 1.0}).values for k in (2, 3, 4))
@@ -81,7 +81,8 @@ def covariance_error(
     error += over_prompts(3, 6 * xi2 * h**2, 4) + over_prompts(4, h**4, 4)
     rounding = over_prompts(1, Y2.rounding) + over_prompts(2, 2 * np.abs(k) * Y.rounding)
     over_prompts.check(rounding, error)
-    return np.where(lengths == 1, C**2, error)
+    share = np.maximum(2 - lengths, 0.0)  # of one token, whose variance is zero
+    return share * C**2 + (1 - share) * error
 
 
 def _widest_deviation(law: Measure, line: ScoreLine, slope: float) -> float:

@@ -140,7 +140,8 @@ def _along(
         )
         return Moments(there.log_scale, here, at_whole.log_scale, whole[..., 0].real)
 
-    over_prompts = PromptIntegral.of(powers, moments("value"), lengths)
+    # Between one token and two the averages are those of no prompt: they are interpolated.
+    over_prompts = PromptIntegral.of(powers, moments("value"), np.maximum(lengths, 2.0))
     vector = powers.average(moments("vector"), 1, vanishing=True)
     square, squared = powers.average(moments("square"), 2), (vector.values**2).sum(0)
     error = over_prompts(1, square.values[0]) + over_prompts(2, squared)
@@ -149,7 +150,8 @@ def _along(
     over_prompts.check(rounding, error)
     weights = over_prompts(1, powers.average(moments("value"), 2).values[0])
     alone = float(at_whole.square[0, 0].real * np.exp(at_whole.log_scale[0]))
-    return np.where(lengths == 1, alone, error), np.where(lengths == 1, 1.0, weights)
+    share = np.maximum(2 - lengths, 0.0)
+    return share * alone + (1 - share) * error, share + (1 - share) * weights
 
 
 def _for_each_query(

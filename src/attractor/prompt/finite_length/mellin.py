@@ -229,7 +229,7 @@ class PromptIntegral:
         Raises:
             InvalidInputError: If one is beyond 1e-6 of its result.
         """
-        share = np.where(self.lengths > 1, rounding / np.maximum(error, 1e-300), 0.0)
+        share = rounding / np.maximum(error, 1e-300)
         if not (share <= _LARGEST_ROUNDING).all():
             raise _too_wide(f"rounding errors reach {share.max():.2g} of the result")
 
