@@ -25,11 +25,13 @@ from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import check_seed
 
 _QUERIES = 2**12
-_FEWEST_PER_INPUT = 16
+_FEWEST_PER_PARAMETER = 16
 _SET = 1000  # far from those of the risk that is returned
 _FIRST_TABLE = 6.0
 _SINGULAR = 1e-7
 _GRADIENT = 1e-5  # of risks relative to that of zero
+_KEPT = 30
+_STEPS = 2000
 _COMMUTES = 1e-9
 
 
@@ -88,7 +90,8 @@ def softmax_optimum(task: RegressionTask, length: float, *, seed: int = 0) -> So
             "length", f"it is {length!r}", "Give a finite number of tokens, at least 1"
         )
     d, scales = task.dimension, _scales(task)
-    count = max(_QUERIES, 2 ** math.ceil(math.log2(_FEWEST_PER_INPUT * d)))
+    parameters = d + 1 if scales.diagonal else d**2 + 1
+    count = max(_QUERIES, 2 ** math.ceil(math.log2(_FEWEST_PER_PARAMETER * parameters)))
     queries = Queries.scrambled(d, count, (seed, _SET))
     with double_precision():
         found = min(
@@ -141,7 +144,8 @@ def _starts(
     products = (linear_attention_optimum(task, length).product, np.linalg.inv(task.covariance))
     white = np.linalg.pinv(scales.right)
     bodies = [(np.linalg.solve(scales.left, p / b) @ white, b / scales.value) for p in products]
-    for body, value in (*bodies, (np.eye(d), 1 / math.sqrt(d))):
+    # Scores of the multiple of the identity have deviations of about one, whatever d is.
+    for body, value in (*bodies, (np.eye(d) / math.sqrt(d), 1.0)):
         yield np.append(np.diag(body) if scales.diagonal else body, value)
 
 
@@ -161,8 +165,8 @@ def _descend(
             lambda x, data=data: tuple(np.asarray(part) for part in _compiled()(x, data)),
             point,
             jac=True,
-            method="BFGS",
-            options={"gtol": _GRADIENT},
+            method="L-BFGS-B",
+            options={"gtol": _GRADIENT, "ftol": 0.0, "maxcor": _KEPT, "maxiter": _STEPS},
         )
         point, deviation = found.x, softmax.largest_deviation(_head(found.x, scales)[0])
         if deviation <= softmax.table.largest_deviation:
