@@ -7,6 +7,7 @@ import pytest
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression import (
     RegressionTask,
+    kac_murdock_szego,
     linear_attention_optimum,
     softmax_optimum,
     softmax_risk,
@@ -126,3 +127,16 @@ def test_one_token_says_nothing_that_helps():
 def test_bad_lengths(length):
     with pytest.raises(InvalidInputError, match="length"):
         softmax_optimum(TASK, length)
+
+
+@pytest.mark.slow
+def test_no_head_near_by_is_better_in_many_dimensions():
+    # Covariances commute, so that only a diagonal was searched: others are tried here.
+    task, length = RegressionTask(kac_murdock_szego(12, 0.5), label_noise=0.1), 60
+    best = softmax_optimum(task, length)
+    least = softmax_risk(task, best.blocks, length, queries=2**10).risk
+    change = np.random.default_rng(0).normal(size=(3, 12, 12))
+    for each in change / np.linalg.norm(change, axis=(1, 2), keepdims=True):
+        for sign in (0.1, -0.1):
+            moved = best.blocks._replace(key_query=best.blocks.key_query + sign * each)
+            assert softmax_risk(task, moved, length, queries=2**10).risk > least

@@ -65,7 +65,7 @@ def finite_length_exponent(
     For a fixed number of directions it tends to ``error_exponent`` of the largest ``sigma_i``; if
     there are ``kappa log L`` equal ones, it does not depend on the length. The heuristic that ``e``
     is from is no theorem, and leaves out powers of ``log L``: exact local exponents of equal
-    directions are within 0.1 of it at 1e12 tokens, and within 0.25 from 100 tokens on.
+    directions, 1 to 64, are within 0.12 of it at 1e12 tokens, and within 0.31 from 100 tokens on.
 
     Args:
         singular_values: One for each dimension of the tokens, zeros included; one number means
