@@ -34,7 +34,7 @@ def test_where_files_may_not_grow(tmp_path):
     command = [sys.executable, SCRIPT, tmp_path, "limited", "few"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    check(done.stdout, 13, "File too large")
+    check(done.stdout, 15, "File too large")
 
 
 def in_small_file_system(folder, *command):

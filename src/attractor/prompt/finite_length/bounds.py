@@ -174,7 +174,7 @@ class ConcentrationBounds:
             tau = growth * np.log(L) / (2 * s**2)
             far = np.zeros_like(L)
             if self.score_norm:
-                rates = _RATES[:, None]
+                rates = _RATES.reshape(-1, *(1,) * L.ndim)
                 tails = -self.query_dimension / 2 * np.log1p(-rates)
                 tails = tails - rates * tau / (2 * self.score_norm**2)
                 far = np.exp(np.minimum(tails.min(0), 0.0))

@@ -72,7 +72,7 @@ class ScoreVariance(NamedTuple):
             2 * ratio**2 @ self.counts,
         )
 
-    def saddle(self, variance: Float[np.ndarray, "*shape"]) -> Saddle:
+    def saddle(self, variance: Float[ArrayLike, "*shape"]) -> Saddle:
         """The saddle points of some variances ``x > 0``."""
         x = np.asarray(variance, dtype=float)
         # x is between the largest of counts / u and their sum over u.
