@@ -31,7 +31,7 @@ from attractor.files import (
 from attractor.files.regression import RegressionCase
 from attractor.next_token import Corpus
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import save_figure
+from attractor.plots._style import save_figure, style
 from attractor.prompt.regression import RegressionTask
 from attractor.provenance import Provenance, embed
 from attractor.records import save_data
@@ -77,11 +77,16 @@ def others():
     verdict = at.verify(run)
     figure = Figure()
     figure.subplots().plot([1, 2])
+
+    def drawn(path):
+        with style():
+            save_figure(figure, path.parent, "drawing")
+
     yield "certificate.json", solution.save_certificate
     yield "run.nc", run.save
     yield "trials.csv", verdict.to_csv
     yield "verdict.json", verdict.to_json
-    yield "drawing.png", lambda path: save_figure(figure, path.parent, "drawing")
+    yield "drawing.png", drawn
     yield "report", lambda path: write_report(path, prediction=solution, provenance=PROVENANCE)
     for ending in (".png", ".svg"):
         yield f"embedded{ending}", lambda path: embed(path, PROVENANCE)
