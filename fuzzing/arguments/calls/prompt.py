@@ -145,8 +145,10 @@ def _finite_length() -> Iterator[Call]:
         finite_length.ConcentrationBounds.value_gradient,
     ):
         yield Call(method, self=bounds, sigma=1.5, length=10)
-    shape = finite_length.BoundShape(finite_length.ConcentrationBounds.output, 6, 1, 1.0)
-    yield Call(finite_length.ConcentrationBounds.constants, self=bounds, shape=shape)
+    shape = finite_length.BoundShape(6, 1, 1.0)
+    yield Call(
+        finite_length.ConcentrationBounds.constants, self=bounds, error="output", shape=shape
+    )
     for function in (finite_length.measure_error, finite_length.measure_output_error):
         yield Call(function, measure=ex.GAUSSIAN, head=ex.PROMPT_HEAD, query=POINT, length=10)
     yield Call(

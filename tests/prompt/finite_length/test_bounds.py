@@ -19,7 +19,6 @@ from attractor.prompt.measures import Mixture, Rademacher, Uniform
 from attractor.prompt.measures.gaussian import Gaussian
 
 LENGTHS = np.array([1, 2, 3, 6, 30, 1e3, 1e6, 1e12])
-SHAPE = BoundShape(ConcentrationBounds.output, 6, 1, 1.0)
 
 
 def of_signs(law, score):
@@ -90,15 +89,15 @@ def test_largest_norms_of_gaussian_tokens_are_below(dimension, length):
 def test_constants_give_a_bound_of_the_shape():
     bounds = of_signs(Uniform(math.sqrt(3), 1), 0.4)
     for method, power, logarithms in (("output", 6, 1), ("score_gradient", 12, 2)):
-        proven = getattr(ConcentrationBounds, method)
+        proven = getattr(bounds, method)
         for start in (0.0, 1.0):
-            shape = BoundShape(proven, power, logarithms, start)
-            c1, c2 = bounds.constants(shape)
+            shape = BoundShape(power, logarithms, start)
+            c1, c2 = bounds.constants(method, shape)
             assert c2 == 1 / 16
             lengths = np.array([2, 5, 17, 300, 4e4, 1e9, 1e25])
             for sigma in (1.0, 1.4, 4.0):
                 given = c1 * shape(sigma, lengths, c2)
-                assert (proven(bounds, sigma, lengths) <= given * 1.02).all()
+                assert (proven(sigma, lengths) <= given * 1.02).all()
 
 
 def test_what_is_no_bound_is_refused():
@@ -107,6 +106,7 @@ def test_what_is_no_bound_is_refused():
         (lambda: bounds.output(0.5, 10), "sigma"),
         (lambda: bounds.score_gradient(1.0, 0), "length"),
         (lambda: dataclasses.replace(bounds, score_norm=-1.0), "score_norm"),
+        (lambda: bounds.constants("outputs", BoundShape(6, 1, 1.0)), "error"),
         (lambda: dataclasses.replace(bounds, token_dimension=0), "token_dimension"),
     ):
         with pytest.raises(InvalidInputError) as refused:

@@ -31,6 +31,12 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "Adam": {"optimizer": adam(0.01)},
 }
 """Settings of training beside those published; with Adam few steps leave the plateau."""
+TRAINED: dict[str, Any] = {
+    "seeds": 1,
+    "steps": [1000, 20_000, 300_000],
+    "optimizer": ["Adam", "as published", "as published"],
+}
+"""Sizes of training, which figures share so that they can share runs."""
 TAKES = "a folder of runs of the published experiment, as InContextRuns.save writes it"
 
 

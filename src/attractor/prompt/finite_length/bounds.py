@@ -21,15 +21,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.checks import check_count, check_kinds, check_number
+from attractor.checks import check_choice, check_count, check_kinds, check_number
 from attractor.prompt.finite_length.functions import check_length
 
+Error = Literal["output", "value_gradient", "score_gradient"]
+"""What concentrates."""
 _SHARES = np.linspace(0.04, 0.96, 24)
 """Values of ``q``."""
 _GROWTHS = np.linspace(0.02, 0.9, 23)
@@ -147,25 +149,25 @@ class ConcentrationBounds:
                 best = np.minimum(best, v**2 * (rare + e * plain))
         return best
 
-    def constants(self, shape: BoundShape) -> ConcentrationConstants:
-        """The constants with which a bound has the shape of the paper.
+    def constants(self, error: Error, shape: BoundShape) -> ConcentrationConstants:
+        """The constants with which the bound of an error has the shape of the paper.
 
         ``c2 = min(1/16, 1/(32 u^2))``, and ``c1`` is the largest bound over its shape, over lengths
         up to 1e60 and ``sigma`` up to 10.
 
         Args:
-            shape: The shape, and which bound it is of.
+            error: ``"output"``, ``"value_gradient"`` or ``"score_gradient"``.
+            shape: The shape.
 
         Raises:
-            InvalidInputError: If it is no ``BoundShape``.
+            InvalidInputError: If there is no such error, or the shape is no ``BoundShape``.
         """
+        bound = getattr(self, check_choice("error", error, get_args(Error)))
         check_kinds(shape=(shape, BoundShape))
         c2 = 1 / max(16.0, 32.0 * self.score_norm**2)
         lengths = np.concatenate([np.arange(1.0, 32), 10.0 ** np.arange(1.5, _LONGEST + 0.1, 0.25)])
         lengths = lengths[shape.start + np.log(lengths) > 0]
-        ratios = [
-            shape.bound(self, sigma, lengths) / shape(sigma, lengths, c2) for sigma in _DEVIATIONS
-        ]
+        ratios = [bound(sigma, lengths) / shape(sigma, lengths, c2) for sigma in _DEVIATIONS]
         return ConcentrationConstants(float(np.max(ratios)), c2)
 
     def _near(self, s: float, L: Float[np.ndarray, "length"]) -> Iterator[_Near]:
@@ -185,13 +187,11 @@ class BoundShape(NamedTuple):
     """The shape ``sigma^p (start + log L)^k / L^(c2 / sigma^2)`` of a bound.
 
     Attributes:
-        bound: The bound: a method of ``ConcentrationBounds``.
         power: ``p``.
         logarithms: ``k``.
         start: 0 as printed, or 1, which covers prompts of one token.
     """
 
-    bound: Callable[[ConcentrationBounds, float, ArrayLike], Float[np.ndarray, "length"]]
     power: int
     logarithms: int
     start: float

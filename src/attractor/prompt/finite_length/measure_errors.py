@@ -94,8 +94,12 @@ def measure_error(
     def of(
         direction: Float[np.ndarray, "d"], lengths: Float[np.ndarray, "length"]
     ) -> Float[np.ndarray, "4 length"]:
-        output, weights = _along(measure, direction, values, lengths)
-        whole, _ = _along(measure, direction, identity, lengths)
+        mean = tilted_mean(measure, direction)
+        powers = Powers.of(measure, direction, mean, float(lengths.max()))
+        (output, weights), (whole, _) = (
+            _along(measure, ScoreLine(direction, projection, mean), powers, lengths)
+            for projection in (values, identity)
+        )
         on_line = np.full(len(lengths), np.nan)
         if len(direction) == 1:
             on_line = covariance_error(measure, float(direction[0]), lengths)
@@ -116,22 +120,22 @@ def measure_output_error(
     Arguments and errors are those of ``measure_error``.
     """
     U, values, z, lengths = _checked(measure, head, query, length)
-    (output,) = _for_each_query(
-        z @ U.T, lengths, 1, lambda a, L: _along(measure, a, values, L)[0][None]
-    )
+
+    def of(
+        direction: Float[np.ndarray, "d"], lengths: Float[np.ndarray, "length"]
+    ) -> Float[np.ndarray, "1 length"]:
+        mean = tilted_mean(measure, direction)
+        powers = Powers.of(measure, direction, mean, float(lengths.max()))
+        return _along(measure, ScoreLine(direction, values, mean), powers, lengths)[0][None]
+
+    (output,) = _for_each_query(z @ U.T, lengths, 1, of)
     return output
 
 
 def _along(
-    measure: Measure,
-    direction: Float[np.ndarray, "d"],
-    projection: Float[np.ndarray, "p d"],
-    lengths: Float[np.ndarray, "length"],
+    measure: Measure, line: ScoreLine, powers: Powers, lengths: Float[np.ndarray, "length"]
 ) -> tuple[Float[np.ndarray, "length"], Float[np.ndarray, "length"]]:
     """``E || P (m_hat - m) ||^2`` and ``E sum_l p_l^2``."""
-    mean = tilted_mean(measure, direction)
-    powers = Powers.of(measure, direction, mean, float(lengths.max()))
-    line = ScoreLine(direction, projection, mean)
     there, at_whole = (generated(measure, line, q) for q in (powers.q, powers.whole[:, None] + 0j))
 
     def moments(name: str) -> Moments:

@@ -33,7 +33,7 @@ from attractor.papers.large_prompt.head_hypotheses import (
     UNIT_QUERIES,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.finite_length import FiniteLengthError, error_exponent
+from attractor.prompt.finite_length import BoundShape, FiniteLengthError, error_exponent
 
 _ROUNDING = 1e-9
 
@@ -89,9 +89,7 @@ class Bounded(NamedTuple):
 
     def shape(self, case: HeadCase, start: float, exponent: float) -> Float[np.ndarray, "length"]:
         """The bound at ``LENGTHS`` over ``c1``, with ``start + log L`` for the logarithm."""
-        sigma = scale(case)
-        logarithms = (start + np.log(LENGTHS)) ** self.logarithms
-        return sigma**self.power * logarithms * LENGTHS ** (-exponent / sigma**2)
+        return BoundShape(self.power, self.logarithms, start)(scale(case), LENGTHS, exponent)
 
 
 def scale(case: HeadCase) -> float:
@@ -115,7 +113,18 @@ def largest_ratio(
         constant = ratios[np.isfinite(ratios)].max()  # of one token log L is zero
         errors = bounded.part(average_errors(case, seed))
         bound = constant * bounded.shape(case, start, exponent)
-        spoken = case.shortest_length <= LENGTHS
+    return error_over_bound(case, errors, bound)
+
+
+def error_over_bound(
+    case: HeadCase,
+    errors: Float[np.ndarray, "length"],
+    bound: Float[np.ndarray, "length"],
+    **details: float,
+) -> Measurement:
+    """The largest error over its bound at ``LENGTHS``, of those that the case speaks of."""
+    spoken = case.shortest_length <= LENGTHS
+    with np.errstate(divide="ignore", invalid="ignore"):  # of one token log L is zero
         ratios = np.where(errors > 0, errors / bound, 0.0)[spoken]
     worst = int(ratios.argmax())
     return Measurement(
@@ -126,6 +135,7 @@ def largest_ratio(
             "error": float(errors[spoken][worst]),
             "bound": float(bound[spoken][worst]),
             "error over bound at 1e12 tokens": float(ratios[-1]),
+            **details,
         },
     )
 

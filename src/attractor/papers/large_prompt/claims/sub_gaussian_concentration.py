@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
-from attractor.papers.large_prompt.claims.concentration import from_two
+from attractor.papers.large_prompt.claims.concentration import error_over_bound, from_two
 from attractor.papers.large_prompt.finite_prompts import LENGTHS
 from attractor.papers.large_prompt.head_hypotheses import CENTERED_QUERIES, CENTERED_TOKENS
 from attractor.papers.large_prompt.sub_gaussian import (
@@ -27,7 +26,8 @@ from attractor.papers.large_prompt.sub_gaussian import (
     scale,
     signs_without_scores,
 )
-from attractor.prompt.finite_length import BoundShape, ConcentrationBounds, MeasureError
+from attractor.prompt.finite_length import BoundShape
+from attractor.prompt.finite_length.bounds import Error
 
 _ROUNDING = 1e-9
 _ASSUMING = (
@@ -52,7 +52,6 @@ _NOTE = (
     "repaired bound; sigma^6 is loose beyond. Long prompts of bounded queries have errors like "
     "1/L, which the shape L^(-c2) does not follow"
 )
-_Bound = Callable[[HeadCase], Float[np.ndarray, "length"]]
 
 
 class _Concentrating(NamedTuple):
@@ -62,8 +61,7 @@ class _Concentrating(NamedTuple):
         name: A short name.
         what: In words.
         form: The bound, with the logarithm left open.
-        part: Which error it is of.
-        bound: The bound that is proven.
+        error: Which error it is of.
         power: The power of ``sigma`` in its shape.
         growth: That of the error itself at few tokens.
         logarithms: The power of the logarithm.
@@ -72,44 +70,29 @@ class _Concentrating(NamedTuple):
     name: str
     what: str
     form: str
-    part: Callable[[HeadCase, MeasureError], Float[np.ndarray, "length"]]
-    bound: Callable[..., Float[np.ndarray, "length"]]
+    error: Error
     power: int
     growth: int
     logarithms: int
 
-    def shape(self, start: float, power: int) -> BoundShape:
-        return BoundShape(self.bound, power, self.logarithms, start)
+    def proven(self, case: HeadCase, start: float) -> Float[np.ndarray, "length"]:
+        """The bound with its constants, at ``LENGTHS``."""
+        shape = BoundShape(self.power, self.logarithms, start)
+        c1, c2 = bounds(case).constants(self.error, shape)
+        return c1 * shape(scale(case), LENGTHS, c2)
 
-    def proven(self, case: HeadCase, seed: int, start: float) -> _Bound:
-        """The bound with its constants."""
-        shape = self.shape(start, self.power)
-        c1, c2 = bounds(case).constants(shape)
-        return lambda case: c1 * shape(scale(case), LENGTHS, c2)
-
-    def hundredth(self, case: HeadCase, seed: int, start: float) -> _Bound:
+    def hundredth(self, case: HeadCase, start: float) -> Float[np.ndarray, "length"]:
         """A hundredth of it that grows no faster with ``sigma`` than the error."""
-        proven = self.proven(case, seed, start)
-        return lambda case: proven(case) / (100 * scale(case) ** (self.power - self.growth))
+        return self.proven(case, start) / (100 * scale(case) ** (self.power - self.growth))
 
-    def largest_ratio(self, case: HeadCase, seed: int, bound: _Bound) -> Measurement:
+    def largest_ratio(
+        self, case: HeadCase, seed: int, bound: Float[np.ndarray, "length"]
+    ) -> Measurement:
         """The largest error over its bound, at the lengths that the case speaks of."""
-        errors, allowed = self.part(case, average_measure_errors(case)), bound(case)
-        spoken = case.shortest_length <= LENGTHS
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.where(errors > 0, errors / allowed, 0.0)[spoken]
-        worst = int(ratios.argmax())
-        return Measurement(
-            float(ratios[worst]),
-            int(spoken.sum()),
-            {
-                "at length": float(LENGTHS[spoken][worst]),
-                "error": float(errors[spoken][worst]),
-                "bound": float(allowed[spoken][worst]),
-                "error over bound at 1e12 tokens": float(ratios[-1]),
-                "sigma": scale(case),
-            },
-        )
+        errors = getattr(average_measure_errors(case), self.error)
+        if self.error == "value_gradient":
+            errors = errors / case.V.shape[0]  # of each row of V
+        return error_over_bound(case, errors, bound, sigma=scale(case))
 
     def claims(self, further: tuple[Assumption[HeadCase], ...], data: Any) -> tuple[Claim, Claim]:
         """The claim as printed, with ``log L``, and repaired, with ``1 + log L``."""
@@ -125,10 +108,10 @@ class _Concentrating(NamedTuple):
                 contrast=Comparison(
                     f"largest squared error of {self.what} over the bound, up to 1e12 tokens",
                     self.largest_ratio,
-                    lambda case, seed: self.proven(case, seed, start),
+                    lambda case, seed: self.proven(case, start),
                     f"the same over a hundredth of the bound with sigma^{self.growth} in place of "
                     f"sigma^{self.power}",
-                    lambda case, seed: self.hundredth(case, seed, start),
+                    lambda case, seed: self.hundredth(case, start),
                     bound=1 + _ROUNDING,
                     reason="the bound itself",
                 ),
@@ -153,8 +136,7 @@ OUTPUT_OF_SUB_GAUSSIAN, OUTPUT_OF_SUB_GAUSSIAN_REPAIRED = _Concentrating(
     "output-concentration",
     "the output",
     "c1 sigma^6 {} / L^(c2/sigma^2)",
-    lambda case, errors: errors.output,
-    ConcentrationBounds.output,
+    "output",
     6,
     2,
     1,
@@ -163,8 +145,7 @@ VALUE_GRADIENT_OF_SUB_GAUSSIAN, VALUE_GRADIENT_OF_SUB_GAUSSIAN_REPAIRED = _Conce
     "value-gradient-concentration",
     "the gradient in V",
     "c1 sigma^6 {} / L^(c2/sigma^2)",
-    lambda case, errors: errors.value_gradient / case.V.shape[0],
-    ConcentrationBounds.value_gradient,
+    "value_gradient",
     6,
     2,
     1,
@@ -173,8 +154,7 @@ SCORE_GRADIENT_OF_SUB_GAUSSIAN, SCORE_GRADIENT_OF_SUB_GAUSSIAN_REPAIRED = _Conce
     "score-gradient-concentration",
     "the gradient in U",
     "c1 sigma^12 {}^2 / L^(c2/sigma^2)",
-    lambda case, errors: errors.score_gradient,
-    ConcentrationBounds.score_gradient,
+    "score_gradient",
     12,
     4,
     2,

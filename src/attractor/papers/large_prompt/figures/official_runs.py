@@ -22,6 +22,7 @@ from attractor.papers.figure import (
 from attractor.papers.large_prompt.official import (
     PATHS,
     TAKES,
+    TRAINED,
     official_runs,
     optimizer_of,
     path_of,
@@ -301,11 +302,9 @@ OFFICIAL_RUNS = Figures(LARGE_PROMPT).figure(
     statement="experiment: in-context linear regression",
     published="38 runs of one head, softmax and linear, at 19 lengths; its figure was not seen",
     sizes=by_size(
-        seeds=1,
+        **TRAINED,
         lengths=[(10, 30, 50, 100, 300, 1000), OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
         trained_lengths=[(10, 100, 1000), OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
-        steps=[1000, 20_000, 300_000],
-        optimizer=["Adam", "as published", "as published"],
     ),
     compute=_compute,
     draw=_draw,

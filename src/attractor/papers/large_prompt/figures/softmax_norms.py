@@ -12,7 +12,13 @@ from matplotlib.figure import Figure
 
 from attractor.errors import InvalidInputError
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
-from attractor.papers.large_prompt.official import TAKES, official_runs, optimizer_of, path_of
+from attractor.papers.large_prompt.official import (
+    TAKES,
+    TRAINED,
+    official_runs,
+    optimizer_of,
+    path_of,
+)
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
@@ -252,11 +258,9 @@ SOFTMAX_NORMS = Figures(LARGE_PROMPT).figure(
     statement="experiment: in-context linear regression",
     published="helpers of its code draw histograms of softmax norms; a figure was not seen",
     sizes=by_size(
-        seeds=1,
+        **TRAINED,
         prompts=[2000, 4000, 10_000],
         lengths=[_SHOWN, OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
-        steps=[1000, 20_000, 300_000],
-        optimizer=["Adam", "as published", "as published"],
     ),
     compute=_compute,
     draw=_draw,

@@ -14,7 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
-from attractor.papers.large_prompt.official import TAKES, official_runs, optimizer_of, path_of
+from attractor.papers.large_prompt.official import (
+    TAKES,
+    TRAINED,
+    official_runs,
+    optimizer_of,
+    path_of,
+)
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import PAGE
 from attractor.prompt.regression import (
@@ -221,9 +227,7 @@ TRAINED_PRODUCTS = Figures(LARGE_PROMPT).figure(
     statement="experiment: in-context linear regression",
     published="helpers of its code draw products of trained heads; a figure was not seen",
     sizes=by_size(
-        seeds=1,
-        steps=[1000, 20_000, 300_000],
-        optimizer=["Adam", "as published", "as published"],
+        **TRAINED,
     ),
     compute=_compute,
     draw=_draw,
