@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         measure_error as measure_error,
         measure_output_error as measure_output_error,
         monte_carlo_error as monte_carlo_error,
+        multi_head_output_error as multi_head_output_error,
         output_error as output_error,
     )
     from attractor.prompt.head import AttentionHead as AttentionHead

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
         effective_sample_size as effective_sample_size,
         freezing_length as freezing_length,
     )
+    from attractor.prompt.finite_length.several_heads import (
+        multi_head_output_error as multi_head_output_error,
+    )
     from attractor.prompt.finite_length.squared_errors import (
         CovarianceMoments as CovarianceMoments,
         FiniteLengthError as FiniteLengthError,
@@ -49,6 +52,10 @@ if TYPE_CHECKING:
     from attractor.prompt.finite_length.table import (
         ErrorTable as ErrorTable,
         error_table as error_table,
+    )
+    from attractor.prompt.finite_length.two_heads import (
+        TwoHeadMoments as TwoHeadMoments,
+        two_head_moments as two_head_moments,
     )
 
 import_on_first_use(__name__)

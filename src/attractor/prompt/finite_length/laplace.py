@@ -70,12 +70,12 @@ class Transforms:
             # Times and nodes lie on one lattice of log y, on which the kernels are computed once.
             size = (len(log_times) - 1) * stride + len(g)
             lattice = log_times[0] + log_weights[0] + _STEP / stride * np.arange(size)
-            kernels = _kernels(lattice, highest_power)
-            kernels = _windows(kernels, len(g), axis=1)[:, ::stride]
+            found = kernels(lattice, highest_power)
+            found = _windows(found, len(g), axis=1)[:, ::stride]
         else:
-            kernels = _kernels(log_times[:, None] + log_weights, highest_power)
+            found = kernels(log_times[:, None] + log_weights, highest_power)
         blocks = [
-            np.ascontiguousarray(kernels[:, i : i + _ROWS]) @ weights
+            np.ascontiguousarray(found[:, i : i + _ROWS]) @ weights
             for i in range(0, len(log_times), _ROWS)
         ]
         below_one, *powers = np.swapaxes(np.concatenate(blocks, axis=1), 1, 2)
@@ -136,7 +136,7 @@ def _nodes(s: float, highest_power: int, rarest: float) -> tuple[Float[np.ndarra
     return np.arange(-10.0, last + spacing, spacing), stride
 
 
-def _kernels(log_y: np.ndarray, highest_power: int) -> np.ndarray:
+def kernels(log_y: np.ndarray, highest_power: int) -> np.ndarray:
     """``1 - exp(-y)``, and ``y^k exp(-y)`` for ``k`` from 0."""
     y = np.exp(np.minimum(log_y, 7.0))  # exp(-exp(7)) is 0
     kernels = [-np.expm1(-y), np.exp(-y)]

@@ -1,0 +1,222 @@
+"""Exact averages over finite prompts of Gaussian tokens that two heads attend to at once.
+
+Given a query the scores of two heads on a token are ``alpha^T g`` and ``beta^T g`` with a standard
+normal ``g``, and their weights on the prompt are ``p`` and ``q``. Both denominators are integrals,
+
+    E[ sum_l u_l^a v_l^b f(g_l) / (sum_l u_l  sum_l v_l) ]
+        = L int int E[u^a v^b f e^(-s u - t v)] phi(s, t)^(L-1) ds dt,   phi = E e^(-s u - t v),
+
+with ``u = exp(alpha^T g - |alpha|^2 / 2)`` and ``v`` likewise: the tokens are independent under
+both. By parts every average over one token that matters is one of the ``N_ab = E[x^a y^b e^(-x -
+y)]`` with ``x = s u`` and ``y = t v``, so that no small difference is ever taken.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+from jaxtyping import ArrayLike, Float
+from numpy.lib.stride_tricks import sliding_window_view
+
+from attractor.errors import InvalidInputError
+from attractor.precision import as_float64
+from attractor.prompt.finite_length.functions import check_length
+from attractor.prompt.finite_length.laplace import kernels
+
+LARGEST_PAIR_DEVIATION = 16.0
+"""Largest score deviation of either head; memory grows with its square."""
+_STEP = 0.25
+_POWER = 3
+_RARE = 38.0
+"""Minus the logarithm of what is left out, relative to one over the length."""
+_SYMMETRY = 1e-10
+_MOST_STRIDES = 64
+
+
+class TwoHeadMoments(NamedTuple):
+    """How two heads err together on a prompt, as a function of their scores and the length.
+
+    With ``m = sum_l p_l g_l`` and ``m' = sum_l q_l g_l``, which are ``alpha`` and ``beta`` on an
+    infinite prompt,
+
+        E[(m - alpha) (m' - beta)^T] = shared I + first alpha alpha^T + second beta beta^T
+                                       + outer alpha beta^T + swapped beta alpha^T.
+
+    Attributes:
+        shared: ``E sum_l p_l q_l``.
+        first: The coefficient of ``alpha alpha^T``.
+        second: The coefficient of ``beta beta^T``.
+        outer: The coefficient of ``alpha beta^T``.
+        swapped: The coefficient of ``beta alpha^T``.
+    """
+
+    shared: Float[np.ndarray, "*shape"]
+    first: Float[np.ndarray, "*shape"]
+    second: Float[np.ndarray, "*shape"]
+    outer: Float[np.ndarray, "*shape"]
+    swapped: Float[np.ndarray, "*shape"]
+
+
+def two_head_moments(
+    score_covariance: Float[ArrayLike, "*batch 2 2"], length: ArrayLike
+) -> TwoHeadMoments:
+    """Computes the averages of two heads over finite prompts of Gaussian tokens, exactly.
+
+    Of one head twice the coefficients add up: ``first + second + outer + swapped`` is then its
+    ``error_per_variance``, and ``shared`` its ``sum_of_squared_weights``. A head whose scores are
+    zero averages the prompt.
+
+    Args:
+        score_covariance: The covariance of the two scores of a token, ``[[|alpha|^2, alpha^T
+            beta], [alpha^T beta, |beta|^2]]``, positive semidefinite.
+        length: Numbers of tokens ``L >= 1``; broadcasts against the batch.
+
+    Returns:
+        The averages, to 1e-12 in all.
+
+    Raises:
+        InvalidInputError: If a matrix is no covariance, scores have a standard deviation beyond
+            16, or a length is below 1.
+    """
+    covariances, L = _checked(score_covariance, length)
+    shape = np.broadcast_shapes(covariances.shape[:-2], L.shape)
+    covariances = np.broadcast_to(covariances, (*shape, 2, 2)).reshape(-1, 2, 2)
+    lengths = np.broadcast_to(L, shape).ravel()
+    found = np.empty((5, len(lengths)))
+    distinct, group = np.unique(covariances, axis=0, return_inverse=True)
+    for number, covariance in enumerate(distinct):
+        members = np.flatnonzero(group.ravel() == number)
+        wanted, place = np.unique(lengths[members], return_inverse=True)
+        found[:, members] = _moments(covariance, wanted)[:, place]
+    return TwoHeadMoments(*found.reshape(5, *shape))
+
+
+def _checked(
+    score_covariance: ArrayLike, length: ArrayLike
+) -> tuple[Float[np.ndarray, "*batch 2 2"], Float[np.ndarray, "..."]]:
+    name = "score_covariance"
+    given = as_float64(name, score_covariance)
+    if given.shape[-2:] != (2, 2):
+        raise InvalidInputError(name, f"the shape is {given.shape}", "Give (*batch, 2, 2)")
+    first, second = given[..., 0, 0], given[..., 1, 1]
+    scale = np.sqrt(np.maximum(first, 0) * np.maximum(second, 0))
+    across = (given[..., 0, 1] + given[..., 1, 0]) / 2
+    valid = (first >= 0) & (second >= 0) & (np.abs(across) <= scale * (1 + _SYMMETRY))
+    valid &= np.abs(given[..., 0, 1] - given[..., 1, 0]) <= _SYMMETRY * scale
+    if not valid.all():
+        raise InvalidInputError(
+            name, "one is not symmetric positive semidefinite", "Give covariances of two scores"
+        )
+    largest = math.sqrt(max(float(np.max(first, initial=0)), float(np.max(second, initial=0))))
+    if largest > LARGEST_PAIR_DEVIATION:
+        raise InvalidInputError(
+            name,
+            f"scores have a standard deviation of {largest:.4g}",
+            f"Give at most {LARGEST_PAIR_DEVIATION:g}",
+        )
+    return given, check_length(length)
+
+
+def _moments(
+    covariance: Float[np.ndarray, "2 2"], L: Float[np.ndarray, "length"]
+) -> Float[np.ndarray, "value length"]:
+    """The five averages for one pair of heads and increasing lengths."""
+    a, b = np.sqrt(np.diag(covariance))
+    if a < b:  # nodes serve the wider head
+        return _moments(covariance[::-1, ::-1], L)[[0, 2, 1, 3, 4]]
+    longer = L > 1
+    if not longer.all():  # one token, which both heads attend to
+        found = np.tile(np.array([1.0, 0.0, 0.0, 1.0, 0.0])[:, None], len(L))
+        if longer.any():
+            found[:, longer] = _moments(covariance, L[longer])
+        return found
+    slope = float(np.clip(covariance[0, 1] / a, -b, b)) if a else 0.0
+    spread = math.sqrt(max(b**2 - slope**2, 0.0))
+    g, stride = _nodes(float(a), slope, float(L.max()))
+    weights = (g[1] - g[0]) * np.exp(-(g**2) / 2) / math.sqrt(2 * math.pi)
+    log_s, log_t = _log_times(float(a), L), _log_times(float(b), L)
+    below_x, *x = kernels(log_s[:, None] + a * g - a**2 / 2, _POWER) * weights
+    below_y, *y = _second(log_t - b**2 / 2, slope, spread, g, stride)
+    below = below_x.sum(axis=1)[:, None] + x[0] @ below_y.T
+    n = {(i, j): x[i] @ y[j].T for i in range(4) for j in range(4) if i + j in (0, 2, 3, 4)}
+    phi = np.maximum(n[0, 0], 1e-300)
+    log_phi = np.where(below < 0.5, np.log1p(-np.minimum(below, 0.5)), np.log(phi))
+    one = np.stack(
+        [
+            n[1, 1],
+            n[3, 1] - 2 * n[2, 1],
+            n[1, 3] - 2 * n[1, 2],
+            n[2, 2],
+            n[2, 2] - n[2, 1] - n[1, 2] + n[1, 1],
+        ]
+    )
+    two = np.stack([n[2, 0] * n[1, 1], n[1, 1] * n[0, 2], n[2, 0] * n[0, 2], n[1, 1] ** 2])
+    found = np.empty((5, len(L)))
+    for place, length in enumerate(L):
+        rest = np.exp(np.minimum((length - 2) * log_phi, 700.0))
+        found[:, place] = length * np.tensordot(one, rest * phi, 2)
+        found[1:, place] += length * (length - 1) * np.tensordot(two, rest, 2)
+    return found * _STEP**2
+
+
+def _log_times(deviation: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "time"]:
+    """Nodes in the logarithm of the variable of one denominator.
+
+    Every average is at most a multiple of ``E x = s`` at small ``s``, and next to nothing where
+    even the tokens of the least weight among those of the shortest prompt have ``x`` above 100.
+    """
+    others = max(float(L.min()) - 2, 1e-9)
+    least = max(-float(scipy.special.ndtri(min(1.0, 80 / others))), -9.5)
+    highest = deviation**2 / 2 - deviation * least + 5
+    return np.arange(-_RARE - math.log(L.max()), highest + _STEP, _STEP)
+
+
+def _nodes(a: float, slope: float, longest: float) -> tuple[Float[np.ndarray, "node"], int]:
+    """Values of the first score over its deviation, and steps between them in one of ``log t``.
+
+    The latter is zero where it is no whole number: the second score hardly varies with the first.
+    """
+    spacing = min(0.45, 0.25 / max(a, 1e-9))
+    stride = math.ceil(_STEP / (abs(slope) * spacing)) if slope else _MOST_STRIDES + 1
+    if stride > _MOST_STRIDES:
+        stride = 0
+    else:
+        spacing = _STEP / (abs(slope) * stride)
+    rarest = math.sqrt(2 * (3 * math.log(longest) + 40)) + 2 + 7 / max(a, 1e-9)
+    last = min(_POWER * a + abs(slope) + 10, rarest)
+    first = max(-10 - _POWER * max(-slope, 0.0), -rarest)
+    return np.arange(first, last + spacing, spacing), stride
+
+
+def _second(
+    log_t: Float[np.ndarray, "time"],
+    slope: float,
+    spread: float,
+    g: Float[np.ndarray, "node"],
+    stride: int,
+) -> Float[np.ndarray, "kernel time node"]:
+    """The kernels of the second head, averaged over the part of its score that the first lacks."""
+    if not stride:
+        return _averaged(log_t[:, None] + slope * g, spread)
+    # Times and nodes lie on one lattice, on which the kernels are computed once.
+    ordered = slope * (g if slope > 0 else g[::-1])
+    size = (len(log_t) - 1) * stride + len(g)
+    lattice = log_t[0] + ordered[0] + _STEP / stride * np.arange(size)
+    found = sliding_window_view(_averaged(lattice, spread), len(g), axis=1)[:, ::stride]
+    return found if slope > 0 else found[..., ::-1]
+
+
+def _averaged(log_y: Float[np.ndarray, "*point"], spread: float) -> Float[np.ndarray, "..."]:
+    """``E k(log_y + spread g)`` of every kernel ``k``."""
+    if spread == 0:
+        return kernels(log_y, _POWER)
+    spacing = min(0.45, 0.25 / max(spread, 1e-9))
+    g = np.arange(-10.0, 10 + _POWER * spread + spacing, spacing)
+    weights = spacing * np.exp(-(g**2) / 2) / math.sqrt(2 * math.pi)
+    found = np.zeros((_POWER + 2, *log_y.shape))
+    for node, weight in zip(g, weights, strict=True):
+        found += weight * kernels(log_y + spread * node, _POWER)
+    return found
