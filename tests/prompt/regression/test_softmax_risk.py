@@ -10,6 +10,8 @@ from attractor.prompt.regression import (
     RegressionTask,
     infinite_risk,
     leading_order,
+    opposite_heads,
+    small_score_risk,
     softmax_risk,
 )
 
@@ -45,9 +47,9 @@ def by_quadrature(task, head, length):
 
 def test_risk_against_quadrature():
     found = softmax_risk(TASK, HEAD, LENGTH)
-    assert found.standard_error < 1e-5 * found.risk
-    error = 4 * found.standard_error + 1e-6 * found.risk  # that of 16 nodes
-    assert found.risk == pytest.approx(by_quadrature(TASK, HEAD, LENGTH), abs=error)
+    assert found.standard_error == 0
+    # the quadrature's error is that of 16 nodes
+    assert found.risk == pytest.approx(by_quadrature(TASK, HEAD, LENGTH), rel=1e-6)
 
 
 def test_risk_against_simulated_prompts(simulate):
@@ -57,15 +59,45 @@ def test_risk_against_simulated_prompts(simulate):
     assert not simulation.agrees(simulation.softmax(HEAD), infinite_risk(TASK, HEAD))
 
 
+def several(*heads):
+    return Blocks(*(np.stack(blocks) for blocks in zip(*heads, strict=True)))
+
+
+PAIR = several(HEAD, one_head([[0.2, -0.4], [0.1, 0.6]], -0.7))
+
+
+def test_risk_of_several_heads_against_simulated_prompts(simulate):
+    simulation = simulate(TASK, LENGTH, 100_000, seed=2)
+    trio = several(HEAD, one_head([[0.2, -0.4], [0.1, 0.6]], -0.7), one_head(np.zeros((2, 2)), 0.5))
+    for heads in (PAIR, trio, opposite_heads(HEAD, 0.6)):
+        risk = softmax_risk(TASK, heads, LENGTH, queries=4).risk
+        assert simulation.agrees(simulation.softmax(heads), risk)
+        assert not simulation.agrees(simulation.softmax(heads), infinite_risk(TASK, heads))
+
+
 def test_error_is_that_between_seeds():
-    found = [softmax_risk(TASK, HEAD, LENGTH, seed=seed) for seed in range(3)]
-    assert found[0] == softmax_risk(TASK, HEAD, LENGTH)
+    found = [softmax_risk(TASK, PAIR, 50, queries=4, seed=seed) for seed in range(5)]
     spread = np.std([x.risk for x in found], ddof=1)
     stated = np.mean([x.standard_error for x in found])
     assert stated / 4 < spread < 4 * stated
-    coarse = softmax_risk(TASK, HEAD, LENGTH, queries=2**7)
-    assert coarse.standard_error > 10 * stated
-    assert coarse.risk == pytest.approx(found[0].risk, abs=5 * coarse.standard_error)
+
+
+def test_a_head_in_parts_is_that_head():
+    whole = softmax_risk(TASK, HEAD, LENGTH).risk
+    parts = several(*(HEAD._replace(value_label=np.array(b)) for b in (1.5, -0.4)))
+    found = softmax_risk(TASK, parts, LENGTH)
+    assert found.risk == pytest.approx(whole, rel=1e-10)
+    assert found.standard_error == 0
+
+
+def test_opposite_heads_of_small_scores_are_linear_attention():
+    product = np.array([[0.5, 0.1], [0.0, 0.7]])
+    risks = [
+        softmax_risk(TASK, opposite_heads(one_head(product, 1.0), scale), LENGTH).risk
+        for scale in (0.02, 0.04)
+    ]
+    limit = (4 * risks[0] - risks[1]) / 3  # errors are even in the scale
+    assert limit == pytest.approx(small_score_risk(TASK, product, LENGTH), rel=1e-6)
 
 
 def test_one_token_and_equal_scores_average_labels():
@@ -75,17 +107,19 @@ def test_one_token_and_equal_scores_average_labels():
     flat = softmax_risk(TASK, one_head(np.zeros((2, 2)), 1.1), LENGTH)
     assert flat.risk == pytest.approx(TASK.risk_of_zero + 1.1**2 * label / 2 / LENGTH, rel=1e-12)
     nothing = softmax_risk(TASK, HEAD._replace(value_label=np.array(0.0)), LENGTH)
-    assert nothing.risk == TASK.risk_of_zero
+    assert nothing.risk == pytest.approx(TASK.risk_of_zero, rel=1e-14)
     mirrored = HEAD._replace(key_query=-HEAD.key_query, value_label=-HEAD.value_label)
     assert softmax_risk(TASK, mirrored, LENGTH) == softmax_risk(TASK, HEAD, LENGTH)
 
 
 def test_long_prompts_have_the_risk_to_leading_order():
-    head, length = HEAD._replace(key_query=0.4 * HEAD.key_query), 1e7
-    expected = leading_order(TASK, head)
-    found = softmax_risk(TASK, head, length)
-    # the infinite risk is exact, so that what the length adds is as accurate as all of it
-    assert length * (found.risk - expected.limit) == pytest.approx(expected.coefficient, rel=1e-3)
+    length = 1e7
+    one = HEAD._replace(key_query=0.4 * HEAD.key_query)
+    for heads in (one, opposite_heads(one)):
+        expected = leading_order(TASK, heads)
+        added = softmax_risk(TASK, heads, length).risk - expected.limit
+        # the infinite risk is exact, so that what the length adds is as accurate as all of it
+        assert length * added == pytest.approx(expected.coefficient, rel=1e-3)
     assert softmax_risk(TASK, HEAD, math.inf) == (infinite_risk(TASK, HEAD), 0.0)
 
 
@@ -102,7 +136,7 @@ def test_long_prompts_have_the_risk_to_leading_order():
         (HEAD._replace(label_row=np.ones(2)), 7, 8, "label_row"),
         (HEAD._replace(value_inputs=np.ones(2)), 7, 8, "value_inputs"),
         (one_head(np.eye(3), 1.0), 7, 8, "key_query"),
-        (Blocks(*(np.stack([block] * 2) for block in HEAD)), 7, 8, "blocks"),
+        (several(HEAD, one_head(40 * np.eye(2), 1.0)), 7, 8, "key_query"),
     ],
 )
 def test_bad_input(head, length, queries, name):

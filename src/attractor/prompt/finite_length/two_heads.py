@@ -32,6 +32,7 @@ _STEP = 0.25
 _POWER = 3
 _RARE = 38.0
 """Minus the logarithm of what is left out, relative to one over the length."""
+_MARGIN = 2.0
 _SYMMETRY = 1e-10
 _MOST_STRIDES = 64
 
@@ -137,7 +138,8 @@ def _moments(
     spread = math.sqrt(max(b**2 - slope**2, 0.0))
     g, stride = _nodes(float(a), slope, float(L.max()))
     weights = (g[1] - g[0]) * np.exp(-(g**2) / 2) / math.sqrt(2 * math.pi)
-    log_s, log_t = _log_times(float(a), L), _log_times(float(b), L)
+    log_s, masses = _stretched(_log_times(float(a), L))
+    log_t = _log_times(float(b), L)
     below_x, *x = kernels(log_s[:, None] + a * g - a**2 / 2, _POWER) * weights
     below_y, *y = _second(log_t - b**2 / 2, slope, spread, g, stride)
     below = below_x.sum(axis=1)[:, None] + x[0] @ below_y.T
@@ -156,10 +158,10 @@ def _moments(
     two = np.stack([n[2, 0] * n[1, 1], n[1, 1] * n[0, 2], n[2, 0] * n[0, 2], n[1, 1] ** 2])
     found = np.empty((5, len(L)))
     for place, length in enumerate(L):
-        rest = np.exp(np.minimum((length - 2) * log_phi, 700.0))
+        rest = np.exp(np.minimum((length - 2) * log_phi, 700.0)) * masses[:, None]
         found[:, place] = length * np.tensordot(one, rest * phi, 2)
         found[1:, place] += length * (length - 1) * np.tensordot(two, rest, 2)
-    return found * _STEP**2
+    return found * _STEP
 
 
 def _log_times(deviation: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "time"]:
@@ -172,6 +174,20 @@ def _log_times(deviation: float, L: Float[np.ndarray, "length"]) -> Float[np.nda
     least = max(-float(scipy.special.ndtri(min(1.0, 80 / others))), -9.5)
     highest = deviation**2 / 2 - deviation * least + 5
     return np.arange(-_RARE - math.log(L.max()), highest + _STEP, _STEP)
+
+
+def _stretched(
+    log_times: Float[np.ndarray, "time"],
+) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
+    """Fewer nodes over the same times, and their masses: the least come doubly exponentially.
+
+    Where averages only fall like ``s`` itself few nodes are enough.
+    """
+    first, last = log_times[[0, -1]]
+    near = first + _RARE - _MARGIN
+    node = np.arange(near - math.log(_RARE - _MARGIN), last + _STEP, _STEP)
+    stretch = np.exp(near - node)
+    return node - stretch, _STEP * (1 + stretch)
 
 
 def _nodes(a: float, slope: float, longest: float) -> tuple[Float[np.ndarray, "node"], int]:

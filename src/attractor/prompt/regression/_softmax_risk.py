@@ -1,35 +1,34 @@
-"""The risk of one softmax head on prompts of finite length."""
+"""The risk of softmax heads on prompts of finite length."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
+from attractor.blas import single_blas_thread
 from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.prompt.finite_length.two_heads import LARGEST_PAIR_DEVIATION
 from attractor.prompt.regression._infinite_risk import infinite_risk
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
+from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
 from attractor.prompt.regression.linear_attention import check_length
+from attractor.prompt.regression.several_heads import SeveralHeads
 from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import check_seed
 
-_SETS = 16
+_QUERIES = 32
 
 
 class SoftmaxRisk(NamedTuple):
-    """Risk of one softmax head.
+    """Risk of softmax heads.
 
     Attributes:
         risk: ``E (prediction - w^T x_q)^2 / 2``.
-        standard_error: Of the risk, from independent sets of queries.
+        standard_error: Of the risk, where a part of it is a mean over drawn queries; else zero.
     """
 
     risk: float
@@ -37,70 +36,87 @@ class SoftmaxRisk(NamedTuple):
 
 
 def softmax_risk(
-    task: RegressionTask, blocks: Blocks, length: float, *, queries: int = 2**14, seed: int = 0
+    task: RegressionTask,
+    blocks: Blocks,
+    length: float,
+    *,
+    queries: int | None = None,
+    seed: int = 0,
 ) -> SoftmaxRisk:
-    """Risk of softmax attention on prompts of any length, of one head with ``c = v = 0``.
+    """Risk of softmax attention on prompts of any length, of one head or several.
 
-    Given the query ``x_q`` the mean over prompts is exact, for any covariances: with ``a = A x_q``,
-    ``s^2 = a^T S a`` and the averages over prompts ``m = E ghat^2`` and ``q = E sum_l p_l^2`` of
-    ``finite_length`` at the score deviation ``s``, ``2 R_L = E[b^2 (t |S a|^2 (m - q) / s^2 +
-    (t tr S + n) q) - 2 b t a^T S x_q (1 - q)] + t tr S_q``, where ``t`` and ``n`` are the variances
-    of the weights and of the label noise. The mean over queries is one over 16 independently
-    scrambled Sobol sequences.
+    Given the query ``x_q`` the mean over prompts is exact, for any covariances and for heads with
+    ``c = v = 0``: with ``a = A x_q``, ``s^2 = a^T S a`` and the averages over prompts ``m = E
+    ghat^2`` and ``q = E sum_l p_l^2`` of ``finite_length`` at the score deviation ``s``, ``2 R_L =
+    E[b^2 (t |S a|^2 (m - q) / s^2 + (t tr S + n) q) - 2 b t a^T S x_q (1 - q)] + t tr S_q`` for one
+    head, where ``t`` and ``n`` are the variances of the weights and of the label noise. Predictions
+    of several heads add up; what two heads add together is that of ``two_head_moments``.
+
+    The mean over queries is exact, too, of one head and of heads whose ``A`` are multiples of each
+    other, as those of ``opposite_heads``. What pairs of other heads add together is a mean over 16
+    independently scrambled Sobol sequences; it takes some 10 milliseconds a query.
 
     Args:
         task: The law of prompts and queries.
-        blocks: One head.
+        blocks: The heads.
         length: Number of tokens of a prompt; ``math.inf`` gives the infinite risk, without error.
-        queries: Number of queries in each of the 16 sets, a power of two above the dimension.
-        seed: Same seed, same numbers.
+        queries: Number of queries in each of the 16 sets, a power of two above the dimension, for
+            pairs of heads that need them; default: 32, or as many as that takes.
+        seed: Of these queries. Same seed, same numbers.
 
     Raises:
-        InvalidInputError: If there are several heads, one scores labels or adds inputs to the
-            prediction (``c`` or ``v`` not zero), its scores are so large that one token takes all
-            attention, the length is below 1, or ``queries`` is no power of two above the dimension.
+        InvalidInputError: If a head scores labels or adds inputs to the prediction (``c`` or ``v``
+            not zero), scores are so large that one token takes all attention, the length is below
+            1, or ``queries`` is no power of two above the dimension.
     """
     check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
     seed = check_seed("seed", seed)
-    a, b = label_head(task, blocks)
+    key_query, value_label = label_heads(task, blocks)
+    if queries is None:
+        queries = max(_QUERIES, 2 ** task.dimension.bit_length())
     _check_queries(queries, task.dimension)
     check_length(length)
+    infinite = float(infinite_risk(task, blocks))
     if length == math.inf:
-        return SoftmaxRisk(float(infinite_risk(task, blocks)), 0.0)
-    sets = [Queries.scrambled(task.dimension, queries, (seed, place)) for place in range(_SETS)]
-    left, right = np.linalg.cholesky(task.covariance).T, task.query_factor.T
-    deviations = [np.linalg.norm(x.points @ right @ a.T @ left.T, axis=-1).max() for x in sets]
-    deviation = float(max(deviations))
-    if not deviation <= LARGEST_TABLE:
+        return SoftmaxRisk(infinite, 0.0)
+    heads = SeveralHeads(task, key_query, value_label, float(length))
+    most = LARGEST_TABLE if len(value_label) == 1 else LARGEST_PAIR_DEVIATION
+    deviation = heads.largest_deviation
+    if not deviation <= most:
         raise InvalidInputError(
             "key_query",
             f"scores reach standard deviation {deviation:.3g}, where one token takes all attention",
-            f"Give a head whose scores stay below {LARGEST_TABLE:g}, some "
-            f"{LARGEST_TABLE / deviation:.2g} of this one",
+            f"Give heads whose scores stay below {most:g}, some {most / deviation:.2g} of these",
         )
-    with double_precision():
-        risks = [
-            float(_compiled()(FiniteSoftmax.of(task, length, x, deviation), a, b)) for x in sets
-        ]
-    return SoftmaxRisk(float(np.mean(risks)), float(np.std(risks, ddof=1) / math.sqrt(_SETS)))
+    with single_blas_thread():
+        added = heads.added(queries, seed)
+    return SoftmaxRisk(infinite + added.risk, added.standard_error)
 
 
 def label_head(task: RegressionTask, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     """``A`` and ``b`` of blocks that must be one head with ``c = v = 0``."""
-    heads = blocks.flat_heads(task.dimension)
-    if len(heads.value_label) != 1:
+    key_query, value_label = label_heads(task, blocks)
+    if len(value_label) != 1:
         raise InvalidInputError(
-            "blocks", f"they are {len(heads.value_label)} heads", "Give the blocks of one head"
+            "blocks", f"they are {len(value_label)} heads", "Give the blocks of one head"
         )
+    return key_query[0], value_label[0]
+
+
+def label_heads(
+    task: RegressionTask, blocks: Blocks
+) -> tuple[Float[np.ndarray, "head d d"], Float[np.ndarray, "head"]]:
+    """``A`` and ``b`` of heads that must all have ``c = v = 0``."""
+    heads = blocks.flat_heads(task.dimension)
     for name, block in zip(Blocks._fields, heads, strict=True):
         if not np.isfinite(block).all():
             raise InvalidInputError(name, "an entry is not finite", "Give finite blocks")
     for name in ("label_row", "value_inputs"):
         if np.any(getattr(heads, name)):
             raise InvalidInputError(
-                name, "it is not zero", "Give a head whose scores see inputs and values labels only"
+                name, "it is not zero", "Give heads whose scores see inputs and values labels only"
             )
-    a, b = (np.asarray(x[0], dtype=np.float64) for x in (heads.key_query, heads.value_label))
+    a, b = (np.asarray(x, dtype=np.float64) for x in (heads.key_query, heads.value_label))
     return a, b
 
 
@@ -112,8 +128,3 @@ def _check_queries(queries: int, dimension: int) -> None:
             f"it is {queries!r}",
             f"Give a power of two above the dimension {dimension}, such as 16384",
         )
-
-
-@functools.cache
-def _compiled() -> Callable[..., jax.Array]:
-    return jax.jit(lambda softmax, a, b: softmax.risk(jnp.asarray(a), jnp.asarray(b)))
