@@ -134,6 +134,11 @@ def _finite_length() -> Iterator[Call]:
         finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2),
         blames=scores,
     )  # fmt: skip
+    yield Call(
+        finite_length.multi_head_output_error, covariance=np.eye(2), heads=ex.PROMPT_HEADS,
+        query=POINT, length=10,
+    )  # fmt: skip
+    yield Call(finite_length.two_head_moments, score_covariance=np.eye(2), length=10)
     bounds = finite_length.ConcentrationBounds(1, 1, 0.5, 1.0, 0.5, 0.5, (1.0, 1.0))
     yield Call(
         finite_length.ConcentrationBounds, token_dimension=1, query_dimension=1, score_norm=0.5,

@@ -22,7 +22,7 @@ from jaxtyping import ArrayLike, Float
 from numpy.lib.stride_tricks import sliding_window_view
 
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.functions import check_length
 from attractor.prompt.finite_length.laplace import kernels
 
@@ -99,7 +99,7 @@ def _checked(
     score_covariance: ArrayLike, length: ArrayLike
 ) -> tuple[Float[np.ndarray, "*batch 2 2"], Float[np.ndarray, "..."]]:
     name = "score_covariance"
-    given = as_float64(name, score_covariance)
+    given = as_float64(name, score_covariance, largest=LARGEST)
     if given.shape[-2:] != (2, 2):
         raise InvalidInputError(name, f"the shape is {given.shape}", "Give (*batch, 2, 2)")
     first, second = given[..., 0, 0], given[..., 1, 1]

@@ -90,7 +90,7 @@ def softmax_risk(
         )
     with single_blas_thread():
         added = heads.added(queries, seed)
-    return SoftmaxRisk(infinite + added.risk, added.standard_error)
+    return SoftmaxRisk(float(infinite + added.risk), added.standard_error)
 
 
 def label_head(task: RegressionTask, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
