@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from attractor.precision import double_precision
-from attractor.prompt.regression import Blocks, RegressionTask, infinite_risk, softmax_risk
+from attractor.prompt.regression import (
+    Blocks,
+    RegressionTask,
+    infinite_risk,
+    opposite_heads,
+    softmax_risk,
+)
 from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
 from attractor.prompt.regression.finite_softmax import FiniteSoftmax, Queries
+from attractor.prompt.regression.prompt_averages import OneHead, OppositeHeads
 
 LENGTH = 50
 
@@ -37,7 +44,7 @@ def test_risk_and_gradient_are_those_of_a_tensor_grid_of_queries(seed):
         grid = FiniteSoftmax.of(task, LENGTH, hermite(2), 6.0)
         differentiated = jax.jit(jax.value_and_grad(grid.risk, argnums=(0, 1)))
         risk, (in_a, in_b) = differentiated(jnp.asarray(a), jnp.asarray(b))
-    found = AveragedSoftmax(task, LENGTH)(a, b)
+    found = AveragedSoftmax(task, OneHead(LENGTH))(a, b)
     assert found.risk == pytest.approx(float(risk), rel=1e-7)
     np.testing.assert_allclose(found.key_query, in_a, rtol=1e-5, atol=1e-7)
     assert found.value_label == pytest.approx(float(in_b), rel=1e-6)
@@ -50,7 +57,7 @@ def test_ill_conditioned_covariance_against_drawn_queries():
     a = np.linalg.inv(task.covariance) / 60 + 0.1 * rng.standard_normal((6, 6))
     zeros = np.zeros(6)
     sampled = softmax_risk(task, Blocks(a, zeros, zeros, np.array(2.0)), LENGTH, queries=1024)
-    found = AveragedSoftmax(task, LENGTH)(a, 2.0).risk
+    found = AveragedSoftmax(task, OneHead(LENGTH))(a, 2.0).risk
     assert abs(found - sampled.risk) < 5 * sampled.standard_error
     assert sampled.standard_error < 1e-3 * found
 
@@ -58,7 +65,7 @@ def test_ill_conditioned_covariance_against_drawn_queries():
 def test_gradient_is_that_of_the_risk_where_scores_have_few_directions():
     task, a, b = random_task(4, 7)
     a[:, 2:] = 0
-    one = AveragedSoftmax(task, 5)
+    one = AveragedSoftmax(task, OneHead(5))
     rng, h = np.random.default_rng(0), 1e-4
     move = rng.standard_normal(a.shape)
     slope = (one(a + h * move, b).risk - one(a - h * move, b).risk) / (2 * h)
@@ -68,7 +75,7 @@ def test_gradient_is_that_of_the_risk_where_scores_have_few_directions():
 def test_no_scores_leave_the_mean_of_the_prompt():
     task, a, b = random_task(3, 1)
     label = 0.7 * np.trace(task.covariance) + 0.3
-    found = AveragedSoftmax(task, LENGTH)(0 * a, b)
+    found = AveragedSoftmax(task, OneHead(LENGTH))(0 * a, b)
     assert found.risk == pytest.approx(task.risk_of_zero + b**2 * label / LENGTH / 2, rel=1e-7)
     assert np.isfinite(found.key_query).all()
 
@@ -77,5 +84,21 @@ def test_infinite_prompts():
     task, a, b = random_task(3, 2)
     zeros = np.zeros(3)
     expected = float(infinite_risk(task, Blocks(a, zeros, zeros, np.array(b))))
-    assert AveragedSoftmax(task, np.inf)(a, b).risk == pytest.approx(expected, rel=1e-12)
-    assert AveragedSoftmax(task, 1e12)(a, b).risk == pytest.approx(expected, rel=1e-9)
+    assert AveragedSoftmax(task, OneHead(np.inf))(a, b).risk == pytest.approx(expected, rel=1e-12)
+    assert AveragedSoftmax(task, OneHead(1e12))(a, b).risk == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("length", [4, 1000])
+def test_two_opposite_heads_have_their_risk_and_its_gradient(length):
+    task, a, b = random_task(2, 5)
+    a *= 0.4
+    zeros = np.zeros(2)
+    averaged = AveragedSoftmax(task, OppositeHeads(length))
+    found = averaged(a, b)
+    heads = opposite_heads(Blocks(a, zeros, zeros, np.array(b)))
+    assert found.risk == pytest.approx(softmax_risk(task, heads, length).risk, rel=1e-7)
+    h = 1e-4
+    move = np.array([[0.3, -0.5], [0.8, 0.1]])
+    steps = [averaged(a + sign * h * move, b + sign * h).risk for sign in (1, -1)]
+    slope = np.sum(found.key_query * move) + found.value_label
+    assert slope == pytest.approx((steps[0] - steps[1]) / (2 * h), rel=1e-5)

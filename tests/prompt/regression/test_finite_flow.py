@@ -12,7 +12,9 @@ from attractor.prompt.regression import (
     infinite_flow,
     isotropic_finite_flow,
     kac_murdock_szego,
+    opposite_heads,
     softmax_optimum,
+    softmax_risk,
     train_in_context,
 )
 
@@ -116,7 +118,7 @@ def test_training_on_drawn_prompts_follows_the_flow(condition):
 
 def test_bad_input():
     task = RegressionTask(np.eye(2))
-    two = Blocks(np.zeros((2, 2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2))
+    two = Blocks(np.ones((2, 2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), np.ones(2))
     sees_labels = Blocks(np.eye(2), np.ones(2), np.zeros(2), np.array(1.0))
     for arguments, name in [
         ((task, 10, two, [1.0]), "initial"),
@@ -130,3 +132,36 @@ def test_bad_input():
             finite_flow(*arguments)
     with pytest.raises(InvalidInputError, match="value"):
         finite_flow(task, 10, 0.1, [1.0], value="frozen")
+
+
+def test_two_opposite_heads_flow_down_the_risk_of_both():
+    rng = np.random.default_rng(5)
+    task = RegressionTask(np.array([[1.0, 0.4], [0.4, 0.7]]), np.diag([0.5, 1.0]), label_noise=0.2)
+    one = Blocks(0.4 * rng.standard_normal((2, 2)), np.zeros(2), np.zeros(2), np.array(1.2))
+    h = 1e-3
+    flow = finite_flow(task, 12, opposite_heads(one), [0.0, 1.0 - h, 1.0, 1.0 + h])
+    blocks = flow.blocks
+    np.testing.assert_array_equal(blocks.key_query[:, 0], -blocks.key_query[:, 1])
+    at_one = Blocks(*(block[2] for block in blocks))
+    assert flow.risk[2] == pytest.approx(softmax_risk(task, at_one, 12).risk, rel=1e-7)
+    fall = (flow.risk[3] - flow.risk[1]) / (2 * h)
+    speed = sum(float(np.sum(((block[3] - block[1]) / (2 * h)) ** 2)) for block in blocks)
+    assert fall == pytest.approx(-speed, rel=1e-5)
+
+
+def test_opposite_heads_on_infinite_prompts():
+    task = RegressionTask(kac_murdock_szego(2, 0.5))
+    zeros = np.zeros(2)
+    start = opposite_heads(Blocks(0.3 * np.eye(2), zeros, zeros, np.array(0.8)))
+    flow = finite_flow(task, math.inf, start, [0.0, 2.0, 50.0])
+    expected = infinite_flow(task, start, [0.0, 2.0, 50.0])
+    for found, wanted in zip(flow.blocks, expected.blocks, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-7)
+
+
+def test_nothing_moves_from_zero():
+    zeros = np.zeros(2)
+    start = Blocks(np.zeros((2, 2)), zeros, zeros, np.array(0.0))
+    flow = finite_flow(RegressionTask(np.eye(2)), 10, start, [0.0, 5.0])
+    assert not np.any(flow.last.key_query)
+    assert flow.risk[-1] == flow.risk[0]

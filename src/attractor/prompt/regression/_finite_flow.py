@@ -13,12 +13,13 @@ from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_kinds, check_number, naming
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression._infinite_flow import BlockFlow
-from attractor.prompt.regression._softmax_risk import label_head
-from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
+from attractor.prompt.regression._softmax_risk import label_heads
+from attractor.prompt.regression.averaged_softmax import AveragedSoftmax, Evaluated
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.flow import CompiledRisk, follow_risk
 from attractor.prompt.regression.initialization import balanced_initialization
 from attractor.prompt.regression.linear_attention import check_length
+from attractor.prompt.regression.prompt_averages import OneHead, OppositeHeads
 from attractor.prompt.regression.task import RegressionTask
 
 _DIFFERENCE = 1e-5
@@ -35,9 +36,11 @@ def finite_flow(
     value: Literal["trained", "fixed"] = "trained",
     tolerance: float = 1e-9,
 ) -> BlockFlow:
-    """Gradient flow of softmax attention on the exact risk of finite prompts, of one head.
+    """Gradient flow of softmax attention on the exact risk of finite prompts.
 
-    ``A' = -dR/dA`` and ``b' = -dR/db`` from a head with ``c = v = 0``, which the flow keeps. The
+    ``A' = -dR/dA`` and ``b' = -dR/db`` from a head with ``c = v = 0``, which the flow keeps, or
+    from two opposite heads ``(A, b)`` and ``(-A, -b)``, which stay opposite: the law of prompts is
+    the same for tokens ``-x`` and weights ``-w``, and the risk is even in all four blocks. The
     risk is that of ``softmax_risk``, and the mean over queries is exact as well: an integral over
     the law of the score deviation, for any covariances. Where both covariances and the start have
     common axes, as from a multiple of the identity with queries like inputs, ``A`` keeps them and
@@ -50,15 +53,16 @@ def finite_flow(
     Args:
         task: The law of prompts and queries.
         length: Number of tokens of a prompt; ``math.inf`` gives the flow on infinite prompts.
-        initial: Blocks of one head, or the scale of the balanced start with the identity.
+        initial: Blocks of one head or of two opposite ones, as ``opposite_heads`` gives them, or
+            the scale of the balanced start of one head with the identity.
         times: When to record: increasing, from 0 on.
         value: Whether ``b`` is trained too, or fixed at its start.
         tolerance: Error of a step, relative to the parameters.
 
     Raises:
-        InvalidInputError: If the start does not fit the task, has several heads or one with ``c``
-            or ``v`` not zero, the length is below 1, times do not increase, or scores are so large
-            that one token takes all attention.
+        InvalidInputError: If the start does not fit the task, has several heads that are not two
+            opposite ones, or one with ``c`` or ``v`` not zero, the length is below 1, times do not
+            increase, or scores are so large that one token takes all attention.
     """
     check_kinds(task=(task, RegressionTask))
     check_choice("value", value, ("trained", "fixed"))
@@ -67,34 +71,62 @@ def finite_flow(
         initial = check_number("initial", initial, above=0.0, most=1e100, example=0.1)
         initial = balanced_initialization(task.covariance, initial)
     with naming(blocks="initial"):
-        a, b = label_head(task, initial)
+        key_query, value_label = label_heads(task, initial)
     check_length(length)
-    head = _Head.of(task, a, None if value == "trained" else float(b))
-    risk = _Risk(AveragedSoftmax(task, length), head)
+    averages = OneHead(length) if len(value_label) == 1 else OppositeHeads(length)
+    if len(value_label) > 1 and not _are_opposite(key_query, value_label):
+        raise InvalidInputError(
+            "initial",
+            f"it is {len(value_label)} heads",
+            "Give one head, or two of opposite signs, as opposite_heads makes them",
+        )
+    a, b = key_query[0], float(value_label[0])
+    shape = np.shape(initial.value_label)
+    head = _Heads.of(task, a, None if value == "trained" else b, shape)
+    risk = _Risk(AveragedSoftmax(task, averages), head)
     compiled = CompiledRisk(head.blocks, risk.value, risk.gradient, risk.hessian)
     with single_blas_thread():
-        flow = follow_risk(compiled, head.point(a, float(b)), times, tolerance)
+        flow = follow_risk(compiled, head.point(a, b), times, tolerance)
     return BlockFlow(**vars(flow))
 
 
+def _are_opposite(
+    key_query: Float[np.ndarray, "head d d"], value_label: Float[np.ndarray, "head"]
+) -> bool:
+    """Whether heads are two of opposite signs."""
+    return (
+        len(value_label) == 2
+        and np.array_equal(key_query[0], -key_query[1])
+        and value_label[0] == -value_label[1]
+    )
+
+
 @dataclass(frozen=True)
-class _Head:
-    """The parameters of a head that move, as one vector.
+class _Heads:
+    """The parameters of one head, or of two opposite ones, that move, as one vector.
+
+    Of two heads it is ``sqrt(2)`` times those of the first: as long as those of both.
 
     Attributes:
         dimension: Number of inputs.
         axes: Common axes of the covariances and ``A``, in which it stays diagonal, or None.
-        value: ``b`` where it is fixed, or None.
+        value: ``b`` of the first where it is fixed, or None.
+        shape: Of the axes of heads.
     """
 
     dimension: int
     axes: Float[np.ndarray, "d d"] | None
     value: float | None
+    shape: tuple[int, ...]
 
     @classmethod
     def of(
-        cls, task: RegressionTask, key_query: Float[np.ndarray, "d d"], value: float | None
-    ) -> _Head:
+        cls,
+        task: RegressionTask,
+        key_query: Float[np.ndarray, "d d"],
+        value: float | None,
+        shape: tuple[int, ...],
+    ) -> _Heads:
         """Chooses the axes for a start."""
         matrices = [
             each / max(float(np.abs(each).max()), np.finfo(np.float64).tiny)
@@ -107,26 +139,40 @@ class _Head:
             for turned in (axes.T @ each @ axes for each in matrices)
         )
         common = off <= _OFF_DIAGONAL * task.dimension
-        return cls(task.dimension, axes if common else None, value)
+        return cls(task.dimension, axes if common else None, value, shape)
+
+    @property
+    def count(self) -> int:
+        """Number of heads."""
+        return math.prod(self.shape)
 
     def point(self, key_query: Float[np.ndarray, "d d"], value: float) -> np.ndarray:
-        """The parameters of a head, or derivatives in them of a function of a head."""
+        """The parameters, from the blocks of the first head."""
         body = key_query.ravel()
         if self.axes is not None:
             body = np.sum(self.axes * (key_query @ self.axes), axis=0)
-        return body if self.value is not None else np.append(body, value)
+        return math.sqrt(self.count) * (body if self.value is not None else np.append(body, value))
+
+    def first(
+        self, points: Float[np.ndarray, "*batch parameter"]
+    ) -> tuple[Float[np.ndarray, "*batch d d"], Float[np.ndarray, "*batch"]]:
+        """``A`` and ``b`` of the first head."""
+        points, d = points / math.sqrt(self.count), self.dimension
+        body = points if self.value is not None else points[..., :-1]
+        value = points[..., -1] if self.value is None else np.full(points.shape[:-1], self.value)
+        if self.axes is None:
+            return body.reshape(*points.shape[:-1], d, d), value
+        return self.axes * body[..., None, :] @ self.axes.T, value
 
     def blocks(self, points: Float[np.ndarray, "*batch parameter"]) -> Blocks:
-        """The blocks of one head or several."""
+        """The blocks of all heads."""
+        key_query, value = self.first(points)
         batch, d = points.shape[:-1], self.dimension
-        body = points if self.value is not None else points[..., :-1]
-        value = np.full(batch, self.value) if self.value is not None else points[..., -1]
-        if self.axes is None:
-            body = body.reshape(*batch, d, d)
-        else:
-            body = self.axes * body[..., None, :] @ self.axes.T
-        zeros = np.zeros((*batch, d))
-        return Blocks(body, zeros, zeros, value)
+        signs = np.array([1.0, -1.0])[: self.count].reshape(self.shape)
+        value = value.reshape(*batch, *(1,) * len(self.shape)) * signs
+        key_query = key_query.reshape(*batch, *(1,) * len(self.shape), d, d)
+        zeros = np.zeros((*batch, *self.shape, d))
+        return Blocks(key_query * signs[..., None, None], zeros, zeros, value)
 
 
 @dataclass(frozen=True)
@@ -134,7 +180,7 @@ class _Risk:
     """The risk of parameters that move, with its derivatives."""
 
     softmax: AveragedSoftmax
-    head: _Head
+    heads: _Heads
 
     def value(self, point: np.ndarray) -> Any:
         """The risk."""
@@ -142,21 +188,22 @@ class _Risk:
 
     def gradient(self, point: np.ndarray) -> np.ndarray:
         """Its gradient."""
-        found = self._at(point)
-        return self.head.point(found.key_query, found.value_label)
+        # The softmax is a function of A of the first head and of the sum of all |b|.
+        found, count = self._at(point), self.heads.count
+        return self.heads.point(found.key_query / count, found.value_label)
 
     def hessian(self, point: np.ndarray) -> np.ndarray:
         """Differences of the gradient; steps of the flow need no more than that."""
-        step = _DIFFERENCE * float(np.linalg.norm(point)) / math.sqrt(point.size)
+        step = _DIFFERENCE * (float(np.linalg.norm(point)) or 1.0) / math.sqrt(point.size)
         moves = step * np.eye(point.size)
         rows = [self.gradient(point + move) - self.gradient(point - move) for move in moves]
         found = np.array(rows) / (2 * step)
         return (found + found.T) / 2
 
-    def _at(self, point: np.ndarray) -> Any:
-        blocks = self.head.blocks(np.asarray(point, dtype=np.float64))
+    def _at(self, point: np.ndarray) -> Evaluated:
         if not np.isfinite(point).all():
             raise InvalidInputError(
                 "initial", "the flow from it leaves floating point", "Give a smaller start"
             )
-        return self.softmax(blocks.key_query, float(blocks.value_label))
+        key_query, value = self.heads.first(np.asarray(point, dtype=np.float64))
+        return self.softmax(key_query, self.heads.count * float(value))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length.quadratic_forms import QuadraticForm
-from attractor.prompt.finite_length.table import ErrorTable, error_table, spline_values
-from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
+from attractor.prompt.regression.prompt_averages import PromptAverages
 from attractor.prompt.regression.task import RegressionTask
 
 _RAREST = 1e-10
 """Mass of queries that may be left out, times the length: of what a finite length adds."""
-_TABLE_STEP = 2.0  # tables to larger deviations cost the more the larger these are
 
 
 class Evaluated(NamedTuple):
@@ -66,25 +62,25 @@ class _Means(NamedTuple):
 
 
 class AveragedSoftmax:
-    """The exact risk of one head with ``c = v = 0`` on prompts of one length, with its gradient.
+    """The exact risk of one head, or of two opposite ones, on prompts of one length.
 
-    For queries ``x_q = R g`` the score deviation is ``s = |F^T A R g|`` with ``S = F F^T``. In the
-    axes of its quadratic form the mean over queries of every term of ``FiniteSoftmax.risk`` is a
-    sum over nodes of ``s`` alone, with an error below 1e-9 of what a finite length adds; and its
-    gradient is the sum's. Nothing is drawn, and covariances need not commute.
+    With its gradient, for heads with ``c = v = 0`` that predict ``b x_q^T A^T S w`` on infinite
+    prompts. For queries ``x_q = R g`` and ``S = F F^T`` the score deviation is ``s = |F^T A R g|``.
+    In the axes of its quadratic form the mean over queries of every term of the risk is a sum over
+    nodes of ``s`` alone, with an error below 1e-9 of what a finite length adds; and its gradient is
+    the sum's. Nothing is drawn, and covariances need not commute.
     """
 
-    def __init__(self, task: RegressionTask, length: float) -> None:
+    def __init__(self, task: RegressionTask, averages: PromptAverages) -> None:
         """Prepares the factors of the covariances.
 
         Args:
             task: The law of prompts and queries.
-            length: Number of tokens of a prompt, or infinity.
+            averages: Over prompts, of the heads.
         """
-        self._task, self._length = task, float(length)
+        self._task, self._averages = task, averages
         self._left, self._right = np.linalg.cholesky(task.covariance), task.query_factor
         self._label_variance = task.weight_variance * np.trace(task.covariance) + task.label_noise
-        self._table: ErrorTable | None = None
 
     def __call__(self, key_query: Float[np.ndarray, "d d"], value_label: float) -> Evaluated:
         """The risk and its gradient at a head.
@@ -102,45 +98,24 @@ class AveragedSoftmax:
         risk = t * float(np.sum(residual * (b * output - np.eye(task.dimension)))) / 2
         in_a = t * b * task.covariance @ residual
         in_b = t * float(np.sum(output * residual))
-        if math.isinf(self._length):
+        if math.isinf(self._averages.length):
             return Evaluated(risk, in_a, in_b)
 
         scores = self._left.T @ key_query @ self._right
         variances, axes = np.linalg.eigh(scores.T @ scores)
-        law = QuadraticForm.of(variances, _RAREST / self._length)
-        weights, shift = self._prompt_averages(law)
-        q, h = _Means.of(law, weights), _Means.of(law, shift)
+        law = QuadraticForm.of(variances, _RAREST / self._averages.length)
+        shared, pull, along = (_Means.of(law, x) for x in self._averages.at(law.deviations))
         turned, seen = scores @ axes, self._left.T @ self._right @ axes
         metric = self._left.T @ self._left
         square = turned.T @ metric @ turned
         cross = turned.T @ seen
         cross = (cross + cross.T) / 2
-        along, pull = float(np.diag(square) @ h.squares), float(np.diag(cross) @ q.squares)
-        noise = self._label_variance * q.mean
-        risk += b**2 * (t * along + noise) / 2 + b * t * pull
-        in_b += b * (t * along + noise) + t * pull
-        of_scores = t * b**2 * (metric @ turned * h.squares + turned @ h.of_form(square))
-        of_scores += b**2 * self._label_variance * turned * q.slopes
-        of_scores += b * t * (seen * q.squares + 2 * turned @ q.of_form(cross))
+        spread = t * float(np.diag(square) @ along.squares) + self._label_variance * shared.mean
+        short = t * float(np.diag(cross) @ pull.squares)
+        risk += b**2 * spread / 2 + b * short
+        in_b += b * spread + short
+        of_scores = t * b**2 * (metric @ turned * along.squares + turned @ along.of_form(square))
+        of_scores += b**2 * self._label_variance * turned * shared.slopes
+        of_scores += b * t * (seen * pull.squares + 2 * turned @ pull.of_form(cross))
         in_a = in_a + self._left @ of_scores @ axes.T @ self._right.T
         return Evaluated(risk, in_a, in_b)
-
-    def _prompt_averages(
-        self, law: QuadraticForm
-    ) -> tuple[Float[np.ndarray, "point"], Float[np.ndarray, "point"]]:
-        """``q = E sum_l p_l^2`` and ``(E ghat^2 - q) / s^2 - 1``, which vanish on long prompts."""
-        if self._table is None or law.largest > self._table.largest_deviation:
-            if law.largest > LARGEST_TABLE:
-                raise InvalidInputError(
-                    "initial",
-                    f"scores from it reach standard deviation {law.largest:.3g}, where one token "
-                    "takes all attention",
-                    f"Give a start whose scores stay below {LARGEST_TABLE:g}",
-                )
-            steps = math.ceil(law.largest / _TABLE_STEP)
-            self._table = _table(self._length, min(steps * _TABLE_STEP, LARGEST_TABLE))
-        log_weights, squared_gain = spline_values(self._table, law.deviations)[1:3]
-        return np.exp(log_weights), squared_gain - 1
-
-
-_table = functools.lru_cache(maxsize=64)(error_table)
