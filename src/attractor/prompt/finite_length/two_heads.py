@@ -168,11 +168,14 @@ def _log_times(deviation: float, L: Float[np.ndarray, "length"]) -> Float[np.nda
     """Nodes in the logarithm of the variable of one denominator.
 
     Every average is at most a multiple of ``E x = s`` at small ``s``, and next to nothing where
-    even the tokens of the least weight among those of the shortest prompt have ``x`` above 100.
+    all tokens of the shortest prompt have scores so low that it is that rare.
     """
-    others = max(float(L.min()) - 2, 1e-9)
-    least = max(-float(scipy.special.ndtri(min(1.0, 80 / others))), -9.5)
-    highest = deviation**2 / 2 - deviation * least + 5
+    shortest = float(L.min())
+    if shortest > 2 * _RARE:
+        lowest = float(scipy.special.ndtri(2 * _RARE / shortest))
+    else:
+        lowest = math.sqrt(2 * _RARE / max(shortest - 1, 1.0)) + 0.5
+    highest = deviation**2 / 2 + deviation * lowest + 5
     return np.arange(-_RARE - math.log(L.max()), highest + _STEP, _STEP)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from attractor.prompt.regression._softmax_optimum import (
         SoftmaxOptimum as SoftmaxOptimum,
+        opposite_heads_optimum as opposite_heads_optimum,
         softmax_optimum as softmax_optimum,
     )
     from attractor.prompt.regression._softmax_risk import (

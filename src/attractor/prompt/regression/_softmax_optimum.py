@@ -1,47 +1,42 @@
-"""The best that one softmax head can do on prompts of finite length."""
+"""The best that softmax heads can do on prompts of finite length."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+import warnings
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from attractor.blas import single_blas_thread
 from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.regression._softmax_risk import softmax_risk
+from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression._trained_limit import finite_prompt_limit
+from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
+from attractor.prompt.regression.prompt_averages import OneHead, OppositeHeads, PromptAverages
 from attractor.prompt.regression.task import RegressionTask
-from attractor.randomness import check_seed
 
-_QUERIES = 2**12
-_FEWEST_PER_PARAMETER = 16
-_SET = 1000  # far from those of the risk that is returned
-_FIRST_TABLE = 6.0
 _SINGULAR = 1e-7
-_GRADIENT = 1e-5  # of risks relative to that of zero
+_GRADIENT = 1e-8  # of risks relative to that of zero
 _KEPT = 30
 _STEPS = 2000
 _COMMUTES = 1e-9
+_SCORE_SCALES = (0.3, 0.7)  # of two heads that are linear attention where these are small
+_REFUSED = 1e6
 
 
 class SoftmaxOptimum(NamedTuple):
-    """The best head with ``c = v = 0``.
+    """The best heads with ``c = v = 0``.
 
     Attributes:
-        blocks: The head, with ``b >= 0``; the risk of ``(-A, -b)`` is the same.
-        risk: Its risk, ``E (prediction - w^T x_q)^2 / 2``.
-        standard_error: Of the risk, as that of ``softmax_risk``.
+        blocks: One head with ``b >= 0``; the risk of ``(-A, -b)`` is the same. Or two of these.
+        risk: Their risk, ``E (prediction - w^T x_q)^2 / 2``.
+        standard_error: Zero: the risk is exact.
     """
 
     blocks: Blocks
@@ -54,54 +49,99 @@ class _Scales(NamedTuple):
 
     Where the covariances commute ``B`` is diagonal, in their common eigenvectors: the risk is even
     in the sign of every coordinate of the query there, so that the best diagonal ``B`` is a
-    critical point among all, and with ``d + 1`` parameters no sample of queries is fitted too well.
+    critical point among all.
     """
 
     diagonal: bool
-    left: Float[Any, "d d"]
-    right: Float[Any, "d d"]
-    value: Float[Any, ""]
+    left: Float[np.ndarray, "d d"]
+    right: Float[np.ndarray, "d d"]
+    value: float
+
+    def head(self, point: Float[np.ndarray, "parameter"]) -> tuple[Float[np.ndarray, "d d"], float]:
+        """``A`` and ``b`` of parameters."""
+        body = np.diag(point[:-1]) if self.diagonal else point[:-1].reshape(self.left.shape)
+        return self.left @ body @ self.right, self.value * float(point[-1])
+
+    def deviation(self, point: Float[np.ndarray, "parameter"]) -> float:
+        """The largest score deviation along an axis of white queries."""
+        if self.diagonal:
+            return float(np.abs(point[:-1]).max())
+        return float(np.linalg.norm(point[:-1].reshape(self.left.shape), 2))
+
+    def point(self, body: Float[np.ndarray, "d d"], beta: float) -> np.ndarray:
+        """The parameters of ``B`` and ``beta``, or derivatives in them."""
+        return np.append(np.diag(body) if self.diagonal else body, beta)
 
 
-def softmax_optimum(task: RegressionTask, length: float, *, seed: int = 0) -> SoftmaxOptimum:
+def softmax_optimum(
+    task: RegressionTask, length: float, *, seed: int | None = None
+) -> SoftmaxOptimum:
     """The best head of softmax attention for a length, among those with ``c = v = 0``.
 
-    It minimizes the risk that ``softmax_risk`` computes by a quasi-Newton method on one set of
-    queries, from the best head of linear attention, from the best of the heads that predict
-    perfectly on infinite prompts and from a multiple of the identity; the risk returned is on other
-    queries. Blocks are good to some thousandths, and to some hundredths where prompts are so long
-    that next to no risk is left; the risk changes with the square of that. The law of prompts is
-    the same for weights ``-w``, so that the risk is even in ``(c, v)``: this head is a critical
-    point among all heads.
+    It minimizes the exact risk that ``softmax_risk`` computes by a quasi-Newton method, from the
+    best head of linear attention, from the best of the heads that predict perfectly on infinite
+    prompts and from a multiple of the identity. The law of prompts is the same for weights ``-w``,
+    so that the risk is even in ``(c, v)``: this head is a critical point among all heads.
 
     Args:
         task: The law of prompts and queries.
         length: Number of tokens of a prompt, finite: without end ``trained_limit`` has no risk.
-        seed: Same seed, same numbers.
+        seed: Has no meaning any more, as nothing is drawn.
 
     Raises:
         InvalidInputError: If the length is infinite or below 1, or scores of the best head are so
             large that one token takes all attention.
     """
+    if seed is not None:
+        words = "seed of softmax_optimum has no meaning any more: nothing is drawn"
+        warnings.warn(words, DeprecationWarning, stacklevel=2)
+    _check(task, length, 1)
+    scales = _scales(task)
+    b, d = finite_prompt_limit(task), task.dimension
+    products = (linear_attention_optimum(task, length).product, np.linalg.inv(task.covariance))
+    heads = [(product / b, b) for product in products]
+    # Scores of the multiple of the identity have deviations of about one, whatever d is.
+    white = scales.point(np.eye(d) / math.sqrt(d), 1.0)
+    a, b, risk = _best(task, OneHead(length), scales, heads, white)
+    blocks = Blocks(a, np.zeros(d), np.zeros(d), np.asarray(b))
+    return SoftmaxOptimum(blocks, risk, 0.0)
+
+
+def opposite_heads_optimum(task: RegressionTask, length: float) -> SoftmaxOptimum:
+    """The best two heads ``(A, b)`` and ``(-A, -b)`` of softmax attention for a length.
+
+    As ``softmax_optimum``, of the exact risk of both. Their scores are of finite size where prompts
+    are short. On long prompts the risk hardly depends on it, and its limit for small scores is
+    linear attention with one token less, ``small_score_optimum``.
+
+    Args:
+        task: The law of prompts and queries.
+        length: Number of tokens of a prompt, finite and at least 2: one token is its own mean.
+
+    Raises:
+        InvalidInputError: If the length is infinite or below 2, or scores of the best heads are so
+            large that one token takes all attention.
+    """
+    _check(task, length, 2)
+    scales, d = _scales(task), task.dimension
+    product = small_score_optimum(task, length).product
+    size = float(
+        np.linalg.norm(np.linalg.pinv(scales.left) @ product @ np.linalg.pinv(scales.right))
+    )
+    heads = [(product * scale / size, size / scale) for scale in _SCORE_SCALES]
+    a, b, risk = _best(task, OppositeHeads(length), scales, heads)
+    signs = np.array([1.0, -1.0])
+    zeros = np.zeros((2, d))
+    blocks = Blocks(signs[:, None, None] * a, zeros, zeros, signs * b / 2)
+    return SoftmaxOptimum(blocks, risk, 0.0)
+
+
+def _check(task: RegressionTask, length: float, least: int) -> None:
     check_kinds(task=(task, RegressionTask))
-    seed = check_seed("seed", seed)
-    if not 1 <= as_number(length) < math.inf:
+    if not least <= as_number(length) < math.inf:
         raise InvalidInputError(
-            "length", f"it is {length!r}", "Give a finite number of tokens, at least 1"
+            "length", f"it is {length!r}", f"Give a finite number of tokens, at least {least}"
         )
-    d, scales = task.dimension, _scales(task)
-    parameters = d + 1 if scales.diagonal else d**2 + 1
-    count = max(_QUERIES, 2 ** math.ceil(math.log2(_FEWEST_PER_PARAMETER * parameters)))
-    queries = Queries.scrambled(d, count, (seed, _SET))
-    with double_precision():
-        found = min(
-            (_descend(task, length, queries, scales, x) for x in _starts(task, length, scales)),
-            key=lambda result: result.fun,
-        )
-    a, b = _head(found.x, scales)
-    sign = -1.0 if b < 0 else 1.0
-    blocks = Blocks(sign * a, np.zeros(d), np.zeros(d), np.asarray(sign * b))
-    return SoftmaxOptimum(blocks, *softmax_risk(task, blocks, length, seed=seed))
 
 
 def _scales(task: RegressionTask) -> _Scales:
@@ -110,7 +150,7 @@ def _scales(task: RegressionTask) -> _Scales:
     Entries of ``B`` that no query sees are kept out by a singular ``right``.
     """
     prompts, queries = task.covariance, task.query_covariance
-    value = np.float64(math.sqrt(np.trace(queries) / np.trace(prompts)))
+    value = math.sqrt(np.trace(queries) / np.trace(prompts))
     # A sum of the two at which no eigenvalues of different vectors coincide by chance.
     mixed = prompts / np.trace(prompts) + math.sqrt(2) * queries / np.trace(queries)
     basis = np.linalg.eigh(mixed)[1]
@@ -124,71 +164,64 @@ def _scales(task: RegressionTask) -> _Scales:
     return _Scales(False, left, np.linalg.pinv(task.query_factor, rcond=_SINGULAR), value)
 
 
-def _head(
-    point: Float[np.ndarray, "parameter"], scales: _Scales
-) -> tuple[Float[np.ndarray, "d d"], float]:
-    body = np.asarray(_body(point, len(scales.left)))
-    return scales.left @ body @ scales.right, float(scales.value * point[-1])
-
-
-def _body(point: Float[Any, "parameter"], dimension: int) -> Float[Array, "d d"]:
-    """``B``: its diagonal where there are no parameters for more."""
-    entries = jnp.asarray(point[:-1])
-    return jnp.diag(entries) if len(entries) == dimension else entries.reshape(2 * (dimension,))
-
-
-def _starts(
-    task: RegressionTask, length: float, scales: _Scales
-) -> Iterator[Float[np.ndarray, "parameter"]]:
-    b, d = finite_prompt_limit(task), task.dimension
-    products = (linear_attention_optimum(task, length).product, np.linalg.inv(task.covariance))
-    white = np.linalg.pinv(scales.right)
-    bodies = [(np.linalg.solve(scales.left, p / b) @ white, b / scales.value) for p in products]
-    # Scores of the multiple of the identity have deviations of about one, whatever d is.
-    for body, value in (*bodies, (np.eye(d) / math.sqrt(d), 1.0)):
-        yield np.append(np.diag(body) if scales.diagonal else body, value)
-
-
-def _descend(
+def _best(
     task: RegressionTask,
-    length: float,
-    queries: Queries,
+    averages: PromptAverages,
     scales: _Scales,
-    start: Float[np.ndarray, "parameter"],
-) -> scipy.optimize.OptimizeResult:
-    """Minimizes from one start, and continues with a larger table if scores leave it."""
-    point, deviation = start, _FIRST_TABLE
-    while True:
-        softmax = FiniteSoftmax.of(task, length, queries, deviation)
-        data = jax.tree.map(jnp.asarray, (softmax, scales.left, scales.right, scales.value))
-        found = scipy.optimize.minimize(
-            lambda x, data=data: tuple(np.asarray(part) for part in _compiled()(x, data)),
-            point,
-            jac=True,
-            method="L-BFGS-B",
-            options={"gtol": _GRADIENT, "ftol": 0.0, "maxcor": _KEPT, "maxiter": _STEPS},
-        )
-        point, deviation = found.x, softmax.largest_deviation(_head(found.x, scales)[0])
-        if deviation <= softmax.table.largest_deviation:
-            return found
-        if softmax.table.largest_deviation >= LARGEST_TABLE:
-            raise InvalidInputError(
-                "length",
-                f"scores of the best head reach standard deviation {deviation:.3g}, where one "
-                "token takes all attention",
-                "Give shorter prompts",
+    heads: list[tuple[Float[np.ndarray, "d d"], float]],
+    *points: Float[np.ndarray, "parameter"],
+) -> tuple[Float[np.ndarray, "d d"], float, float]:
+    """The best head from several starts, its ``b`` not negative, and its risk.
+
+    Args:
+        task: The law of prompts and queries.
+        averages: Over prompts.
+        scales: Of the parameters.
+        heads: Starts, each ``A`` and ``b``.
+        *points: Starts in parameters.
+    """
+    averaged, unit = AveragedSoftmax(task, averages), task.risk_of_zero
+    left, right = np.linalg.pinv(scales.left), np.linalg.pinv(scales.right)
+    refused: list[InvalidInputError] = []
+    reach = math.inf
+
+    def relative(point: Float[np.ndarray, "parameter"]) -> tuple[float, np.ndarray]:
+        """The risk over that of zero, and its gradient."""
+        if scales.deviation(point) > reach:  # a step too far, which the line search takes back
+            return _REFUSED, np.zeros_like(point)
+        try:
+            found = averaged(*scales.head(point))
+        except InvalidInputError as error:
+            refused.append(error)
+            return _REFUSED, np.zeros_like(point)
+        in_body = scales.left.T @ found.key_query @ scales.right.T
+        gradient = scales.point(in_body, scales.value * found.value_label)
+        return found.risk / unit, gradient / unit
+
+    starts = [*(scales.point(left @ a @ right, b / scales.value) for a, b in heads), *points]
+
+    def accept(point: Float[np.ndarray, "parameter"]) -> None:
+        """Lets scores grow by as much again: averages of wide ones take long to tabulate."""
+        nonlocal reach
+        reach = 1 + 2 * scales.deviation(point)
+
+    results = []
+    with single_blas_thread():
+        for start in starts:
+            accept(start)
+            results.append(
+                scipy.optimize.minimize(
+                    relative,
+                    start,
+                    jac=True,
+                    method="L-BFGS-B",
+                    callback=accept,
+                    options={"gtol": _GRADIENT, "ftol": 0.0, "maxcor": _KEPT, "maxiter": _STEPS},
+                )
             )
-
-
-@functools.cache
-def _compiled() -> Callable[..., tuple[Array, Array]]:
-    """Risk relative to that of zero, and its gradient, of flat parameters."""
-
-    def risk(
-        point: Float[Array, "parameter"], data: tuple[FiniteSoftmax, Array, Array, Array]
-    ) -> Array:
-        softmax, left, right, value = data
-        body = left @ _body(point, len(left)) @ right
-        return softmax.risk(body, value * point[-1]) / softmax.risk_of_zero
-
-    return jax.jit(jax.value_and_grad(risk))
+    best = min(results, key=lambda result: result.fun)
+    if best.fun >= _REFUSED:
+        raise InvalidInputError("length", refused[0].problem, "Give shorter prompts")
+    a, b = scales.head(best.x)
+    sign = -1.0 if b < 0 else 1.0
+    return sign * a, sign * b, float(best.fun * unit)

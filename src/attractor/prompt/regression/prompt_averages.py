@@ -14,11 +14,10 @@ from jaxtyping import Float
 from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length.functions import prompt_moments
 from attractor.prompt.finite_length.table import error_table, spline_values
-from attractor.prompt.finite_length.two_heads import LARGEST_PAIR_DEVIATION, two_head_moments
+from attractor.prompt.finite_length.two_heads import two_head_moments
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
 
-_TABLE_STEP = 2.0  # tables to larger deviations cost the more the larger these are
-_KNOTS_PER_UNIT, _BEYOND, _DEGREE = 16, 6, 5
+_SPACING, _BEYOND, _DEGREE = 1 / 16, 6, 5
 
 
 class Averages(NamedTuple):
@@ -72,12 +71,11 @@ class PromptAverages(abc.ABC):
                 "attention",
                 f"Give a start whose scores stay below {self.most:g}",
             )
-        steps = max(1, math.ceil(largest / _TABLE_STEP))
-        return self.within(min(steps * _TABLE_STEP, self.most), deviations)
+        return self.within(largest, deviations)
 
     @abc.abstractmethod
     def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at deviations up to one for which a table is made."""
+        """The averages at deviations up to one that a table is made for."""
 
 
 class OneHead(PromptAverages):
@@ -86,8 +84,10 @@ class OneHead(PromptAverages):
     heads, most = 1, LARGEST_TABLE
 
     def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at deviations up to one for which a table is made."""
-        table = _one_head(self.length, largest)
+        """The averages at deviations up to one that a table is made for."""
+        # Tables to larger deviations cost the more the larger these are.
+        doubled = 2.0 ** max(1, math.ceil(math.log2(max(largest, 1.0))))
+        table = _one_head(self.length, min(doubled, self.most))
         log_weights, squared_gain = spline_values(table, deviations)[1:3]
         q = np.exp(log_weights)
         return Averages(q, q, squared_gain - 1)
@@ -99,11 +99,12 @@ class OppositeHeads(PromptAverages):
     Here ``q'`` is ``E sum_l p_l p'_l`` of the two, and ``q`` that of one; the pull is ``q``.
     """
 
-    heads, most = 2, LARGEST_PAIR_DEVIATION - 1  # the table goes on a little
+    heads, most = 2, 11.0  # the table goes on beyond it, to the largest of a pair
 
     def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at deviations up to one for which a table is made."""
-        shared, pull, along = _opposite_heads(self.length, largest)(deviations)
+        """The averages at deviations up to one that a table is made for."""
+        intervals = max(1, math.ceil(math.asinh(largest) / _SPACING))
+        shared, pull, along = _opposite_heads(self.length, intervals)(np.arcsinh(deviations))
         return Averages(deviations**2 * shared, pull, along)
 
 
@@ -111,15 +112,26 @@ _one_head = functools.lru_cache(maxsize=64)(error_table)
 
 
 @functools.lru_cache(maxsize=64)
-def _opposite_heads(length: float, largest: float) -> scipy.interpolate.BSpline:
-    """Splines of even functions of ``s``; of the first, which is as small, over ``s^2``."""
-    s = np.arange(1, math.ceil(largest * _KNOTS_PER_UNIT) + _BEYOND) / _KNOTS_PER_UNIT
+def _opposite_heads(length: float, intervals: int) -> scipy.interpolate.BSpline:
+    """Splines of even functions of ``s`` in the variable ``arsinh s``.
+
+    Far out they vary on the scale of ``s``.
+    """
+    knots = _SPACING * np.arange(1, intervals + _BEYOND)
+    values = np.stack([_opposite_at(length, knot) for knot in np.sinh(knots)], axis=1)
+    knots, both = (
+        np.concatenate([-knots[::-1], knots]),
+        np.concatenate([values[:, ::-1], values], 1),
+    )
+    return scipy.interpolate.make_interp_spline(knots, both, k=_DEGREE, axis=1)
+
+
+@functools.lru_cache(maxsize=4096)
+def _opposite_at(length: float, s: float) -> Float[np.ndarray, "3"]:
+    """The averages at one deviation, the first of which is as small as ``s^2``, over that."""
     alone = prompt_moments(s, length)
-    opposite = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    pair = two_head_moments(s[:, None, None] ** 2 * opposite, length)
+    pair = two_head_moments(s**2 * np.array([[1.0, -1.0], [-1.0, 1.0]]), length)
     across = pair.first + pair.second - pair.outer - pair.swapped
     q = alone.sum_of_squared_weights
     along = (alone.error_per_variance - across) / 2 - 2 * q
-    values = np.stack([(q - pair.shared) / 2 / s**2, q, along])
-    knots, both = np.concatenate([-s[::-1], s]), np.concatenate([values[:, ::-1], values], axis=1)
-    return scipy.interpolate.make_interp_spline(knots, both, k=_DEGREE, axis=1)
+    return np.stack([(q - pair.shared) / 2 / s**2, q, along])
