@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length.quadratic_forms import QuadraticForm
+from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.finite_length.table import ErrorTable, error_table, spline_values
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
 from attractor.prompt.regression.task import RegressionTask
@@ -50,14 +50,17 @@ class _Means(NamedTuple):
     products: Float[np.ndarray, "d d"]
 
     @classmethod
-    def of(cls, law: QuadraticForm, values: Float[np.ndarray, "point"]) -> _Means:
-        weighted = law.weights * values
-        sloped = -law.transform * weighted
+    def of(cls, law: ScoreVariance, values: Float[np.ndarray, "node"]) -> _Means:
+        mean = float(law.masses @ values)
+        factors = law.factors.reshape(len(law.factors), -1)
+        weighted = (law.weights * values[:, None]).ravel()
+        # A constant has no slope; what the sum makes of one is large where scores are small.
+        sloped = -(law.transform * law.weights * (values - mean)[:, None]).ravel()
         return cls(
-            float(np.real(weighted).sum()),
-            np.real(law.factors @ weighted),
-            np.real(law.factors @ sloped),
-            np.real((law.factors * sloped) @ law.factors.T),
+            mean,
+            np.real(factors @ weighted),
+            np.real(factors @ sloped),
+            np.real((factors * sloped) @ factors.T),
         )
 
     def of_form(self, form: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
@@ -107,7 +110,7 @@ class AveragedSoftmax:
 
         scores = self._left.T @ key_query @ self._right
         variances, axes = np.linalg.eigh(scores.T @ scores)
-        law = QuadraticForm.of(variances, _RAREST / self._length)
+        law = ScoreVariance.of(variances, _RAREST / self._length)
         weights, shift = self._prompt_averages(law)
         q, h = _Means.of(law, weights), _Means.of(law, shift)
         turned, seen = scores @ axes, self._left.T @ self._right @ axes
@@ -126,18 +129,19 @@ class AveragedSoftmax:
         return Evaluated(risk, in_a, in_b)
 
     def _prompt_averages(
-        self, law: QuadraticForm
-    ) -> tuple[Float[np.ndarray, "point"], Float[np.ndarray, "point"]]:
+        self, law: ScoreVariance
+    ) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
         """``q = E sum_l p_l^2`` and ``(E ghat^2 - q) / s^2 - 1``, which vanish on long prompts."""
-        if self._table is None or law.largest > self._table.largest_deviation:
-            if law.largest > LARGEST_TABLE:
+        largest = float(law.deviations[-1])
+        if self._table is None or largest > self._table.largest_deviation:
+            if largest > LARGEST_TABLE:
                 raise InvalidInputError(
                     "initial",
-                    f"scores from it reach standard deviation {law.largest:.3g}, where one token "
+                    f"scores from it reach standard deviation {largest:.3g}, where one token "
                     "takes all attention",
                     f"Give a start whose scores stay below {LARGEST_TABLE:g}",
                 )
-            steps = math.ceil(law.largest / _TABLE_STEP)
+            steps = math.ceil(largest / _TABLE_STEP)
             self._table = _table(self._length, min(steps * _TABLE_STEP, LARGEST_TABLE))
         log_weights, squared_gain = spline_values(self._table, law.deviations)[1:3]
         return np.exp(log_weights), squared_gain - 1
