@@ -8,7 +8,7 @@ over prompts are functions of ``s`` alone, so that those over queries are integr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
@@ -17,19 +17,18 @@ from numpy.polynomial.chebyshev import chebvander
 from attractor.checks import naming
 from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
+from attractor.prompt.finite_length.frozen import largest_token
 from attractor.prompt.finite_length.functions import check_length, prompt_moments
 from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.finite_length.squared_errors import covariance_factor
 from attractor.prompt.head import AttentionHead
 
 _NEGLIGIBLE = 1e-11
-_BISECTIONS = 40
-_FIRST = 4.0
-_WIDE = 64.0
-_KNOTS = 32
-_NODES = 24
-_DEVIATIONS = 6.0
-_SLOPE = 15.0
+_FIRST, _GROWTH, _WIDE = 1.8, 1.5, 1.05
+"""Intervals of deviations end at the first of these, then at this multiple of their starts, and
+from this multiple of the largest token on nowhere."""
+_KNOTS = 24
+_BEYOND = 1.001  # the last deviation, for intervals that hold it alone
 _LARGEST_SINGULAR_VALUE = 1e20
 
 
@@ -146,68 +145,24 @@ def _average(
     sigma: Float[np.ndarray, "d"], gains: Float[np.ndarray, "d"], L: Float[np.ndarray, "length"]
 ) -> Float[np.ndarray, "length"]:
     """The average, as a sum over intervals of score deviations up to where nothing is left."""
-    largest, plain = sigma.max(), gains.sum()
-    law = ScoreVariance.of(sigma)
-    scale = np.searchsorted(law.squares, (sigma / largest) ** 2)
-    along = np.bincount(scale, gains * sigma**2, minlength=len(law.squares))
-
-    def beyond(u: float) -> float:
-        """A bound of what queries add of deviations beyond that of a saddle point ``theta > 0``.
-
-        Their indicator is at most ``exp(theta (x - their least x))``, and averages over prompts are
-        at most 1, which they are for a single token.
-        """
-        return float(np.exp(-law.at(u).rate) * (plain + (along / law.left(u)).sum()))
-
-    def below(u: float) -> float:
-        """A bound of the share of queries below the deviation of a saddle point ``theta < 0``."""
-        return float(np.exp(-law.at(u).rate))
-
+    law = ScoreVariance.of(sigma**2, _NEGLIGIBLE / L.max())
+    s, masses = law.deviations, law.masses
+    everywhere, along = gains.sum() * masses, law.masses_along(gains * sigma**2)
+    # Averages over prompts are at most 1, which they are for a single token.
+    beyond = np.cumsum((everywhere + along)[::-1])[::-1]
     result = np.zeros_like(L)
-    least = plain / L.max(initial=1)
-    # The errors grow with the deviation, so that few queries are little of the average.
-    first = _bisected(lambda u: below(u) < _NEGLIGIBLE, 1.0, 1e300)
-    last = _bisected(lambda u: beyond(u) < _NEGLIGIBLE * least, 1.0, 1e-300)
-    start, stop = (largest * np.sqrt(law.at(u).variance) for u in (first, last))
-    while start < stop:
-        end = stop if start >= _WIDE else min(stop, max(_FIRST, 2 * start))
-        s, weight = _nodes(law, start / largest, end / largest)
-        x, weight = s**2, weight * 2 * s
-        density, squares = law.densities(x, along)
-        values = _interpolated(L, start, end, s * largest)
-        result += plain * (weight * density) @ values[0] + (weight * squares) @ values[1]
-        if (u := float(law.saddle(np.square(end / largest)).u)) < 1 and beyond(
-            u
-        ) < _NEGLIGIBLE * result.min(initial=np.inf):
-            break
-        start = end
+    # The errors grow with the deviation, so that few queries with little are less of the average.
+    first = int(np.searchsorted(np.cumsum(masses), _NEGLIGIBLE))
+    while first < len(s) and beyond[first] >= _NEGLIGIBLE * result.min():
+        end = min(max(_FIRST, _GROWTH * s[first]), _BEYOND * s[-1])
+        if s[first] >= _WIDE * largest_token(L):
+            end = math.inf
+        last = int(np.searchsorted(s, end))
+        here = slice(first, last)
+        weights, per_variance = _interpolated(L, s[first], end, s[here])
+        result += everywhere[here] @ weights + along[here] @ per_variance
+        first = last
     return result
-
-
-def _bisected(small: Callable[[float], bool], large: float, far: float) -> float:
-    """Where something becomes small between two numbers, to some percent of its logarithm."""
-    low, high = np.log(large), np.log(far)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if small(float(np.exp(middle))) else (middle, high)
-    return float(np.exp(high))
-
-
-def _nodes(
-    law: ScoreVariance, start: float, end: float
-) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
-    """Gauss-Legendre nodes and weights on parts in which the density varies moderately."""
-    parts = [start]
-    while parts[-1] < end:
-        at = law.saddle(np.square(parts[-1]))
-        deviation = float(np.sqrt(at.spread)) / (2 * parts[-1])
-        slope = parts[-1] * abs(1 - float(at.u))  # of the logarithm of the density
-        width = min(_DEVIATIONS * deviation, _SLOPE / slope if slope else np.inf)
-        parts.append(min(end, parts[-1] + width))
-    edges = np.array(parts)
-    x, weight = np.polynomial.legendre.leggauss(_NODES)
-    half = np.diff(edges)[:, None] / 2
-    return (edges[:-1, None] + half * (x + 1)).ravel(), (half * weight).ravel()
 
 
 def _interpolated(
@@ -215,11 +170,11 @@ def _interpolated(
 ) -> Float[np.ndarray, "2 node length"]:
     """``E sum_l p_l^2`` and the error per variance, through Chebyshev nodes of the interval.
 
-    Those of wide scores are smooth functions of ``1 / s``.
+    Those of wide scores are smooth functions of ``1 / s``, up to an end at infinity.
     """
-    wide = start >= _WIDE
+    wide = math.isinf(end)
     if wide:
-        start, end, s = 1 / end, 1 / start, 1 / s
+        start, end, s = 0.0, 1 / start, 1 / s
     chebyshev = -np.cos(np.pi * (np.arange(_KNOTS) + 0.5) / _KNOTS)
     knots = start + (end - start) * (chebyshev + 1) / 2
     moments = prompt_moments((1 / knots if wide else knots)[:, None], L)

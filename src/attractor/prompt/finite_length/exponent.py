@@ -9,7 +9,6 @@ from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.averages import check_singular_values
 from attractor.prompt.finite_length.functions import check_length
-from attractor.prompt.finite_length.score_variance import ScoreVariance
 
 _BISECTIONS = 100
 _LOWEST = -690.0
@@ -83,24 +82,20 @@ def finite_length_exponent(
     log_length = np.log(check_length(length))
     if not sigma.any():
         return np.ones_like(log_length)
-    law, unit = ScoreVariance.of(sigma), sigma.max() ** 2
+    unit = sigma.max() ** 2
+    squares = (sigma / sigma.max()) ** 2
+
+    def tau(log_u: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """``tau`` where the maximum is at ``theta = (1 - u) / (2 max sigma^2)``."""
+        u = np.exp(log_u)[..., None]
+        variance = unit * (squares / ((1 - squares) + u * squares)).sum(-1)
+        return np.minimum(variance / np.maximum(log_length, 1e-12), _FROZEN)
+
     # At the minimum theta = -e'(tau), which falls as tau grows, which it does with theta.
     low, high = np.full_like(log_length, _LOWEST), np.zeros_like(log_length)
     for _ in range(_BISECTIONS):
         log_u = (low + high) / 2
-        tau = _tau(law, unit, log_u, log_length)
-        slope = np.clip(1 / (2 * tau**2) - 1 / 8, 0, 1)
+        slope = np.clip(1 / (2 * tau(log_u) ** 2) - 1 / 8, 0, 1)
         beyond = -np.expm1(log_u) / 2 > unit * slope
         low, high = np.where(beyond, log_u, low), np.where(beyond, high, log_u)
-    return np.clip(1 / _tau(law, unit, (low + high) / 2, log_length) - 1 / 2, 0, 1)
-
-
-def _tau(
-    law: ScoreVariance,
-    unit: float,
-    log_u: Float[np.ndarray, "*shape"],
-    log_length: Float[np.ndarray, "*shape"],
-) -> Float[np.ndarray, "*shape"]:
-    """The score variance at saddle points, over the logarithm of the length."""
-    tau = unit * law.at(np.exp(log_u)).variance / np.maximum(log_length, 1e-12)
-    return np.minimum(tau, _FROZEN)
+    return np.clip(1 / tau((low + high) / 2) - 1 / 2, 0, 1)

@@ -50,7 +50,7 @@ class _Token(NamedTuple):
 
 def is_frozen(s: float, L: Float[np.ndarray, "length"]) -> bool:
     """Whether the scores are wider than those of all tokens that matter at the longest length."""
-    return s > _WIDER * _largest_token(L)
+    return s > _WIDER * largest_token(L)
 
 
 def frozen_moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "value length"]:
@@ -71,12 +71,13 @@ def frozen_moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray
     return np.where(L == 1, alone[:, None], values)
 
 
-def _largest_token(L: Float[np.ndarray, "length"]) -> float:
+def largest_token(L: Float[np.ndarray, "length"]) -> float:
+    """A token that next to no prompt of the longest length has."""
     return float(np.sqrt(2 * (np.log(L.max()) + _RARE)))
 
 
 def _average(s: float, L: Float[np.ndarray, "length"]) -> _Token:
-    last = _largest_token(L)
+    last = largest_token(L)
     others = max(float(L.min()) - 1, 1e-9)
     first = max(-float(scipy.special.ndtri(min(1.0, 2 * _RARE / others))), _LOWEST)
     # The largest of many tokens varies on the scale of one over its size.

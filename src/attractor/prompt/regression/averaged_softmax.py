@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.prompt.finite_length.quadratic_forms import QuadraticForm
+from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.regression.prompt_averages import PromptAverages
 from attractor.prompt.regression.task import RegressionTask
 
@@ -46,14 +46,17 @@ class _Means(NamedTuple):
     products: Float[np.ndarray, "d d"]
 
     @classmethod
-    def of(cls, law: QuadraticForm, values: Float[np.ndarray, "point"]) -> _Means:
-        weighted = law.weights * values
-        sloped = -law.transform * weighted
+    def of(cls, law: ScoreVariance, values: Float[np.ndarray, "node"]) -> _Means:
+        mean = float(law.masses @ values)
+        factors = law.factors.reshape(len(law.factors), -1)
+        weighted = (law.weights * values[:, None]).ravel()
+        # A constant has no slope; what the sum makes of one is large where scores are small.
+        sloped = -(law.transform * law.weights * (values - mean)[:, None]).ravel()
         return cls(
-            float(np.real(weighted).sum()),
-            np.real(law.factors @ weighted),
-            np.real(law.factors @ sloped),
-            np.real((law.factors * sloped) @ law.factors.T),
+            mean,
+            np.real(factors @ weighted),
+            np.real(factors @ sloped),
+            np.real((factors * sloped) @ factors.T),
         )
 
     def of_form(self, form: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
@@ -103,7 +106,7 @@ class AveragedSoftmax:
 
         scores = self._left.T @ key_query @ self._right
         variances, axes = np.linalg.eigh(scores.T @ scores)
-        law = QuadraticForm.of(variances, _RAREST / self._averages.length)
+        law = ScoreVariance.of(variances, _RAREST / self._averages.length)
         shared, pull, along = (_Means.of(law, x) for x in self._averages.at(law.deviations))
         turned, seen = scores @ axes, self._left.T @ self._right @ axes
         metric = self._left.T @ self._left

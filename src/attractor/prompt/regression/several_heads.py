@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.prompt.finite_length.functions import prompt_moments
-from attractor.prompt.finite_length.quadratic_forms import QuadraticForm
+from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.finite_length.two_heads import TwoHeadMoments, two_head_moments
 from attractor.prompt.regression.finite_softmax import Queries
 from attractor.prompt.regression.task import RegressionTask
@@ -71,7 +71,7 @@ class SeveralHeads:
     @property
     def largest_deviation(self) -> float:
         """The largest standard deviation of scores that matters, of any head and query."""
-        return max(self._law(head)[0].largest for head in range(len(self._scores)))
+        return max(float(self._law(h)[0].deviations[-1]) for h in range(len(self._scores)))
 
     def added(self, queries: int, seed: int) -> FiniteLengthRisk:
         """What a finite length adds to the risk.
@@ -92,7 +92,7 @@ class SeveralHeads:
             total += value**2 * self._term(h, law, axes, q, alone.error_per_variance)
             # E f(s) g^T M g sees the diagonal of M in the axes of the score variance alone.
             bias = np.einsum("ij,ij->j", self._outputs[h] @ axes, residual @ axes)
-            total -= 2 * t * value * float(bias @ _weighted_squares(law, q))
+            total -= 2 * t * value * float(law.masses_along(bias) @ q)
             for k in range(h + 1, len(b)):
                 if b[k] == 0:
                     continue
@@ -110,11 +110,11 @@ class SeveralHeads:
         error = float(np.std(means, ddof=1)) / math.sqrt(_SETS)
         return FiniteLengthRisk(total / 2 + float(np.mean(means)), error)
 
-    def _law(self, head: int) -> tuple[QuadraticForm, Float[np.ndarray, "d d"]]:
+    def _law(self, head: int) -> tuple[ScoreVariance, Float[np.ndarray, "d d"]]:
         """The law of the score variance of a head over queries, and its axes."""
         scores = self._scores[head]
         variances, axes = np.linalg.eigh(scores.T @ scores)
-        return QuadraticForm.of(np.maximum(variances, 0), _RAREST / self._length), axes
+        return ScoreVariance.of(np.maximum(variances, 0), _RAREST / self._length), axes
 
     def _multiple(self, first: int, second: int) -> float | None:
         """By which number the scores of the second head are those of the first, if by one."""
@@ -128,15 +128,15 @@ class SeveralHeads:
     def _term(
         self,
         head: int,
-        law: QuadraticForm,
+        law: ScoreVariance,
         axes: Float[np.ndarray, "d d"],
-        shared: Float[np.ndarray, "point"],
-        along: Float[np.ndarray, "point"],
+        shared: Float[np.ndarray, "node"],
+        along: Float[np.ndarray, "node"],
     ) -> float:
         """The mean of ``(t tr S + n) shared + t along |S a|^2`` over queries, of functions of s."""
         sizes = np.sum((self._outputs[head] @ axes) ** 2, axis=0)
-        spread = self._mean_variance * float(np.real(law.weights @ shared))
-        return spread + self._task.weight_variance * float(sizes @ _weighted_squares(law, along))
+        spread = self._mean_variance * float(law.masses @ shared)
+        return spread + self._task.weight_variance * float(law.masses_along(sizes) @ along)
 
     def _apart(self, pairs: list[tuple[int, int]], queries: int, seed: tuple[int, ...]) -> float:
         """The terms of pairs of heads that are no multiples, over one set of queries."""
@@ -161,10 +161,3 @@ def _along(
     """``E (m - alpha)^T M (m' - beta)`` less the trace of ``M`` times what is shared."""
     across = (found.outer + found.swapped) * inner[:, 0, 1]
     return found.first * inner[:, 0, 0] + found.second * inner[:, 1, 1] + across
-
-
-def _weighted_squares(
-    law: QuadraticForm, values: Float[np.ndarray, "point"]
-) -> Float[np.ndarray, "d"]:
-    """``E g_i^2 f(s)``."""
-    return np.real(law.factors @ (law.weights * values))
