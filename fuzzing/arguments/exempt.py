@@ -231,6 +231,7 @@ SLOW = frozenset(
         "attractor.prompt.regression.isotropic_finite_flow",
         "attractor.prompt.regression.isotropic_optimum",
         "attractor.prompt.regression.official_experiment",
+        "attractor.prompt.regression.opposite_heads_optimum",
         "attractor.prompt.regression.softmax_optimum",
         "attractor.prompt.regression.softmax_risk",
         "attractor.prompt.regression.train_at_lengths",

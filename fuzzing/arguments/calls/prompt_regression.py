@@ -73,6 +73,7 @@ def calls() -> Iterator[Call]:
         takes={"lengths": "sequence array"},
     )
     yield Call(regression.opposite_heads, blocks=ex.BLOCKS)
+    yield Call(regression.opposite_heads_optimum, task=ex.SCALAR_TASK, length=10.0)
     yield Call(regression.ridge_risk, **task, length=5, samples=10)
     yield Call(regression.small_score_optimum, **task, length=10)
     yield Call(regression.small_score_risk, **task, product=TWO, length=10)

@@ -87,7 +87,7 @@ def test_no_scores_leave_the_mean_of_the_prompt():
 @pytest.mark.parametrize("d", [1, 4])
 def test_small_scores_have_the_slope_of_plain_averages(d):
     task, a, b = random_task(d, 3)
-    found = AveragedSoftmax(task, 2)(1e-8 * a, b)
+    found = AveragedSoftmax(task, OneHead(2))(1e-8 * a, b)
     expected = -b * 0.7 * task.covariance @ task.query_covariance / 2
     np.testing.assert_allclose(found.key_query, expected, rtol=1e-5, atol=1e-6)
 

@@ -141,6 +141,14 @@ SOME_TOKENS = Assumption[RegressionCase](
     lambda case: Check(min(case.lengths) >= _FEWEST_TOKENS, _lengths(case)),
     lambda: independent(5, (4, 256)),
 )
+SHORT_PROMPTS = Assumption[RegressionCase](
+    "short prompts",
+    f"Prompts have 3 to {_FEWEST_TOKENS} tokens.",
+    lambda case: Check(
+        3 <= min(case.lengths) and max(case.lengths) <= _FEWEST_TOKENS, _lengths(case)
+    ),
+    lambda: independent(5, (256,)),
+)
 
 
 def _time(case: RegressionCase) -> str:
@@ -228,6 +236,7 @@ REGRESSION_HYPOTHESES = (
     SMALL_START,
     SEVERAL_LENGTHS,
     SOME_TOKENS,
+    SHORT_PROMPTS,
     FIXED_TIME,
     LONG_TRAINING,
     WIDE,

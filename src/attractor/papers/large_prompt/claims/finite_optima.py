@@ -8,14 +8,16 @@ from collections.abc import Callable
 from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
-from attractor.papers.large_prompt.regression_data import independent, noisy
+from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
 from attractor.papers.large_prompt.regression_hypotheses import (
     INDEPENDENT,
+    SHORT_PROMPTS,
     SOME_NOISE,
     SOME_TOKENS,
 )
 from attractor.papers.once import once_a_case
 from attractor.prompt.regression._opposite_heads import small_score_optimum
+from attractor.prompt.regression._softmax_optimum import opposite_heads_optimum
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
 from attractor.prompt.regression.ridge import ridge_risk
@@ -111,4 +113,43 @@ TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
     note="the single head is the best with A = a I and no score from labels or value of inputs. "
     "It adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
+)
+
+
+def _pair(case: RegressionCase, length: int) -> float:
+    """The risk of the best two opposite heads."""
+    return opposite_heads_optimum(case.task, length).risk
+
+
+def _on_the_way(
+    case: RegressionCase, seed: int, risk: Callable[[RegressionCase, int], float]
+) -> Measurement:
+    """The least share of the way from linear attention on one token less to that on as many."""
+    shares, details = [], {}
+    for length in case.lengths:
+        less, as_many, found = _linear(case, length - 1), _linear(case, length), risk(case, length)
+        shares.append(min(less - found, found - as_many) / (less - as_many))
+        details[f"at {length} tokens"] = f"{less:.5g}, {found:.5g}, {as_many:.5g}"
+    return Measurement(min(shares), len(shares), details)
+
+
+FINITE_OPPOSITE_HEADS = REGRESSION_CLAIMS.claim(
+    "finite-opposite-heads",
+    "on short prompts two opposite heads are best with finite scores, behind linear attention",
+    statement="two softmax heads of opposite signs on finite prompts",
+    assuming=(SHORT_PROMPTS,),
+    contrast=Comparison(
+        "least distance of their risk from that of linear attention on as many tokens and on one "
+        "less, over the distance of the two",
+        _on_the_way,
+        lambda *_: _pair,
+        "the same of the best of small scores",
+        lambda *_: lambda case, length: small_score_optimum(case.task, length).risk,
+        bound=0.1,
+        reason="all risks are exact; small scores are linear attention on one token less",
+        sense=">=",
+    ),
+    data=lambda seed: [correlated().replace(lengths=(5, 10)), noisy(independent(3, (5, 10)))],
+    note="derived here, and no statement of the paper, whose heads are single. On long prompts the "
+    "best scores are small and the share falls to zero",
 )
