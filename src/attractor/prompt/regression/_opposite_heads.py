@@ -48,7 +48,9 @@ def opposite_heads(blocks: Blocks, score_scale: float = 1.0) -> Blocks:
     )
 
 
-def small_score_risk(task: RegressionTask, product: Float[np.ndarray, "d d"], length: int) -> float:
+def small_score_risk(
+    task: RegressionTask, product: Float[np.ndarray, "d d"], length: float
+) -> float:
     """Risk of two opposite softmax heads whose scores tend to zero, exactly at every length.
 
     As ``e`` tends to zero in ``opposite_heads``, with ``b A = product``, the prediction tends to
@@ -74,7 +76,7 @@ def small_score_risk(task: RegressionTask, product: Float[np.ndarray, "d d"], le
     return float(linear_attention_risk(task, blocks, length - 1))
 
 
-def small_score_optimum(task: RegressionTask, length: int) -> LinearOptimum:
+def small_score_optimum(task: RegressionTask, length: float) -> LinearOptimum:
     """The best of two opposite softmax heads whose scores tend to zero.
 
     It has the risk of the best linear attention on prompts of one token less, so that two softmax
