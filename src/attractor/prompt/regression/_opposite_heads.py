@@ -95,7 +95,7 @@ def small_score_optimum(task: RegressionTask, length: float) -> LinearOptimum:
     return LinearOptimum(product * (length / (length - 1)), risk)
 
 
-def _check_pair(length: int) -> None:
+def _check_pair(length: float) -> None:
     if as_number(length) < 2:
         raise InvalidInputError(
             "length", f"it is {length!r}", "Give at least two tokens; one is its own mean"
