@@ -53,7 +53,6 @@ def test_least_error_on_the_official_task(as_run, length, error):
     best = official_optimum(as_run, length)
     found = task.mean_squared_error(best.risk)
     assert found == pytest.approx(error, abs=5e-3)
-    assert 2 * best.standard_error < 2e-4 * found
     assert best.risk > linear_attention_optimum(task, length).risk
 
 
@@ -76,14 +75,11 @@ def test_no_head_nearby_and_no_start_is_better(best):
     for _ in range(4):
         a = best.blocks.key_query + 0.01 * rng.standard_normal((5, 5))
         b = best.blocks.value_label + 0.01 * rng.standard_normal()
-        # the same queries: the comparison has no noise of its own
         moved = softmax_risk(TASK, best.blocks._replace(key_query=a, value_label=b), LENGTH)
         assert moved.risk > best.risk
     assert best.blocks.value_label > 0
-    # other queries to minimize on find the same head
-    other = softmax_optimum(TASK, LENGTH, seed=5)
-    np.testing.assert_allclose(other.blocks.key_query, best.blocks.key_query, atol=5e-3)
-    assert other.risk == pytest.approx(best.risk, abs=5 * best.standard_error)
+    with pytest.warns(DeprecationWarning, match="seed"):
+        assert softmax_optimum(TASK, LENGTH, seed=5).risk == best.risk
 
 
 def test_scoring_labels_or_adding_inputs_makes_it_worse(best, simulate):
@@ -134,9 +130,9 @@ def test_no_head_near_by_is_better_in_many_dimensions():
     # Covariances commute, so that only a diagonal was searched: others are tried here.
     task, length = RegressionTask(kac_murdock_szego(12, 0.5), label_noise=0.1), 60
     best = softmax_optimum(task, length)
-    least = softmax_risk(task, best.blocks, length, queries=2**10).risk
+    least = softmax_risk(task, best.blocks, length).risk
     change = np.random.default_rng(0).normal(size=(3, 12, 12))
     for each in change / np.linalg.norm(change, axis=(1, 2), keepdims=True):
         for sign in (0.1, -0.1):
             moved = best.blocks._replace(key_query=best.blocks.key_query + sign * each)
-            assert softmax_risk(task, moved, length, queries=2**10).risk > least
+            assert softmax_risk(task, moved, length).risk > least

@@ -13,6 +13,7 @@ from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_kinds, check_number, naming
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression._infinite_flow import BlockFlow
+from attractor.prompt.regression._infinite_risk import limit_horizon
 from attractor.prompt.regression._softmax_risk import label_head
 from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
 from attractor.prompt.regression.blocks import Blocks
@@ -22,6 +23,7 @@ from attractor.prompt.regression.linear_attention import check_length
 from attractor.prompt.regression.task import RegressionTask
 
 _DIFFERENCE = 1e-5
+_LARGEST_HORIZON = 4.0  # beyond, few of the averages over prompts are tabulated
 _OFF_DIAGONAL = 1e-13
 _MIXTURE = (1.0, math.sqrt(2) / 2, math.sqrt(3) / 3)
 
@@ -69,6 +71,12 @@ def finite_flow(
     with naming(blocks="initial"):
         a, b = label_head(task, initial)
     check_length(length)
+    if length < math.inf and (horizon := float(limit_horizon(task, initial))) > _LARGEST_HORIZON:
+        raise InvalidInputError(
+            "initial",
+            f"its scores have the horizon {horizon:.3g}, where one token takes all attention",
+            f"Give a start whose horizon is at most {_LARGEST_HORIZON:g}",
+        )
     head = _Head.of(task, a, None if value == "trained" else float(b))
     risk = _Risk(AveragedSoftmax(task, length), head)
     compiled = CompiledRisk(head.blocks, risk.value, risk.gradient, risk.hessian)

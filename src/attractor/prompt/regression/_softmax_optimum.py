@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.regression._softmax_risk import softmax_risk
+from attractor.former_names import dropped_arguments
 from attractor.prompt.regression._trained_limit import finite_prompt_limit
+from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
 from attractor.prompt.regression.task import RegressionTask
-from attractor.randomness import check_seed
 
-_QUERIES = 2**12
-_FEWEST_PER_PARAMETER = 16
-_SET = 1000  # far from those of the risk that is returned
-_FIRST_TABLE = 6.0
 _SINGULAR = 1e-7
-_GRADIENT = 1e-5  # of risks relative to that of zero
+_GRADIENT = 1e-7  # of risks relative to that of zero
 _KEPT = 30
 _STEPS = 2000
 _COMMUTES = 1e-9
@@ -41,7 +32,7 @@ class SoftmaxOptimum(NamedTuple):
     Attributes:
         blocks: The head, with ``b >= 0``; the risk of ``(-A, -b)`` is the same.
         risk: Its risk, ``E (prediction - w^T x_q)^2 / 2``.
-        standard_error: Of the risk, as that of ``softmax_risk``.
+        standard_error: 0, as nothing is drawn.
     """
 
     blocks: Blocks
@@ -54,7 +45,7 @@ class _Scales(NamedTuple):
 
     Where the covariances commute ``B`` is diagonal, in their common eigenvectors: the risk is even
     in the sign of every coordinate of the query there, so that the best diagonal ``B`` is a
-    critical point among all, and with ``d + 1`` parameters no sample of queries is fitted too well.
+    critical point among all.
     """
 
     diagonal: bool
@@ -63,45 +54,53 @@ class _Scales(NamedTuple):
     value: Float[Any, ""]
 
 
-def softmax_optimum(task: RegressionTask, length: float, *, seed: int = 0) -> SoftmaxOptimum:
+@dropped_arguments("seed", why="nothing is drawn")
+def softmax_optimum(task: RegressionTask, length: float) -> SoftmaxOptimum:
     """The best head of softmax attention for a length, among those with ``c = v = 0``.
 
-    It minimizes the risk that ``softmax_risk`` computes by a quasi-Newton method on one set of
-    queries, from the best head of linear attention, from the best of the heads that predict
-    perfectly on infinite prompts and from a multiple of the identity; the risk returned is on other
-    queries. Blocks are good to some thousandths, and to some hundredths where prompts are so long
-    that next to no risk is left; the risk changes with the square of that. The law of prompts is
-    the same for weights ``-w``, so that the risk is even in ``(c, v)``: this head is a critical
-    point among all heads.
+    It minimizes the risk of ``softmax_risk`` by a quasi-Newton method, from the best head of linear
+    attention, from the best of the heads that predict perfectly on infinite prompts and from a
+    multiple of the identity. The law of prompts is the same for weights ``-w``, so that the risk is
+    even in ``(c, v)``: this head is a critical point among all heads.
 
     Args:
         task: The law of prompts and queries.
         length: Number of tokens of a prompt, finite: without end ``trained_limit`` has no risk.
-        seed: Same seed, same numbers.
 
     Raises:
-        InvalidInputError: If the length is infinite or below 1, or scores of the best head are so
-            large that one token takes all attention.
+        InvalidInputError: If the length is infinite or below 1.
     """
     check_kinds(task=(task, RegressionTask))
-    seed = check_seed("seed", seed)
     if not 1 <= as_number(length) < math.inf:
         raise InvalidInputError(
             "length", f"it is {length!r}", "Give a finite number of tokens, at least 1"
         )
-    d, scales = task.dimension, _scales(task)
-    parameters = d + 1 if scales.diagonal else d**2 + 1
-    count = max(_QUERIES, 2 ** math.ceil(math.log2(_FEWEST_PER_PARAMETER * parameters)))
-    queries = Queries.scrambled(d, count, (seed, _SET))
-    with double_precision():
-        found = min(
-            (_descend(task, length, queries, scales, x) for x in _starts(task, length, scales)),
-            key=lambda result: result.fun,
-        )
+    d, scales, softmax = task.dimension, _scales(task), AveragedSoftmax(task, length)
+
+    def relative_risk(point: np.ndarray) -> tuple[float, np.ndarray]:
+        found = softmax(*_head(point, scales))
+        body = scales.left.T @ found.key_query @ scales.right.T
+        slopes = np.append(np.diag(body) if scales.diagonal else body, 0.0)
+        slopes[-1] = scales.value * found.value_label
+        return found.risk / task.risk_of_zero, slopes / task.risk_of_zero
+
+    found = min(
+        (
+            scipy.optimize.minimize(
+                relative_risk,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                options={"gtol": _GRADIENT, "ftol": 0.0, "maxcor": _KEPT, "maxiter": _STEPS},
+            )
+            for start in _starts(task, length, scales)
+        ),
+        key=lambda result: result.fun,
+    )
     a, b = _head(found.x, scales)
     sign = -1.0 if b < 0 else 1.0
     blocks = Blocks(sign * a, np.zeros(d), np.zeros(d), np.asarray(sign * b))
-    return SoftmaxOptimum(blocks, *softmax_risk(task, blocks, length, seed=seed))
+    return SoftmaxOptimum(blocks, softmax(sign * a, sign * b).risk, 0.0)
 
 
 def _scales(task: RegressionTask) -> _Scales:
@@ -127,14 +126,9 @@ def _scales(task: RegressionTask) -> _Scales:
 def _head(
     point: Float[np.ndarray, "parameter"], scales: _Scales
 ) -> tuple[Float[np.ndarray, "d d"], float]:
-    body = np.asarray(_body(point, len(scales.left)))
+    entries = point[:-1]
+    body = np.diag(entries) if scales.diagonal else entries.reshape(scales.left.shape)
     return scales.left @ body @ scales.right, float(scales.value * point[-1])
-
-
-def _body(point: Float[Any, "parameter"], dimension: int) -> Float[Array, "d d"]:
-    """``B``: its diagonal where there are no parameters for more."""
-    entries = jnp.asarray(point[:-1])
-    return jnp.diag(entries) if len(entries) == dimension else entries.reshape(2 * (dimension,))
 
 
 def _starts(
@@ -147,48 +141,3 @@ def _starts(
     # Scores of the multiple of the identity have deviations of about one, whatever d is.
     for body, value in (*bodies, (np.eye(d) / math.sqrt(d), 1.0)):
         yield np.append(np.diag(body) if scales.diagonal else body, value)
-
-
-def _descend(
-    task: RegressionTask,
-    length: float,
-    queries: Queries,
-    scales: _Scales,
-    start: Float[np.ndarray, "parameter"],
-) -> scipy.optimize.OptimizeResult:
-    """Minimizes from one start, and continues with a larger table if scores leave it."""
-    point, deviation = start, _FIRST_TABLE
-    while True:
-        softmax = FiniteSoftmax.of(task, length, queries, deviation)
-        data = jax.tree.map(jnp.asarray, (softmax, scales.left, scales.right, scales.value))
-        found = scipy.optimize.minimize(
-            lambda x, data=data: tuple(np.asarray(part) for part in _compiled()(x, data)),
-            point,
-            jac=True,
-            method="L-BFGS-B",
-            options={"gtol": _GRADIENT, "ftol": 0.0, "maxcor": _KEPT, "maxiter": _STEPS},
-        )
-        point, deviation = found.x, softmax.largest_deviation(_head(found.x, scales)[0])
-        if deviation <= softmax.table.largest_deviation:
-            return found
-        if softmax.table.largest_deviation >= LARGEST_TABLE:
-            raise InvalidInputError(
-                "length",
-                f"scores of the best head reach standard deviation {deviation:.3g}, where one "
-                "token takes all attention",
-                "Give shorter prompts",
-            )
-
-
-@functools.cache
-def _compiled() -> Callable[..., tuple[Array, Array]]:
-    """Risk relative to that of zero, and its gradient, of flat parameters."""
-
-    def risk(
-        point: Float[Array, "parameter"], data: tuple[FiniteSoftmax, Array, Array, Array]
-    ) -> Array:
-        softmax, left, right, value = data
-        body = left @ _body(point, len(left)) @ right
-        return softmax.risk(body, value * point[-1]) / softmax.risk_of_zero
-
-    return jax.jit(jax.value_and_grad(risk))

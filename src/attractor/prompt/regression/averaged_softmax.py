@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError
+from attractor.prompt.finite_length.averages import interpolated_averages
 from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.finite_length.table import ErrorTable, error_table, spline_values
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
@@ -95,9 +95,6 @@ class AveragedSoftmax:
         Args:
             key_query: ``A``.
             value_label: ``b``.
-
-        Raises:
-            InvalidInputError: If scores are so large that one token takes all attention.
         """
         task, b, t = self._task, value_label, self._task.weight_variance
         output = task.covariance @ key_query
@@ -132,19 +129,23 @@ class AveragedSoftmax:
         self, law: ScoreVariance
     ) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
         """``q = E sum_l p_l^2`` and ``(E ghat^2 - q) / s^2 - 1``, which vanish on long prompts."""
-        largest = float(law.deviations[-1])
-        if self._table is None or largest > self._table.largest_deviation:
-            if largest > LARGEST_TABLE:
-                raise InvalidInputError(
-                    "initial",
-                    f"scores from it reach standard deviation {largest:.3g}, where one token "
-                    "takes all attention",
-                    f"Give a start whose scores stay below {LARGEST_TABLE:g}",
-                )
-            steps = math.ceil(largest / _TABLE_STEP)
-            self._table = _table(self._length, min(steps * _TABLE_STEP, LARGEST_TABLE))
-        log_weights, squared_gain = spline_values(self._table, law.deviations)[1:3]
-        return np.exp(log_weights), squared_gain - 1
+        s = law.deviations
+        near = s <= LARGEST_TABLE
+        weights, shift = np.empty((2, len(s)))
+        if near.any():
+            largest = float(s[near][-1])
+            if self._table is None or largest > self._table.largest_deviation:
+                steps = math.ceil(largest / _TABLE_STEP)
+                self._table = _table(self._length, min(steps * _TABLE_STEP, LARGEST_TABLE))
+            log_weights, squared_gain = spline_values(self._table, s[near])[1:3]
+            weights[near], shift[near] = np.exp(log_weights), squared_gain - 1
+        if not near.all():
+            length = np.array([self._length])
+            weights[~near], error = interpolated_averages(
+                length, LARGEST_TABLE, math.inf, s[~near]
+            )[..., 0]
+            shift[~near] = error - 2 * weights[~near]
+        return weights, shift
 
 
 _table = functools.lru_cache(maxsize=64)(error_table)
