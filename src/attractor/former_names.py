@@ -59,3 +59,27 @@ def renamed_argument(
         return call
 
     return decorate
+
+
+def dropped_arguments(
+    *names: str, why: str
+) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """Lets a function take keyword arguments that no longer mean anything, with a warning.
+
+    Args:
+        names: Their names.
+        why: Why nothing depends on them.
+    """
+
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        @functools.wraps(function)
+        def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+            for name in set(names) & set(named):
+                del named[name]
+                words = f"{function.__qualname__} no longer needs {name}: {why}"
+                warnings.warn(words, DeprecationWarning, stacklevel=2)
+            return function(*arguments, **named)
+
+        return call
+
+    return decorate

@@ -78,7 +78,7 @@ def calls() -> Iterator[Call]:
     yield Call(regression.small_score_optimum, **task, length=10)
     yield Call(regression.small_score_risk, **task, product=TWO, length=10)
     yield Call(regression.softmax_optimum, task=ex.SCALAR_TASK, length=10.0)
-    yield Call(regression.softmax_risk, **blocks, length=10.0, queries=64)
+    yield Call(regression.softmax_risk, **blocks, length=10.0)
     yield Call(
         regression.train_at_lengths, **task, lengths=[5.0], steps=1,
         takes={"lengths": "sequence array"},

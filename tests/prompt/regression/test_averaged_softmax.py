@@ -56,14 +56,14 @@ def test_ill_conditioned_covariance_against_drawn_queries():
     task = RegressionTask(axes * np.geomspace(1e-3, 1, 6) @ axes.T)
     a = np.linalg.inv(task.covariance) / 60 + 0.1 * rng.standard_normal((6, 6))
     with double_precision():
-        sets = [
-            FiniteSoftmax.of(task, LENGTH, Queries.scrambled(6, 256, (k,)), 8.0) for k in range(8)
-        ]
-        sampled = [float(each.risk(jnp.asarray(a), jnp.asarray(2.0))) for each in sets]
+        risk = jax.jit(lambda drawn: drawn.risk(jnp.asarray(a), jnp.asarray(2.0)))
+        even = np.full(4096, 1 / 4096)
+        drawn = [Queries(rng.standard_normal((4096, 6)), even) for _ in range(16)]
+        sampled = [float(risk(FiniteSoftmax.of(task, LENGTH, each, 8.0))) for each in drawn]
+    error = np.std(sampled, ddof=1) / 4
     found = AveragedSoftmax(task, OneHead(LENGTH))(a, 2.0).risk
-    error = np.std(sampled, ddof=1) / np.sqrt(len(sampled))
-    assert abs(found - np.mean(sampled)) < 5 * error
-    assert error < 1e-3 * found
+    assert abs(found - np.mean(sampled)) < 4 * error
+    assert error < 1e-2 * found
 
 
 def test_gradient_is_that_of_the_risk_where_scores_have_few_directions():

@@ -81,9 +81,9 @@ def test_long_prompts_follow_the_infinite_flow_at_first():
 
 def test_independent_inputs_have_the_best_head_of_all():
     best, exact = softmax_optimum(RegressionTask(np.eye(5)), 1024), isotropic_optimum(5, 1024)
-    np.testing.assert_allclose(best.blocks.key_query, exact.a * np.eye(5), atol=1e-3)
-    assert best.blocks.value_label == pytest.approx(exact.b, rel=3e-3)
-    assert best.risk == pytest.approx(exact.risk, abs=5 * best.standard_error)
+    np.testing.assert_allclose(best.blocks.key_query, exact.a * np.eye(5), atol=1e-5)
+    assert best.blocks.value_label == pytest.approx(exact.b, rel=1e-5)
+    assert best.risk == pytest.approx(exact.risk, rel=1e-9)
 
 
 def test_bad_input():

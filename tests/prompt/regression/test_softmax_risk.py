@@ -100,16 +100,30 @@ def test_opposite_heads_of_small_scores_are_linear_attention():
     assert limit == pytest.approx(small_score_risk(TASK, product, LENGTH), rel=1e-6)
 
 
+def test_scores_wider_than_any_token_by_quadrature():
+    task, head, length = RegressionTask(np.eye(1), label_noise=0.3), one_head([[30.0]], 0.02), 5
+    x, masses = np.polynomial.legendre.leggauss(12)
+    edges = np.concatenate([[0.0], np.geomspace(0.01, 8, 12)])
+    half = np.diff(edges)[:, None] / 2
+    z, weight = (edges[:-1, None] + half * (x + 1)).ravel(), (half * masses).ravel()
+    weight = weight * 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    moments = prompt_moments(30 * z, length)
+    square = moments.output_second_moment + 0.3 * moments.sum_of_squared_weights
+    expected = weight @ (0.02**2 * square - 2 * 0.02 * z * moments.mean_output + z**2) / 2
+    assert softmax_risk(task, head, length).risk == pytest.approx(expected, rel=1e-8)
+
+
 def test_one_token_and_equal_scores_average_labels():
     label = TASK.weight_variance * np.trace(TASK.covariance) + TASK.label_noise
     single = softmax_risk(TASK, HEAD, 1)
-    assert single.risk == pytest.approx(TASK.risk_of_zero + 1.1**2 * label / 2, rel=1e-12)
+    assert single.risk == pytest.approx(TASK.risk_of_zero + 1.1**2 * label / 2, rel=1e-10)
     flat = softmax_risk(TASK, one_head(np.zeros((2, 2)), 1.1), LENGTH)
-    assert flat.risk == pytest.approx(TASK.risk_of_zero + 1.1**2 * label / 2 / LENGTH, rel=1e-12)
+    assert flat.risk == pytest.approx(TASK.risk_of_zero + 1.1**2 * label / 2 / LENGTH, rel=1e-9)
     nothing = softmax_risk(TASK, HEAD._replace(value_label=np.array(0.0)), LENGTH)
     assert nothing.risk == pytest.approx(TASK.risk_of_zero, rel=1e-14)
     mirrored = HEAD._replace(key_query=-HEAD.key_query, value_label=-HEAD.value_label)
-    assert softmax_risk(TASK, mirrored, LENGTH) == softmax_risk(TASK, HEAD, LENGTH)
+    expected = softmax_risk(TASK, HEAD, LENGTH).risk
+    assert softmax_risk(TASK, mirrored, LENGTH).risk == pytest.approx(expected, rel=1e-12)
 
 
 def test_long_prompts_have_the_risk_to_leading_order():

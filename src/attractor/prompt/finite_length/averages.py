@@ -159,13 +159,13 @@ def _average(
             end = math.inf
         last = int(np.searchsorted(s, end))
         here = slice(first, last)
-        weights, per_variance = _interpolated(L, s[first], end, s[here])
+        weights, per_variance = interpolated_averages(L, s[first], end, s[here])
         result += everywhere[here] @ weights + along[here] @ per_variance
         first = last
     return result
 
 
-def _interpolated(
+def interpolated_averages(
     L: Float[np.ndarray, "length"], start: float, end: float, s: Float[np.ndarray, "node"]
 ) -> Float[np.ndarray, "2 node length"]:
     """``E sum_l p_l^2`` and the error per variance, through Chebyshev nodes of the interval.

@@ -13,6 +13,7 @@ from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_kinds, check_number, naming
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression._infinite_flow import BlockFlow
+from attractor.prompt.regression._infinite_risk import limit_horizon
 from attractor.prompt.regression._softmax_risk import label_heads
 from attractor.prompt.regression.averaged_softmax import AveragedSoftmax, Evaluated
 from attractor.prompt.regression.blocks import Blocks
@@ -23,6 +24,7 @@ from attractor.prompt.regression.prompt_averages import OneHead, OppositeHeads
 from attractor.prompt.regression.task import RegressionTask
 
 _DIFFERENCE = 1e-5
+_LARGEST_HORIZON = 4.0  # beyond, few of the averages over prompts are tabulated
 _OFF_DIAGONAL = 1e-13
 _MIXTURE = (1.0, math.sqrt(2) / 2, math.sqrt(3) / 3)
 
@@ -73,6 +75,13 @@ def finite_flow(
     with naming(blocks="initial"):
         key_query, value_label = label_heads(task, initial)
     check_length(length)
+    horizon = float(np.max(limit_horizon(task, initial)))
+    if length < math.inf and horizon > _LARGEST_HORIZON:
+        raise InvalidInputError(
+            "initial",
+            f"its scores have the horizon {horizon:.3g}, where one token takes all attention",
+            f"Give a start whose horizon is at most {_LARGEST_HORIZON:g}",
+        )
     averages = OneHead(length) if len(value_label) == 1 else OppositeHeads(length)
     if len(value_label) > 1 and not _are_opposite(key_query, value_label):
         raise InvalidInputError(

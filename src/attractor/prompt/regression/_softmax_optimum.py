@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from jaxtyping import Float
 from attractor.blas import single_blas_thread
 from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
+from attractor.former_names import dropped_arguments
 from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression._trained_limit import finite_prompt_limit
 from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
@@ -73,9 +73,8 @@ class _Scales(NamedTuple):
         return np.append(np.diag(body) if self.diagonal else body, beta)
 
 
-def softmax_optimum(
-    task: RegressionTask, length: float, *, seed: int | None = None
-) -> SoftmaxOptimum:
+@dropped_arguments("seed", why="nothing is drawn")
+def softmax_optimum(task: RegressionTask, length: float) -> SoftmaxOptimum:
     """The best head of softmax attention for a length, among those with ``c = v = 0``.
 
     It minimizes the exact risk that ``softmax_risk`` computes by a quasi-Newton method, from the
@@ -86,15 +85,10 @@ def softmax_optimum(
     Args:
         task: The law of prompts and queries.
         length: Number of tokens of a prompt, finite: without end ``trained_limit`` has no risk.
-        seed: Has no meaning any more, as nothing is drawn.
 
     Raises:
-        InvalidInputError: If the length is infinite or below 1, or scores of the best head are so
-            large that one token takes all attention.
+        InvalidInputError: If the length is infinite or below 1.
     """
-    if seed is not None:
-        words = "seed of softmax_optimum has no meaning any more: nothing is drawn"
-        warnings.warn(words, DeprecationWarning, stacklevel=2)
     _check(task, length, 1)
     scales = _scales(task)
     b, d = finite_prompt_limit(task), task.dimension

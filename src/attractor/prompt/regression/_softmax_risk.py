@@ -12,15 +12,17 @@ from attractor.blas import single_blas_thread
 from attractor.checks import check_count, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length.two_heads import LARGEST_PAIR_DEVIATION
-from attractor.prompt.regression._infinite_risk import infinite_risk
+from attractor.prompt.regression._infinite_risk import infinite_risk, limit_horizon
+from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
 from attractor.prompt.regression.linear_attention import check_length
+from attractor.prompt.regression.prompt_averages import OneHead
 from attractor.prompt.regression.several_heads import SeveralHeads
 from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import check_seed
 
 _QUERIES = 32
+_LARGEST_HORIZON = 31.0  # the difference from infinite prompts loses digits with its square
 
 
 class SoftmaxRisk(NamedTuple):
@@ -79,18 +81,24 @@ def softmax_risk(
     infinite = float(infinite_risk(task, blocks))
     if length == math.inf:
         return SoftmaxRisk(infinite, 0.0)
+    if len(value_label) == 1:
+        _check_scores("horizon", float(limit_horizon(task, blocks)), _LARGEST_HORIZON)
+        averaged = AveragedSoftmax(task, OneHead(length))
+        return SoftmaxRisk(averaged(key_query[0], float(value_label[0])).risk, 0.0)
     heads = SeveralHeads(task, key_query, value_label, float(length))
-    most = LARGEST_TABLE if len(value_label) == 1 else LARGEST_PAIR_DEVIATION
-    deviation = heads.largest_deviation
-    if not deviation <= most:
-        raise InvalidInputError(
-            "key_query",
-            f"scores reach standard deviation {deviation:.3g}, where one token takes all attention",
-            f"Give heads whose scores stay below {most:g}, some {most / deviation:.2g} of these",
-        )
+    _check_scores("standard deviation", heads.largest_deviation, LARGEST_PAIR_DEVIATION)
     with single_blas_thread():
         added = heads.added(queries, seed)
     return SoftmaxRisk(float(infinite + added.risk), added.standard_error)
+
+
+def _check_scores(name: str, value: float, most: float) -> None:
+    if not value <= most:
+        raise InvalidInputError(
+            "key_query",
+            f"scores reach the {name} {value:.3g}, where one token takes all attention",
+            f"Give scores of {most:g} at most, some {most / value:.2g} of these",
+        )
 
 
 def label_head(task: RegressionTask, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:

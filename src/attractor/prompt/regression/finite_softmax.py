@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jaxtyping import Array, Float
 
 from attractor.checks import check_number
@@ -45,26 +44,6 @@ class Queries(NamedTuple):
         weights = masses * np.exp(density - density.max())
         points = (directions[:, None, :] * radii[:, None]).reshape(-1, d)
         return cls(points, np.tile(weights / weights.sum(), count) / count)
-
-    @classmethod
-    def scrambled(cls, dimension: int, count: int, seed: tuple[int, ...]) -> Queries:
-        """A scrambled Sobol sequence of queries whose second moments are exact.
-
-        Args:
-            dimension: Number of coordinates.
-            count: Number of queries, a power of two above the dimension.
-            seed: Of the scrambling.
-        """
-        from scipy.stats import qmc  # half a second to import, which every command would pay
-
-        rng = np.random.default_rng(seed)
-        uniform = qmc.Sobol(dimension, rng=rng).random(count)
-        # The first point of a sequence can be 0, where the normal law has no quantile.
-        points = scipy.special.ndtri(np.clip(uniform, 2.0**-33, 1 - 2.0**-33))
-        # With exact second moments the infinite risk is exact, and most of the sum with it.
-        values, vectors = np.linalg.eigh(points.T @ points / count)
-        points = points @ (vectors / np.sqrt(values)) @ vectors.T
-        return cls(points, np.full(count, 1 / count))
 
     @property
     def longest(self) -> float:

@@ -12,6 +12,7 @@ import scipy.interpolate
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError
+from attractor.prompt.finite_length.averages import interpolated_averages
 from attractor.prompt.finite_length.functions import prompt_moments
 from attractor.prompt.finite_length.table import error_table, spline_values
 from attractor.prompt.finite_length.two_heads import two_head_moments
@@ -79,18 +80,25 @@ class PromptAverages(abc.ABC):
 
 
 class OneHead(PromptAverages):
-    """One head: ``shared = pull = E sum_l p_l^2``."""
+    """One head: ``shared = pull = E sum_l p_l^2``. Its scores may be however wide."""
 
-    heads, most = 1, LARGEST_TABLE
+    heads, most = 1, math.inf
 
     def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
         """The averages at deviations up to one that a table is made for."""
-        # Tables to larger deviations cost the more the larger these are.
-        doubled = 2.0 ** max(1, math.ceil(math.log2(max(largest, 1.0))))
-        table = _one_head(self.length, min(doubled, self.most))
-        log_weights, squared_gain = spline_values(table, deviations)[1:3]
-        q = np.exp(log_weights)
-        return Averages(q, q, squared_gain - 1)
+        near = deviations <= LARGEST_TABLE
+        q, along = np.empty((2, len(deviations)))
+        if near.any():
+            # Tables to larger deviations cost the more the larger these are.
+            reach = max(float(deviations[near][-1]), 2.0)
+            table = _one_head(self.length, min(2.0 ** math.ceil(math.log2(reach)), LARGEST_TABLE))
+            log_weights, squared_gain = spline_values(table, deviations[near])[1:3]
+            q[near], along[near] = np.exp(log_weights), squared_gain - 1
+        if not near.all():
+            lengths = np.array([self.length])
+            beyond = interpolated_averages(lengths, LARGEST_TABLE, math.inf, deviations[~near])
+            q[~near], along[~near] = beyond[0, :, 0], beyond[1, :, 0] - 2 * beyond[0, :, 0]
+        return Averages(q, q, along)
 
 
 class OppositeHeads(PromptAverages):

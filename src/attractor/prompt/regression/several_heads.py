@@ -6,12 +6,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 from jaxtyping import Float
 
 from attractor.prompt.finite_length.functions import prompt_moments
 from attractor.prompt.finite_length.score_variance import ScoreVariance
 from attractor.prompt.finite_length.two_heads import TwoHeadMoments, two_head_moments
-from attractor.prompt.regression.finite_softmax import Queries
 from attractor.prompt.regression.task import RegressionTask
 
 _RAREST = 1e-12
@@ -140,9 +140,9 @@ class SeveralHeads:
 
     def _apart(self, pairs: list[tuple[int, int]], queries: int, seed: tuple[int, ...]) -> float:
         """The terms of pairs of heads that are no multiples, over one set of queries."""
-        drawn = Queries.scrambled(self._task.dimension, queries, seed)
-        scores = np.einsum("hij,nj->hni", self._scores, drawn.points)
-        outputs = np.einsum("hij,nj->hni", self._outputs, drawn.points)
+        drawn = _scrambled(self._task.dimension, queries, seed)
+        scores = np.einsum("hij,nj->hni", self._scores, drawn)
+        outputs = np.einsum("hij,nj->hni", self._outputs, drawn)
         covariances = np.einsum("hni,kni->nhk", scores, scores)
         inner = np.einsum("hni,kni->nhk", outputs, outputs)
         total = 0.0
@@ -151,7 +151,7 @@ class SeveralHeads:
             found = two_head_moments(covariances[pair], self._length)
             terms = self._mean_variance * found.shared
             terms = terms + self._task.weight_variance * _along(found, inner[pair])
-            total += self._values[h] * self._values[k] * float(drawn.weights @ terms)
+            total += self._values[h] * self._values[k] * float(terms.mean())
         return total
 
 
@@ -161,3 +161,14 @@ def _along(
     """``E (m - alpha)^T M (m' - beta)`` less the trace of ``M`` times what is shared."""
     across = (found.outer + found.swapped) * inner[:, 0, 1]
     return found.first * inner[:, 0, 0] + found.second * inner[:, 1, 1] + across
+
+
+def _scrambled(dimension: int, count: int, seed: tuple[int, ...]) -> Float[np.ndarray, "query d"]:
+    """A scrambled Sobol sequence of standard normal queries whose second moments are exact."""
+    from scipy.stats import qmc  # half a second to import, which every command would pay
+
+    uniform = qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(count)
+    # The first point of a sequence can be 0, where the normal law has no quantile.
+    points = scipy.special.ndtri(np.clip(uniform, 2.0**-33, 1 - 2.0**-33))
+    values, vectors = np.linalg.eigh(points.T @ points / count)
+    return points @ (vectors / np.sqrt(values)) @ vectors.T
