@@ -1,5 +1,6 @@
 import functools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,8 +79,9 @@ def test_no_head_nearby_and_no_start_is_better(best):
         moved = softmax_risk(TASK, best.blocks._replace(key_query=a, value_label=b), LENGTH)
         assert moved.risk > best.risk
     assert best.blocks.value_label > 0
+    former: dict[str, Any] = {"seed": 5}
     with pytest.warns(DeprecationWarning, match="seed"):
-        assert softmax_optimum(TASK, LENGTH, seed=5).risk == best.risk
+        assert softmax_optimum(TASK, LENGTH, **former).risk == best.risk
 
 
 def test_scoring_labels_or_adding_inputs_makes_it_worse(best, simulate):

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,8 +58,9 @@ def test_risk_against_simulated_prompts(simulate):
 
 
 def test_what_drew_queries_no_longer_means_anything():
-    with pytest.warns(DeprecationWarning, match="queries|seed"):
-        found = softmax_risk(TASK, HEAD, LENGTH, queries=8, seed=1)
+    former: dict[str, Any] = {"queries": 8, "seed": 1}
+    with pytest.warns(DeprecationWarning, match="queries"):
+        found = softmax_risk(TASK, HEAD, LENGTH, **former)
     assert found == softmax_risk(TASK, HEAD, LENGTH)
 
 
