@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import ALONG, compared_with_solutions
@@ -129,7 +129,7 @@ DIRECTIONAL_DIVERGENCE = Figures(MIRROR_DESCENT).figure(
         "mean divergence of 100 runs from the solutions for p = 1.75, 2 and 3, against iterations, "
         "with a band of one standard deviation"
     ),
-    sizes={"quick": {"seeds": 16}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[16, 40, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

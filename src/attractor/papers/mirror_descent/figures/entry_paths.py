@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
 from attractor.papers.mirror_descent.figures import _protocols
@@ -146,7 +146,7 @@ ENTRY_PATHS = Figures(MIRROR_DESCENT).figure(
     published=(
         "the path of one run for each exponent with the ray of its solution, arrows at four steps"
     ),
-    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    sizes=by_size(seeds=1),
     compute=_compute,
     draw=_draw,
     readings=_readings,

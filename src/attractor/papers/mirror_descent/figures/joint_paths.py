@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
@@ -92,7 +92,7 @@ JOINT_PATHS = Figures(MIRROR_DESCENT).figure(
         "paths of the first row of W and of the head v with the rays of both solutions, arrows at "
         "three steps"
     ),
-    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    sizes=by_size(seeds=1),
     compute=joint_runs,
     draw=_draw,
     readings=_readings,

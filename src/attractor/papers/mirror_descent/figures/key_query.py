@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
@@ -132,11 +132,7 @@ KEY_QUERY = Figures(MIRROR_DESCENT).figure(
     "not in the paper: mirror descent on (K, Q) leads to neither norm's solution of W",
     statement="mirror descent on keys and queries (not in the paper)",
     published="not in the paper",
-    sizes={
-        "quick": {"seeds": 10, "steps": 2000},
-        "small": {"seeds": 20, "steps": 4000},
-        "paper": {"seeds": 40, "steps": 8000},
-    },
+    sizes=by_size(seeds=[10, 20, 40], steps=[2000, 4000, 8000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import compared_with_parts
@@ -255,7 +255,7 @@ CONCAVE_HEAD = Figures(TRANSFORMERS_AS_SVMS).figure(
     "concave head: tokens kept and correlation with both parts, against the penalty",
     statement="experiment: concave heads and attention that keeps several tokens",
     published="tokens kept against lambda; 1 - correlation against lambda and against their number",
-    sizes={"quick": {"seeds": 25}, "small": {"seeds": 100}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[25, 100, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -15,7 +15,7 @@ from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.geometry import get_geometry
 from attractor.margin import Solution, solve
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.plots._style import COLORS, PAGE
@@ -226,11 +226,7 @@ LOCAL_CONVERGENCE = Figures(TRANSFORMERS_AS_SVMS).figure(
         "mean of the largest attention weight, and correlation with the Frobenius and the nuclear "
         "solution, mean and standard deviation over 100 data sets, against 1000 iterations"
     ),
-    sizes={
-        "quick": {"seeds": 30, "steps": 5000},
-        "small": {"seeds": 40, "steps": 5000},
-        "paper": {"seeds": 100, "steps": 5000},
-    },
+    sizes=by_size(seeds=[30, 40, 100], steps=5000),
     compute=_compute,
     draw=_draw,
     readings=_readings,

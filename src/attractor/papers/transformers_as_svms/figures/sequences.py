@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
 from attractor.papers.transformers_as_svms.selections_reached import (
@@ -204,11 +204,7 @@ SEQUENCES = Figures(TRANSFORMERS_AS_SVMS).figure(
     "self-attention with a label for every token: margin ratio and shares at the optimum",
     statement="sequence-to-sequence and causal self-attention",
     published="none is known: our own experiment on the statement about sequences of outputs",
-    sizes={
-        "quick": {"seeds": 20, "steps": 2000},
-        "small": {"seeds": 40, "steps": 4000},
-        "paper": {"seeds": 100, "steps": 4000},
-    },
+    sizes=by_size(seeds=[20, 40, 100], steps=[2000, 4000, 4000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,
