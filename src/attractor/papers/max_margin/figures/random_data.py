@@ -13,7 +13,7 @@ from attractor.analysis.wilson import wilson_interval
 from attractor.attention import LinearHead
 from attractor.geometry._lengths import cosines
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.papers.max_margin.data import random_prompt_data
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
@@ -162,11 +162,7 @@ def _draw_sparsity(data: xr.Dataset) -> Figure:
     return figure
 
 
-_SIZES = {
-    "quick": {"seeds": 30, "steps": 2000},
-    "small": {"seeds": 100, "steps": 2000},
-    "paper": {"seeds": 100, "steps": 20_000},
-}
+_SIZES = by_size(seeds=[30, 100, 100], steps=[2000, 2000, 20_000])
 
 SELECTION = Figures(MAX_MARGIN).figure(
     "random-data",

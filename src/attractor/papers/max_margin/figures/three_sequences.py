@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
 from attractor.papers.figure import (
-    SIZES,
     Artifact,
     Figures,
     Readings,
     Request,
     at_least,
     at_most,
+    by_size,
     stacked,
 )
 from attractor.papers.max_margin.data import three_sequences
@@ -43,11 +43,8 @@ def _compute(request: Request) -> xr.Dataset:
     by_method = []
     for optimizers in METHODS.values():
         ways = kernels(*optimizers, both=request.as_published)
-        runs = [
-            run(case, way, steps=steps, seeds=len(STARTS), initial=start, record=recorded)
-            for way in ways
-        ]
-        paths = np.stack([found["p"].values for found in runs])
+        runs = run(case, ways, steps=steps, seeds=len(STARTS), initial=start, record=recorded)
+        paths, names = runs["p"].values, runs["kernel"].values
         scores = case.tokens.scores(paths[..., None].astype(float))
         on_best = np.exp(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))[..., 0, 0]
         variables = {
@@ -55,7 +52,6 @@ def _compute(request: Request) -> xr.Dataset:
             "probability": (("kernel", "start", "step"), on_best.mean(-1)),
             "norm": (("kernel", "start", "step"), np.linalg.norm(paths, axis=-1)),
         }
-        names = [way.name for way in ways]
         coordinates = {"start": list(STARTS), "step": recorded, "kernel": names}
         by_method.append(xr.Dataset(variables, coordinates))
     data = stacked(by_method, "optimizer", list(METHODS))
@@ -144,7 +140,7 @@ def _draw_growth(data: xr.Dataset) -> Figure:
 
 
 _COMMON = {
-    "sizes": {size: {"seeds": 1, "steps": 1000} for size in SIZES},
+    "sizes": by_size(seeds=1, steps=1000),
     "compute": _compute,
     "artifact": Artifact(
         "plain gradients in single precision: a kink in the norm, paths that stop",
