@@ -20,7 +20,7 @@ from attractor.papers.figure import (
 from attractor.papers.max_margin.data import one_sequence
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.selection import Selection
 from attractor.training import normalized_gradient_descent
@@ -80,8 +80,7 @@ def _readings(data: xr.Dataset) -> Readings:
 def _draw(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["kernel"].values]
     alone = len(names) == 1
-    figure = Figure(figsize=(PAGE, 3.7 if alone else 6.9))
-    places = figure.subplots(len(names), 2, squeeze=False)
+    figure, places = panels_on_page(3.7 if alone else 6.9, len(names), 2, squeeze=False)
     # What single precision does to the paths begins where the published frame ends.
     last, corners = (SHOWN, CLOSE) if alone else (int(data["step"].max()), FAR)
     for row, name in zip(places, names, strict=True):

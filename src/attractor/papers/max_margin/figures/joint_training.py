@@ -22,7 +22,7 @@ from attractor.papers.figure import (
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import PAGE, panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import line_style
 from attractor.training import normalized_gradient_descent
@@ -120,8 +120,7 @@ def _probabilities_readings(data: xr.Dataset) -> Readings:
 def _draw_paths(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["kernel"].values]
     alone = len(names) == 1
-    figure = Figure(figsize=(PAGE, 3.9 if alone else 7.2))
-    places = figure.subplots(len(names), 2, squeeze=False)
+    figure, places = panels_on_page(3.9 if alone else 7.2, len(names), 2, squeeze=False)
     shown = data.sel(step=slice(0, SHOWN if alone else None))
     for row, name in zip(places, names, strict=True):
         for axes, kind in zip(row, KINDS, strict=True):

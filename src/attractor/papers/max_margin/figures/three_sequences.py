@@ -20,7 +20,7 @@ from attractor.papers.figure import (
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import line_style
 from attractor.training import gradient_descent, normalized_gradient_descent
@@ -89,8 +89,7 @@ def _growth_readings(data: xr.Dataset) -> Readings:
 def _draw_paths(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["kernel"].values]
     alone = len(names) == 1
-    figure = Figure(figsize=(PAGE, 3.0 if alone else 5.2))
-    places = figure.subplots(len(names), 2, squeeze=False)
+    figure, places = panels_on_page(3.0 if alone else 5.2, len(names), 2, squeeze=False)
     corners = ([-1.6, -1.2], [5.5, 2.2]) if alone else ([-2.0, -4.0], [32.0, 12.0])
     shown = data.sel(step=slice(0, SHOWN if alone else None))
     for row, name in zip(places, names, strict=True):
@@ -120,8 +119,7 @@ def _draw_paths(data: xr.Dataset) -> Figure:
 
 
 def _draw_growth(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.8))
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels_on_page(2.8, 1, 2)
     alone = data.sizes["kernel"] == 1
     shown = data.sel(start=0.0, step=slice(0, SHOWN if alone else None))
     dashes = {"normalized": "-", "gradient descent": (0, (4, 1.6))}

@@ -14,7 +14,7 @@ from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import ALONG, compared_with_solutions
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.roles import line_style, role_of, tint
 
 _BAND = (0.1, 0.9)
@@ -63,8 +63,9 @@ def _readings(data: xr.Dataset) -> Readings:
 
 def _draw(data: xr.Dataset) -> Figure:
     published = PUBLISHED.name in data["protocol"]
-    figure = Figure(figsize=(PAGE, 4.4 if published else 2.5))
-    rows = figure.subplots(1 + published, 3, sharey=True, squeeze=False)
+    figure, rows = panels_on_page(
+        4.4 if published else 2.5, 1 + published, 3, sharey=True, squeeze=False
+    )
     for axes, p in zip(rows[0], EXPONENTS, strict=True):
         panel = data.sel(protocol=EXACT.name, p=p)
         _panel(axes, panel["step"], panel["divergence"], p)

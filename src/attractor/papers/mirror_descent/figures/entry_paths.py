@@ -19,7 +19,7 @@ from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_s
 from attractor.papers.mirror_descent.figures import _protocols
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, ray, trajectory
 from attractor.plots.roles import role_of
 from attractor.selection import optimal_tokens
@@ -104,8 +104,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.3))
-    panels = figure.subplots(2, 3)
+    figure, panels = panels_on_page(4.3, 2, 3)
     for column, p in zip(panels.T, EXPONENTS, strict=True):
         start, whole = column
         _panel(start, data.sel(p=p), p, 1.25 * ARROWS[p][-1], ARROWS[p])

@@ -13,7 +13,7 @@ from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, ray, trajectory
 
 W_ARROWS = {1.75: (20, 30, 38), 2.0: (20, 40, 60), 3.0: (15, 60, 130)}
@@ -49,8 +49,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.5))
-    panels = figure.subplots(2, 3)
+    figure, panels = panels_on_page(4.5, 2, 3)
     for (upper, lower), p in zip(panels.T, EXPONENTS, strict=True):
         run = data.sel(p=p)
         first_row = {"points": run["W"].isel(row=0), "solution": run["W_solution"].isel(row=0)}

@@ -14,7 +14,7 @@ from attractor.papers.figure import Figures, Readings, Request, at_least, at_mos
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import line_style
@@ -112,8 +112,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.5))
-    panels = figure.subplots(1, 3)
+    figure, panels = panels_on_page(2.5, 1, 3)
     for axes, (variable, title) in zip(panels, _PANELS.items(), strict=True):
         axes.set(xscale="log", yscale="log", title=title, xlabel="iteration")
         for p in EXPONENTS:

@@ -24,7 +24,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import ordered_line_styles
 from attractor.plots.shares import fraction_curve
@@ -155,8 +155,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.8))
-    full, causal, shares = figure.subplots(1, 3)
+    figure, (full, causal, shares) = panels_on_page(2.8, 1, 3)
     for axes, kind in ((full, "full"), (causal, "causal")):
         _curves(axes, data.sel(kind=kind))
         axes.set_title(f"{kind} attention")
