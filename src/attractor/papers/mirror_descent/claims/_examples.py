@@ -8,8 +8,9 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
 from attractor.papers.claim import Measurement
+from attractor.papers.measurements.attended import keeping
 from attractor.papers.mirror_descent.data import random_case
-from attractor.papers.mirror_descent.training import keeping, length, steps_known
+from attractor.papers.mirror_descent.training import length, steps_known
 from attractor.selection import Selection
 
 P_3 = "mirror descent:p=3,learning_rate=5"
