@@ -1,9 +1,10 @@
-"""The tokens that attention of a case is on."""
+"""The tokens that attention of a case is on, or is to be on."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from attractor.files.case import Case
 from attractor.selection import Selection
@@ -20,6 +21,12 @@ def keeping(case: Case, index: Int[np.ndarray, "*run sequence query"]) -> Select
     """The selection of one token for every query of every sequence."""
     mask = index[..., None] == np.arange(case.tokens.length)
     return Selection(mask, np.zeros(index.shape, bool))
+
+
+def choosing(case: Case, index: ArrayLike, words: str) -> Case:
+    """The case with one token of every row selected, of which ``about`` speaks in words."""
+    chosen = Selection.from_index(case.tokens, index)
+    return case.replace(chosen=chosen, about=f"{case.about}, {words}")
 
 
 def attended(case: Case, W: Float[np.ndarray, "*run d e"]) -> Selection:

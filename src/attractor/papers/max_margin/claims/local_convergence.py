@@ -16,7 +16,7 @@ from attractor.papers.hypotheses import (
 )
 from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
-from attractor.papers.measurements.attended import attended
+from attractor.papers.measurements.attended import attended, choosing
 from attractor.papers.measurements.directions import (
     CONVERGED_BECAUSE,
     distance_from,
@@ -24,7 +24,6 @@ from attractor.papers.measurements.directions import (
     until_converged,
 )
 from attractor.papers.paper import MAX_MARGIN
-from attractor.selection import Selection
 from attractor.training import Trajectory
 
 CLAIMS = Claims(MAX_MARGIN, Case)
@@ -82,10 +81,7 @@ def every_locally_optimal(case: Case) -> list[Case]:
 
 def second_token() -> Case:
     """One sequence whose second token is locally optimal and whose first is better."""
-    case = one_sequence(equal_scores=False)
-    return case.replace(
-        chosen=Selection.from_index(case.tokens, [1]), about=f"{case.about}, second token"
-    )
+    return choosing(one_sequence(equal_scores=False), [1], "second token")
 
 
 CONTRAST = contrast_with_one_token_fewer(

@@ -10,7 +10,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
 from attractor.papers.max_margin.claims import local_convergence as prompt
-from attractor.papers.measurements.attended import attended
+from attractor.papers.measurements.attended import attended, choosing
 from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
@@ -66,9 +66,7 @@ def _another_first_token() -> Case:
     case = random_unit_tokens(0)
     index = case.optimal.index.ravel()
     index[0] = case.tokens.length - 1
-    return case.replace(
-        chosen=Selection.from_index(case.tokens, index), about=f"{case.about}, tokens {index}"
-    )
+    return choosing(case, index, f"tokens {index}")
 
 
 LOCAL_CONVERGENCE = CLAIMS.claim(
