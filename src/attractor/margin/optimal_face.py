@@ -20,6 +20,11 @@ from jaxtyping import Bool, Float
 
 from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
 
+_Left = Float[np.ndarray, "m d"]
+_Right = Float[np.ndarray, "m e"]
+_Features = Float[np.ndarray, "m size"]
+_Matrix = Float[np.ndarray, "d e"]
+
 
 class Directions(abc.ABC):
     """A space of matrices, in coordinates.
@@ -31,17 +36,15 @@ class Directions(abc.ABC):
     size: int
 
     @abc.abstractmethod
-    def features(
-        self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
-    ) -> Float[np.ndarray, "m size"]:
+    def features(self, left: _Left, right: _Right) -> _Features:
         """``a_j^T B_k b_j`` for the matrices B_k of unit coordinates."""
 
     @abc.abstractmethod
-    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+    def coordinates(self, G: _Matrix) -> Float[np.ndarray, "size"]:
         """``<G, B_k>``: the coordinates of the part of a matrix that lies in the space."""
 
     @abc.abstractmethod
-    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
+    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> _Matrix:
         """The matrix of given coordinates."""
 
     def limits(self) -> Float[np.ndarray, "size 2"]:
@@ -52,28 +55,21 @@ class Directions(abc.ABC):
 class Entries(Directions):
     """Matrices that are zero but for chosen entries."""
 
-    def __init__(
-        self,
-        chosen: Bool[np.ndarray, "d e"],
-        below: Float[np.ndarray, "d e"],
-        above: Float[np.ndarray, "d e"],
-    ) -> None:
+    def __init__(self, chosen: Bool[np.ndarray, "d e"], below: _Matrix, above: _Matrix) -> None:
         """Takes the entries, and the slack below and above each."""
         self.shape, self.place = chosen.shape, np.nonzero(chosen)
         self.size = len(self.place[0])
         self._limits = np.stack([-below[self.place], above[self.place]], axis=-1)
 
-    def features(
-        self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
-    ) -> Float[np.ndarray, "m size"]:
+    def features(self, left: _Left, right: _Right) -> _Features:
         """Products of entries of a and b."""
         return left[:, self.place[0]] * right[:, self.place[1]]
 
-    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+    def coordinates(self, G: _Matrix) -> Float[np.ndarray, "size"]:
         """The entries chosen."""
         return G[self.place]
 
-    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
+    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> _Matrix:
         """The matrix with these entries."""
         result = np.zeros(self.shape)
         result[self.place] = coordinates
@@ -94,20 +90,18 @@ class SymmetricBlock(Directions):
         self.size = len(self.pairs[0])
         self.weights = np.where(self.pairs[0] == self.pairs[1], 0.5, math.sqrt(0.5))
 
-    def features(
-        self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
-    ) -> Float[np.ndarray, "m size"]:
+    def features(self, left: _Left, right: _Right) -> _Features:
         """Products of coordinates, made symmetric."""
         a, b = left @ self.U, right @ self.V
         i, k = self.pairs
         return (a[:, i] * b[:, k] + a[:, k] * b[:, i]) * self.weights
 
-    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+    def coordinates(self, G: _Matrix) -> Float[np.ndarray, "size"]:
         """Those of the symmetric part of ``U^T G V``."""
         inner = self.U.T @ G @ self.V
         return (inner + inner.T)[self.pairs] * self.weights
 
-    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
+    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> _Matrix:
         """``U S V^T``."""
         half = np.zeros((self.U.shape[1],) * 2)
         half[self.pairs] = coordinates * self.weights
@@ -122,18 +116,16 @@ class Block(Directions):
         self.U, self.V = U, V
         self.size = U.shape[1] * V.shape[1]
 
-    def features(
-        self, left: Float[np.ndarray, "m d"], right: Float[np.ndarray, "m e"]
-    ) -> Float[np.ndarray, "m size"]:
+    def features(self, left: _Left, right: _Right) -> _Features:
         """Products of coordinates."""
         a, b = left @ self.U, right @ self.V
         return (a[:, :, None] * b[:, None, :]).reshape(len(left), self.size)
 
-    def coordinates(self, G: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "size"]:
+    def coordinates(self, G: _Matrix) -> Float[np.ndarray, "size"]:
         """The entries of ``U^T G V``."""
         return (self.U.T @ G @ self.V).ravel()
 
-    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> Float[np.ndarray, "d e"]:
+    def matrix(self, coordinates: Float[np.ndarray, "size"]) -> _Matrix:
         """``U Z V^T``."""
         return self.U @ coordinates.reshape(self.U.shape[1], self.V.shape[1]) @ self.V.T
 
@@ -153,15 +145,10 @@ class Face:
 
     directions: Directions
     movable: Directions
-    nearest: Float[np.ndarray, "d e"]
+    nearest: _Matrix
 
 
-def exposed_face(
-    geometry: Geometry,
-    M: Float[np.ndarray, "d e"],
-    W: Float[np.ndarray, "d e"],
-    tolerance: float,
-) -> Face:
+def exposed_face(geometry: Geometry, M: _Matrix, W: _Matrix, tolerance: float) -> Face:
     """The face in a norm that is not strictly convex.
 
     Of the faces of a norm that is none of the four nothing is known: all differences are

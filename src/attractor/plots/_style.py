@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import matplotlib.style
@@ -59,6 +60,21 @@ def style() -> Iterator[None]:
     """Applies the style inside the block only; figures must be made and saved inside."""
     with matplotlib.style.context(_STYLE):
         yield
+
+
+def panels_on_page(
+    height: float, rows: int = 1, columns: int = 1, **arrangement: Any
+) -> tuple[Figure, Any]:
+    """A figure across a page, and its panels.
+
+    Args:
+        height: Its height, in inches.
+        rows: Rows of panels.
+        columns: Panels in a row.
+        **arrangement: Further arguments of ``Figure.subplots``, which says what panels come as.
+    """
+    figure = Figure(figsize=(PAGE, height))
+    return figure, figure.subplots(rows, columns, **arrangement)
 
 
 def save_figure(

@@ -142,19 +142,11 @@ def _on_logarithmic_axis(low: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 def _apart(wanted: Float[np.ndarray, "label"], gap: float) -> Float[np.ndarray, "label"]:
     """Heights in the same order, at least so far apart, as close as can be to those wanted."""
+    from scipy.optimize import isotonic_regression  # which few figures need
+
     order = np.argsort(wanted, kind="stable")
     ladder = gap * np.arange(len(wanted))
-    # Subtracting the ladder turns "so far apart" into "not decreasing"; the best fit is pooled.
-    blocks: list[tuple[float, int]] = []
-    for value in wanted[order] - ladder:
-        mean, size = float(value), 1
-        while blocks and blocks[-1][0] > mean:
-            before, count = blocks.pop()
-            mean, size = (mean * size + before * count) / (size + count), size + count
-        blocks.append((mean, size))
-    fitted = (
-        np.concatenate([np.full(size, mean) for mean, size in blocks] or [np.empty(0)]) + ladder
-    )
-    result = np.empty_like(fitted)
-    result[order] = fitted
+    result = np.empty(len(wanted))
+    # Subtracting the ladder turns "so far apart" into "not decreasing".
+    result[order] = isotonic_regression(wanted[order] - ladder).x + ladder
     return result

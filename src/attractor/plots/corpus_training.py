@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.roles import line_style
 from attractor.records import axis_of
 
@@ -24,8 +24,7 @@ def two_stage_figure(data: xr.Dataset) -> Figure:
         data: What ``measure_two_stages`` returns; its first instance is drawn.
     """
     one = data.isel(instance=0)
-    figure = Figure(figsize=(PAGE, 2.3))
-    distance, loss, attention = figure.subplots(1, 3)
+    figure, (distance, loss, attention) = panels_on_page(2.3, 1, 3)
     stages = (("feed_forward_", "feed_forward_step"), ("", "step"))
     for (prefix, along), role in zip(stages, ("feed_forward", "attention"), strict=True):
         steps = one[along].values
@@ -54,8 +53,7 @@ def limits_figure(data: xr.Dataset) -> Figure:
     one = data.isel(instance=0, seed=0)
     along = axis_of(one)
     steps = one[along].values
-    figure = Figure(figsize=(PAGE, 2.3))
-    distance, finite, loss = figure.subplots(1, 3)
+    figure, (distance, finite, loss) = panels_on_page(2.3, 1, 3)
     _curve(distance, steps, 1 - one["correlation"].values, label="whole matrix",
            **line_style("as_published"))  # fmt: skip
     _curve(distance, steps, 1 - one["correlation_outside"].values, label="without cyclic part",

@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.plots._style import PAGE, SERIES
+from attractor.plots._style import SERIES, panels_on_page
 from attractor.plots.geometries import geometry_label
 
 _MARKERS = "osD^vP*X"
@@ -47,8 +47,7 @@ def heads_figure(data: xr.Dataset) -> Figure:
     """
     heads = data.sizes["head"]
     columns = min(heads, 4)
-    figure = Figure(figsize=(PAGE, 2.3 + 0.16 * -(-heads // columns)))
-    ratio, norm, changes = figure.subplots(1, 3)
+    figure, (ratio, norm, changes) = panels_on_page(2.3 + 0.16 * -(-heads // columns), 1, 3)
     head_curves(ratio, data["margin_ratio"])
     ratio.set_ylabel("margin ratio")
     highest = np.nanmax(data["margin_ratio"].values, initial=0.0)

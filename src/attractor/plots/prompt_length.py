@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, PAGE, panels_on_page
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, tint
 from attractor.prompt.length.result import quantiles, token_count
 
@@ -31,8 +31,7 @@ def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
         data: What ``error_quantiles`` returns.
         error: The error required, marked with the lengths at which it is reached.
     """
-    figure = Figure(figsize=(PAGE, 2.9))
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, (left, right) = panels_on_page(2.9, 1, 2, sharey=True)
     frozen = data["freezing_length"].values
     known = data["error"].values[np.isfinite(data["error"].values)]
     lowest = max(known.min(), error / 30) if known.size else error / 30
@@ -95,8 +94,7 @@ def prompt_phase_figure(
         error: The error required, a contour of its own.
         lengths: Lengths of prompts to mark.
     """
-    figure = Figure(figsize=(PAGE, 3.4))
-    axes = figure.subplots()
+    figure, axes = panels_on_page(3.4)
     places, horizons = data["length"].values, data["horizon"].values
     shown = np.ma.masked_invalid(np.clip(data["error"].values, 1e-3, 1e3))
     axes.set(xscale="log", yscale="log")

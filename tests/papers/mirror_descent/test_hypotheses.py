@@ -8,6 +8,7 @@ from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality, label_problem, solve
 from attractor.papers import Case, Outcome, examine
+from attractor.papers.measurements.attended import keeping
 from attractor.papers.mirror_descent.claims._examples import (
     examples,
     next_to_selection,
@@ -31,7 +32,6 @@ from attractor.papers.mirror_descent.training import (
     cone_of,
     imbalance,
     in_cone,
-    keeping,
     own_solution,
     starts,
     starts_at,

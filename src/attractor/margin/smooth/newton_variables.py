@@ -23,6 +23,12 @@ from attractor.margin.smooth.norm_expansions import Expansion, kept_curvature
 
 _LEAST_CURVATURE = 1e-8
 
+_Matrices = Float[np.ndarray, "k d e"]
+_Vectors = Float[np.ndarray, "k m"]
+_Exponents = Float[np.ndarray, "k 1 1"]
+_Residuals = Float[np.ndarray, "k"]
+_System = tuple[Float[np.ndarray, "k m m"], _Vectors]
+
 
 @runtime_checkable
 class Expansions(Protocol):
@@ -32,7 +38,7 @@ class Expansions(Protocol):
         """Chooses instances."""
         ...
 
-    def at(self, Z: Float[np.ndarray, "k d e"], exponent: Float[np.ndarray, "k 1 1"]) -> Expansion:
+    def at(self, Z: _Matrices, exponent: _Exponents) -> Expansion:
         """The expansion at Z of the norm with such an exponent."""
         ...
 
@@ -49,10 +55,10 @@ class Evaluation(Batch):
         expansion: Of the smooth norm.
     """
 
-    W: Float[np.ndarray, "k d e"]
-    margins: Float[np.ndarray, "k m"]
-    strain: Float[np.ndarray, "k d e"]
-    exponent: Float[np.ndarray, "k 1 1"]
+    W: _Matrices
+    margins: _Vectors
+    strain: _Matrices
+    exponent: _Exponents
     expansion: Expansion
 
 
@@ -69,27 +75,15 @@ class Variables(Batch, abc.ABC):
     expansions: Expansions
 
     @abc.abstractmethod
-    def evaluate(
-        self,
-        multipliers: Float[np.ndarray, "k m"],
-        W: Float[np.ndarray, "k d e"],
-        exponent: Float[np.ndarray, "k 1 1"],
-    ) -> Evaluation:
+    def evaluate(self, multipliers: _Vectors, W: _Matrices, exponent: _Exponents) -> Evaluation:
         """Evaluates the margins and the expansion at an iterate."""
 
     @abc.abstractmethod
-    def system(
-        self, evaluation: Evaluation, residual: Float[np.ndarray, "k"]
-    ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
+    def system(self, evaluation: Evaluation, residual: _Residuals) -> _System:
         """Change of the margins by a Newton step: a matrix times that of multipliers, plus more."""
 
     @abc.abstractmethod
-    def step(
-        self,
-        evaluation: Evaluation,
-        residual: Float[np.ndarray, "k"],
-        change: Float[np.ndarray, "k m"],
-    ) -> Float[np.ndarray, "k d e"]:
+    def step(self, evaluation: Evaluation, residual: _Residuals, change: _Vectors) -> _Matrices:
         """The step of W that goes with a change of the multipliers."""
 
 
@@ -97,20 +91,13 @@ class Variables(Batch, abc.ABC):
 class MultipliersAlone(Variables):
     """For p < 2: W is the gradient of half the squared dual norm."""
 
-    def evaluate(
-        self,
-        multipliers: Float[np.ndarray, "k m"],
-        W: Float[np.ndarray, "k d e"],
-        exponent: Float[np.ndarray, "k 1 1"],
-    ) -> Evaluation:
+    def evaluate(self, multipliers: _Vectors, W: _Matrices, exponent: _Exponents) -> Evaluation:
         """The W that the multipliers make, whatever W was."""
         expansion = self.expansions.at(self.scaled.combine(multipliers), exponent)
         W = expansion.gradient
         return Evaluation(W, self.scaled.margins(W), np.zeros_like(W), exponent, expansion)
 
-    def system(
-        self, evaluation: Evaluation, residual: Float[np.ndarray, "k"]
-    ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
+    def system(self, evaluation: Evaluation, residual: _Residuals) -> _System:
         """The Hessian of ``||M||_q^2 / 2`` in the multipliers."""
         expansion = evaluation.expansion
         matrix = expansion.frame.gram(_curvature(evaluation, residual))
@@ -118,12 +105,7 @@ class MultipliersAlone(Variables):
         matrix -= (evaluation.exponent - 2) * normal[:, :, None] * normal[:, None]
         return matrix, np.zeros_like(normal)
 
-    def step(
-        self,
-        evaluation: Evaluation,
-        residual: Float[np.ndarray, "k"],
-        change: Float[np.ndarray, "k m"],
-    ) -> Float[np.ndarray, "k d e"]:
+    def step(self, evaluation: Evaluation, residual: _Residuals, change: _Vectors) -> _Matrices:
         """Zero: W follows from the multipliers."""
         return np.zeros_like(evaluation.W)
 
@@ -132,20 +114,13 @@ class MultipliersAlone(Variables):
 class MatrixAndMultipliers(Variables):
     """For p > 2: W is varied too, by the inverse of the Hessian of half its squared norm."""
 
-    def evaluate(
-        self,
-        multipliers: Float[np.ndarray, "k m"],
-        W: Float[np.ndarray, "k d e"],
-        exponent: Float[np.ndarray, "k 1 1"],
-    ) -> Evaluation:
+    def evaluate(self, multipliers: _Vectors, W: _Matrices, exponent: _Exponents) -> Evaluation:
         """Evaluates at W and the multipliers."""
         expansion = self.expansions.at(W, exponent)
         strain = self.scaled.combine(multipliers) - expansion.gradient
         return Evaluation(W, self.scaled.margins(W), strain, exponent, expansion)
 
-    def system(
-        self, evaluation: Evaluation, residual: Float[np.ndarray, "k"]
-    ) -> tuple[Float[np.ndarray, "k m m"], Float[np.ndarray, "k m"]]:
+    def system(self, evaluation: Evaluation, residual: _Residuals) -> _System:
         """The inverse Hessian of ``||W||_p^2 / 2`` between the constraints."""
         inverse, along, factor = _inverse(evaluation, residual)
         frame = evaluation.expansion.frame
@@ -154,19 +129,14 @@ class MatrixAndMultipliers(Variables):
         matrix += (factor[:, 0] * normal)[:, :, None] * normal[:, None]
         return matrix, self.scaled.margins(_solve(evaluation, residual, evaluation.strain))
 
-    def step(
-        self,
-        evaluation: Evaluation,
-        residual: Float[np.ndarray, "k"],
-        change: Float[np.ndarray, "k m"],
-    ) -> Float[np.ndarray, "k d e"]:
+    def step(self, evaluation: Evaluation, residual: _Residuals, change: _Vectors) -> _Matrices:
         """The step that takes the strain away, to first order."""
         return _solve(evaluation, residual, self.scaled.combine(change) + evaluation.strain)
 
 
 def _inverse(
-    evaluation: Evaluation, residual: Float[np.ndarray, "k"]
-) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "k 1 1"]]:
+    evaluation: Evaluation, residual: _Residuals
+) -> tuple[np.ndarray, np.ndarray, _Exponents]:
     """D, u and f of the inverse Hessian ``diag(D) + f u u^T`` in the frame."""
     expansion, excess = evaluation.expansion, evaluation.exponent - 2
     inverse = 1 / _curvature(evaluation, residual)
@@ -175,16 +145,12 @@ def _inverse(
     return inverse, along, excess / (1 - excess * share)
 
 
-def _curvature(
-    evaluation: Evaluation, residual: Float[np.ndarray, "k"]
-) -> Float[np.ndarray, "k d e"]:
+def _curvature(evaluation: Evaluation, residual: _Residuals) -> _Matrices:
     residual = residual[:, None, None]
     return kept_curvature(evaluation.expansion, evaluation.exponent, residual, _LEAST_CURVATURE)
 
 
-def _solve(
-    evaluation: Evaluation, residual: Float[np.ndarray, "k"], G: Float[np.ndarray, "k d e"]
-) -> Float[np.ndarray, "k d e"]:
+def _solve(evaluation: Evaluation, residual: _Residuals, G: _Matrices) -> _Matrices:
     """The inverse Hessian at a matrix."""
     inverse, along, factor = _inverse(evaluation, residual)
     frame = evaluation.expansion.frame

@@ -54,6 +54,12 @@ def two_scores(score: float) -> Case:
     return Case.from_scores(keys, scores, about=f"score {score:g} against 1")
 
 
+def three_scores_apart() -> Case:
+    """Two sequences of tokens of three scores, the middle one beyond the margin of the best."""
+    keys = [[[1.0, 0], [0, 0], [-1, 0]], [[-2, 3], [0, 0], [-1, -4]]]
+    return Case.from_scores(keys, [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]])
+
+
 def random_prompt_data(seed: int, n: int = 6, T: int = 8, d: int = 10) -> Case:
     """Random unit tokens and a random unit head, for a prompt vector."""
     random = np.random.default_rng(seed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import xarray as xr
 
 from attractor.attention import LinearHead
 from attractor.files.case import Case
+from attractor.papers.figure import stacked
 from attractor.training import Optimizer, train
 
 EXACT, PUBLISHED = "exact", "as published"
@@ -41,16 +43,20 @@ def kernels(exact: Optimizer, published: Optimizer, *, both: bool) -> list[Kerne
     return ways if both else ways[:1]
 
 
-def run(case: Case, way: Kernel, **arguments: Any) -> xr.Dataset:
-    """The records of training on a case, without its axis of instances."""
+def run(case: Case, ways: Sequence[Kernel], **arguments: Any) -> xr.Dataset:
+    """The records of training on a case in several ways, over ``kernel``, without instances."""
     head = arguments.pop("head", case.head)
-    found = train(
-        case.tokens,
-        LinearHead(head) if not isinstance(head, LinearHead) else head,
-        way.optimizer,
-        parameterization=case.parameterization,
-        kernel=way.kernel,
-        dtype=way.dtype,
-        **arguments,
-    )
-    return found.data.isel(instance=0, drop=True)
+    runs = [
+        train(
+            case.tokens,
+            LinearHead(head) if not isinstance(head, LinearHead) else head,
+            way.optimizer,
+            parameterization=case.parameterization,
+            kernel=way.kernel,
+            dtype=way.dtype,
+            **arguments,
+        )
+        for way in ways
+    ]
+    panels = [each.data.isel(instance=0, drop=True) for each in runs]
+    return stacked(panels, "kernel", [way.name for way in ways])

@@ -8,12 +8,12 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, locally_optimal, trains
+from attractor.papers.measurements.attended import keeping
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.training import (
     NARROWEST,
     cone_of,
     in_cone,
-    keeping,
     steps_known,
     steps_of,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from attractor.analysis import directional_bregman_divergence
 from attractor.files.case import Case
@@ -14,6 +14,7 @@ from attractor.geometry import Frobenius, Lp
 from attractor.margin import Solution, check_local_optimality
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
+from attractor.papers.once import once_a_case
 from attractor.selection import Selection
 from attractor.training import Trajectory, get_optimizer, mirror_descent, train
 
@@ -82,12 +83,6 @@ def steps_known(case: Case) -> Steps:
 def own_solution(case: Case) -> Solution:
     """The solution for the selected tokens in the norm descended in."""
     return case.solution(steps_known(case).geometry)
-
-
-def keeping(case: Case, index: Int[np.ndarray, "sequence query"]) -> Selection:
-    """The selection of one token for every query of every sequence."""
-    mask = index[..., None] == np.arange(case.tokens.length)
-    return Selection(mask, np.zeros(index.shape, bool))
 
 
 class Cone(NamedTuple):
@@ -207,6 +202,7 @@ def length(case: Case) -> float:
     return max(float(np.ceil(max(goal, start) / steps.learning_rate)), _SHORTEST)
 
 
+@once_a_case
 def run(case: Case, seed: int, begin: Begin = starts) -> Trajectory | None:
     """Trains a case by normalized mirror descent, by default from within its cone.
 
@@ -220,21 +216,16 @@ def run(case: Case, seed: int, begin: Begin = starts) -> Trajectory | None:
     """
     if length(case) > _LONGEST:
         return None
-    steps = steps_known(case)
-
-    def compute() -> Trajectory:
-        places = begin(case, seed)
-        return train(
-            case.tokens,
-            case.head,
-            mirror_descent(steps.learning_rate, steps.p),
-            steps=int(length(case)),
-            initial=places,
-            seeds=places.shape[1],
-            seed=seed,
-        )
-
-    return case.once(("mirror descent", seed, begin), compute)
+    steps, places = steps_known(case), begin(case, seed)
+    return train(
+        case.tokens,
+        case.head,
+        mirror_descent(steps.learning_rate, steps.p),
+        steps=int(length(case)),
+        initial=places,
+        seeds=places.shape[1],
+        seed=seed,
+    )
 
 
 def divergence_from(
@@ -250,13 +241,6 @@ def divergence_from(
     W = trajectory.data["W"].transpose("instance", "seed", "step", ...).to_numpy()[0]
     every = np.broadcast_to(solution, (len(W), *solution.shape[-2:]))
     return divergences(W, every, steps_known(case).geometry)
-
-
-def scores_at(
-    case: Case, W: Float[np.ndarray, "run d e"]
-) -> Float[np.ndarray, "run sequence query token"]:
-    """Attention scores at matrices; minus infinity where there is no token."""
-    return np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
 
 
 def is_locally_optimal(case: Case, selection: Selection) -> bool:

@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 
 from attractor.analysis import verify
 from attractor.files.case import Case
-from attractor.papers.figure import Reading, Request, at_least
+from attractor.papers.figure import Reading, Request, at_least, by_size
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.plots._style import COLORS
 from attractor.plots.plane import ray, trajectory
 from attractor.plots.roles import line_style, role_of
 from attractor.training import train
 
-SIZES = {size: {"seeds": 1, "steps": 2000} for size in ("quick", "small", "paper")}
+SIZES = by_size(seeds=1, steps=2000)
 
 _KERNELS: dict[str, dict[str, Any]] = {
     "exact": {},

@@ -17,7 +17,7 @@ from attractor.papers.large_prompt.regimes import (
     softmax_mean,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import PAGE, SERIES
+from attractor.plots._style import SERIES, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.prompt.finite_length import averaged_error_of_output, finite_length_error
 
@@ -146,8 +146,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.7))
-    panels = figure.subplots(1, 3, sharex=True)
+    figure, panels = panels_on_page(2.7, 1, 3, sharex=True)
     lengths = data["length"].values
     slopes = _slopes(data)
     for axes, quantity in zip(panels, _QUANTITIES, strict=True):

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import COLORS, PAGE, SERIES
+from attractor.plots._style import COLORS, SERIES, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOT_DOTTED, DASHED
 from attractor.prompt.regression import (
@@ -77,8 +77,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.6))
-    panels = figure.subplots(1, 3)
+    figure, panels = panels_on_page(2.6, 1, 3)
     shown = data.isel(time=slice(0, -1))
     names = {"risk": "risk", "b": "$b$", "distance": r"$\Vert A - A^*\Vert$"}
     for axes, (name, label) in zip(panels, names.items(), strict=True):

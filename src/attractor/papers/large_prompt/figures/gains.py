@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOT_DOTTED, DASH_DOTTED, DASHED, DOTTED, SOLID
 from attractor.prompt.measures import Gaussian, Measure, Rademacher, Sphere, Uniform
@@ -70,8 +70,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.8))
-    panels = figure.subplots(1, 3)
+    figure, panels = panels_on_page(2.8, 1, 3)
     scores = data["score_deviation"]
     curves = (data["output"], _gain(data), data["variance"])
     labels = ("output along the scores", "gain: output over $s$", "variance after the tilt")

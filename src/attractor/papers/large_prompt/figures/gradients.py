@@ -18,7 +18,7 @@ from attractor.papers.large_prompt.regimes import (
     risk_gradient,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import PAGE, SERIES
+from attractor.plots._style import SERIES, panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
 
@@ -78,8 +78,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.6))
-    panels = figure.subplots(1, 3, sharey=True)
+    figure, panels = panels_on_page(2.6, 1, 3, sharey=True)
     for axes, regime in zip(panels, REGIMES, strict=True):
         axes.set(yscale="log", xlabel="step", title=f"{regime} covariance")
         for length, look in zip(_LENGTHS, SERIES, strict=False):

@@ -23,7 +23,7 @@ from attractor.papers.figure import (
 )
 from attractor.papers.large_prompt.regimes import TARGET
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import DASHED
 from attractor.prompt.regression import (
@@ -206,8 +206,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 3.1))
-    panels = figure.subplots(1, 3, sharex=True, sharey=True)
+    figure, panels = panels_on_page(3.1, 1, 3, sharex=True, sharey=True)
     times = data["time"].values[1:]
     known = np.log10(np.maximum(data["distance"].values[..., 1:], 1e-6))
     logs = np.log10(data["length"].values)

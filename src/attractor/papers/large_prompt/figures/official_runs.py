@@ -28,7 +28,7 @@ from attractor.papers.large_prompt.official import (
     path_of,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID, ordered_line_styles
 from attractor.prompt.regression import (
@@ -195,8 +195,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 5.2))
-    panels = figure.subplots(2, 2, sharey=True)
+    figure, panels = panels_on_page(5.2, 2, 2, sharey=True)
     for axes, path in zip(panels[0], PATHS, strict=True):
         axes.set_title(_TITLES[path])
         for name, (label, look) in _LOOKS.items():

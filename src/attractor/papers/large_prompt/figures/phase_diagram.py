@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED
 from attractor.prompt.finite_length import error_exponent, output_error
@@ -93,8 +93,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 3.0))
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    figure, (left, right) = panels_on_page(3.0, 1, 2, width_ratios=(1.5, 1))
     horizons, lengths = data["horizon"].values, data["length"].values
     known = np.log10(np.sqrt(data["squared_error"].values) / horizons[:, None])
     smooth = scipy.interpolate.make_interp_spline(np.log10(lengths), known, axis=1)

@@ -19,7 +19,7 @@ from attractor.papers.large_prompt.regimes import (
     softmax_mean,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import PAGE, SERIES
+from attractor.plots._style import SERIES, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DOTTED
 from attractor.prompt.finite_length import averaged_error_of_output
@@ -92,8 +92,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.8))
-    panels = figure.subplots(1, 2)
+    figure, panels = panels_on_page(2.8, 1, 2)
     lengths = data["length"].values
     for regime, look in zip(REGIMES, SERIES, strict=False):
         one, color = data.sel(regime=regime), look["color"]

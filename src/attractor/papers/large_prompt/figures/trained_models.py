@@ -20,7 +20,7 @@ from attractor.papers.large_prompt.regimes import (
     risk_gradient,
 )
 from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import PAGE, SERIES
+from attractor.plots._style import SERIES, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.precision import double_precision
 from attractor.prompt.finite_length import ErrorTable, error_table
@@ -136,8 +136,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.7))
-    panels = figure.subplots(1, 2)
+    figure, panels = panels_on_page(2.7, 1, 2)
     names = {"risk": "risk", "squared_distance": r"$\Vert U - U^*\Vert^2$"}
     for axes, (name, label) in zip(panels, names.items(), strict=True):
         axes.set(xscale="log", yscale="log", xlabel="tokens in the prompt, $L$", ylabel=label)

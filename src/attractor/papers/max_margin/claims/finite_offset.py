@@ -15,6 +15,7 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
+from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.once import once_a_case
 from attractor.papers.paper import MAX_MARGIN
@@ -37,8 +38,7 @@ def _offsets(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     shortest = steps_to_converge(case, 0.0) if case.steps is None else case.steps
     for steps in (shortest, 8 * shortest) if case.steps is None else (shortest,):
         half, end = _matrices(case, seed, steps)
-        reached = np.where(case.tokens.mask, case.tokens.scores(end), -np.inf).argmax(-1)
-        if not np.take_along_axis(case.selection.mask, reached[..., None], -1).all():
+        if (attended(case, end).mask & ~case.selection.mask).any():
             break
         before, found = (measured_offsets(W, case.solution())[known] for W in (half, end))
         if np.abs(found - before).max(initial=0.0) <= _SETTLED:

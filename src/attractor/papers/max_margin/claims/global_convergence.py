@@ -17,7 +17,12 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
-from attractor.papers.max_margin.data import one_sequence, three_sequences, trapped_sequence
+from attractor.papers.max_margin.data import (
+    one_sequence,
+    three_scores_apart,
+    three_sequences,
+    trapped_sequence,
+)
 from attractor.papers.measurements.directions import distance_from, from_anywhere
 from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
@@ -96,12 +101,7 @@ GLOBAL_CONVERGENCE = CLAIMS.claim(
                 [[[1.0, 0], [0, 0]], [[-1, 0], [0, 0]]], [[1.0, 0.0], [1.0, 0.0]]
             )
         ),
-        EQUAL_SCORES_OR_ALL_SUPPORT.broken_by(
-            lambda: Case.from_scores(
-                [[[1.0, 0], [0, 0], [-1, 0]], [[-2, 3], [0, 0], [-1, -4]]],
-                [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]],
-            )
-        ),
+        EQUAL_SCORES_OR_ALL_SUPPORT.broken_by(three_scores_apart),
     ),
     contrast=CONTRAST,
     data=lambda seed: [

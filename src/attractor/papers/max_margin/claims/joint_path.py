@@ -29,6 +29,7 @@ from attractor.papers.joint_hypotheses import (
 )
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.paths import RADII, path
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
@@ -112,14 +113,10 @@ def one_support_fewer(case: Case) -> Solution:
     return relaxed_solution(case, rows)
 
 
+@once_a_case
 def at_ratio(case: Case, ratio: float) -> RateRatioDirection:
     """The direction of attention beside a head whose norm is a multiple of its own."""
-    return case.once(
-        ("rate ratio", ratio),
-        lambda: rate_ratio_direction(
-            case.tokens, case.selection, ratio, label=label_solution(case)
-        ),
-    )
+    return rate_ratio_direction(case.tokens, case.selection, ratio, label=label_solution(case))
 
 
 def head_outgrows(case: Case, seed: int) -> Trajectory | None:

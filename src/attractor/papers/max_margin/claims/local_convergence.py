@@ -16,6 +16,7 @@ from attractor.papers.hypotheses import (
 )
 from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
+from attractor.papers.measurements.attended import attended, choosing
 from attractor.papers.measurements.directions import (
     CONVERGED_BECAUSE,
     distance_from,
@@ -23,7 +24,6 @@ from attractor.papers.measurements.directions import (
     until_converged,
 )
 from attractor.papers.paper import MAX_MARGIN
-from attractor.selection import Selection
 from attractor.training import Trajectory
 
 CLAIMS = Claims(MAX_MARGIN, Case)
@@ -59,9 +59,8 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
     }
 
     def distance(run: Trajectory) -> Measurement:
-        scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
-        reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
-        kept = int((reached == case.selection.mask).all((-1, -2, -3)).sum())
+        reached = attended(case, run.W()[0])
+        kept = int((reached.mask == case.selection.mask).all((-1, -2, -3)).sum())
         return distance_from(run, direction, **details, **{"starts that keep the selection": kept})
 
     steps = steps_to_converge(case, float(cone.radius) * np.sqrt(2 * float(cone.opening)))
@@ -82,10 +81,7 @@ def every_locally_optimal(case: Case) -> list[Case]:
 
 def second_token() -> Case:
     """One sequence whose second token is locally optimal and whose first is better."""
-    case = one_sequence(equal_scores=False)
-    return case.replace(
-        chosen=Selection.from_index(case.tokens, [1]), about=f"{case.about}, second token"
-    )
+    return choosing(one_sequence(equal_scores=False), [1], "second token")
 
 
 CONTRAST = contrast_with_one_token_fewer(

@@ -19,9 +19,9 @@ from attractor.papers.hypotheses import (
 )
 from attractor.papers.max_margin.claims.local_convergence import every_locally_optimal, second_token
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data
+from attractor.papers.measurements.attended import choosing
 from attractor.papers.measurements.near_misses import turned
 from attractor.papers.paper import MAX_MARGIN
-from attractor.selection import Selection
 from attractor.training import local_path
 
 CLAIMS = Claims(MAX_MARGIN, Case)
@@ -100,10 +100,7 @@ SUPPORT_TOKEN_SCORES_HIGHER = Assumption(
 
 def worst_token() -> Case:
     """One sequence whose third token, of the lowest score, is selected."""
-    case = one_sequence(equal_scores=False)
-    return case.replace(
-        chosen=Selection.from_index(case.tokens, [2]), about=f"{case.about}, third token"
-    )
+    return choosing(one_sequence(equal_scores=False), [2], "third token")
 
 
 def _not_locally_optimal(seed: int) -> Case:
@@ -113,8 +110,7 @@ def _not_locally_optimal(seed: int) -> Case:
     solution = case.solution(selection=case.optimal)
     row = np.flatnonzero(solution.support_tokens[:, 0].any(-1))[0]
     index[row] = np.flatnonzero(solution.support_tokens[row, 0])[0]
-    chosen = Selection.from_index(case.tokens, index)
-    return case.replace(chosen=chosen, about=f"{case.about}, tokens {index.tolist()}")
+    return choosing(case, index, f"tokens {index.tolist()}")
 
 
 LOCAL_PATH = CLAIMS.claim(

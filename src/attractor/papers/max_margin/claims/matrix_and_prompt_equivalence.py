@@ -9,6 +9,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.directions import step_length
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, train
@@ -38,6 +39,7 @@ SHARED_QUERY = Assumption(
 )
 
 
+@once_a_case
 def _both(case: Case, seed: int, factor: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices and prompts at the recorded steps, and the query.
 
@@ -45,21 +47,17 @@ def _both(case: Case, seed: int, factor: float) -> tuple[np.ndarray, np.ndarray,
     """
     tokens, u = case.tokens, case.tokens.queries[0, 0]
     rate = 10 * step_length(case) ** 2
-
-    def compute() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        settings = {"steps": _STEPS, "seed": seed, "record": np.arange(0, _STEPS + 1, 50)}
-        matrix = train(
-            tokens, case.head, gradient_descent(rate / factor), initial=case.initial, **settings
-        )
-        W = matrix.data["W"].to_numpy()[0, 0]
-        ones = np.ones((*tokens.queries.shape[:-1], 1))
-        prompts = Tokens(tokens.keys, ones, tokens.labels, tokens.mask, tokens.values)
-        vector = train(
-            prompts, case.head, gradient_descent(rate), initial=(W[0] @ u)[:, None], **settings
-        )
-        return W, vector.data["W"].to_numpy()[0, 0, :, :, 0], u
-
-    return case.once(("matrix and prompt", seed, factor), compute)
+    settings = {"steps": _STEPS, "seed": seed, "record": np.arange(0, _STEPS + 1, 50)}
+    matrix = train(
+        tokens, case.head, gradient_descent(rate / factor), initial=case.initial, **settings
+    )
+    W = matrix.data["W"].to_numpy()[0, 0]
+    ones = np.ones((*tokens.queries.shape[:-1], 1))
+    prompts = Tokens(tokens.keys, ones, tokens.labels, tokens.mask, tokens.values)
+    vector = train(
+        prompts, case.head, gradient_descent(rate), initial=(W[0] @ u)[:, None], **settings
+    )
+    return W, vector.data["W"].to_numpy()[0, 0, :, :, 0], u
 
 
 def _apart(found: np.ndarray, expected: np.ndarray) -> float:

@@ -14,7 +14,12 @@ from attractor.papers.hypotheses import (
     UNIQUE_OPTIMUM,
     trains,
 )
-from attractor.papers.max_margin.data import one_sequence, three_sequences, two_scores
+from attractor.papers.max_margin.data import (
+    one_sequence,
+    three_scores_apart,
+    three_sequences,
+    two_scores,
+)
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
 from attractor.papers.paper import MAX_MARGIN
@@ -49,12 +54,7 @@ NO_STATIONARY_POINT = CLAIMS.claim(
         trains("p"),
         UNIQUE_OPTIMUM.broken_by(lambda: tied_scores("p")),
         OPTIMUM_FEASIBLE.broken_by(lambda: enclosed_token("p")),
-        EQUAL_SCORES_OR_ALL_SUPPORT.broken_by(
-            lambda: Case.from_scores(
-                [[[1.0, 0], [0, 0], [-1, 0]], [[-2, 3], [0, 0], [-1, -4]]],
-                [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]],
-            )
-        ),
+        EQUAL_SCORES_OR_ALL_SUPPORT.broken_by(three_scores_apart),
     ),
     contrast=CONTRAST,
     data=lambda seed: [one_sequence(equal_scores=True), three_sequences(), two_scores(5.0)],

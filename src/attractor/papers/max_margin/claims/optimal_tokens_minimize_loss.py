@@ -17,6 +17,7 @@ from attractor.papers.max_margin.data import (
     three_sequences,
     two_scores,
 )
+from attractor.papers.measurements.attended import scores_at
 from attractor.papers.measurements.gradients import along, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
 from attractor.papers.paper import MAX_MARGIN
@@ -113,15 +114,14 @@ def log_excess(
     """
     head = np.asarray(case.head.weight)
     lengths = np.linalg.norm(case.tokens.values, axis=-1) * np.linalg.norm(head)
-    scores = np.where(case.tokens.mask, case.tokens.scores(matrices), -np.inf)
+    scores = scores_at(case, matrices)
     return log_excess_loss(get_loss("logistic"), scores, case.scores, lengths, kept.mask)
 
 
 def losses(case: Case, matrices: Float[np.ndarray, "batch d e"]) -> Float[np.ndarray, "batch"]:
     """The logistic loss ``mean_ik log(1 + exp(-sum_t softmax_t gamma_t))``, straight from that."""
-    scores = np.where(case.tokens.mask, case.tokens.scores(matrices), -np.inf)
     gamma = np.where(case.tokens.mask, case.scores, 0.0)
-    margins = (softmax(scores, axis=-1) * gamma).sum(-1)
+    margins = (softmax(scores_at(case, matrices), axis=-1) * gamma).sum(-1)
     return np.logaddexp(0, -margins).mean((-1, -2))
 
 

@@ -18,6 +18,7 @@ from attractor.papers.max_margin.data import (
     three_sequences,
     trapped_sequence,
 )
+from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import (
     CONVERGED,
     CONVERGED_BECAUSE,
@@ -56,8 +57,7 @@ def _solution(case: Case, mask: np.ndarray) -> Solution | None:
 
 def _distance(case: Case, seed: int, direction: Callable[[Solution], np.ndarray]) -> Measurement:
     def distance(run: Trajectory) -> Measurement:
-        scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
-        reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
+        reached = attended(case, run.W()[0]).mask
         found = []
         for way, mask in zip(second_half(run)[0], reached, strict=True):
             solution = _solution(case, mask)

@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.analysis.basins import basin_boundary, basin_map
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import one_sequence, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN
 from attractor.plots._style import PAGE
@@ -104,11 +104,7 @@ BASINS = Figures(MAX_MARGIN).figure(
     "which tokens a prompt vector ends on, for every start in the plane",
     statement="local convergence of gradient descent: basins of attraction",
     published="none",
-    sizes={
-        "quick": {"seeds": 1, "steps": 1000, "resolution": 40},
-        "small": {"seeds": 1, "steps": 1000, "resolution": 80},
-        "paper": {"seeds": 1, "steps": 1000, "resolution": 160},
-    },
+    sizes=by_size(seeds=1, steps=1000, resolution=[40, 80, 160]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -8,11 +8,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
-from attractor.papers.figure import SIZES, Artifact, Figures, Readings, Request, at_least, stacked
+from attractor.papers.figure import (
+    Artifact,
+    Figures,
+    Readings,
+    Request,
+    at_least,
+    by_size,
+    stacked,
+)
 from attractor.papers.max_margin.data import one_sequence
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.selection import Selection
 from attractor.training import normalized_gradient_descent
@@ -36,24 +44,19 @@ def _compute(request: Request) -> xr.Dataset:
         case = one_sequence(equal_scores=equal)
         request.uses(case.about, case.tokens, case.head)
         recorded = np.concatenate([np.arange(0, SHOWN, 2), np.arange(SHOWN, steps + 1, 10)])
-        paths = [
-            run(case, way, steps=steps, seeds=len(STARTS), initial=start, record=recorded)["p"]
-            for way in ways
-        ]
+        runs = run(case, ways, steps=steps, seeds=len(STARTS), initial=start, record=recorded)
         solutions = [
             case.solution(selection=Selection.from_index(case.tokens, [token])).W[:, 0]
             for token in (0, 1)
         ]
         variables = {
-            "path": (("kernel", "start", "step", "coordinate"), np.stack(paths)),
+            "path": (("kernel", "start", "step", "coordinate"), runs["p"].values),
             "keys": (("token", "coordinate"), case.tokens.keys[0]),
             "scores": (("token",), case.scores[0, 0]),
             "solution": (("selected", "coordinate"), np.array(solutions)),
         }
-        names = [way.name for way in ways]
-        panels.append(
-            xr.Dataset(variables, {"start": list(STARTS), "step": recorded, "kernel": names})
-        )
+        coordinates = {"start": list(STARTS), "step": recorded, "kernel": runs["kernel"].values}
+        panels.append(xr.Dataset(variables, coordinates))
     return stacked(panels, "other_scores", ["equal", "unequal"])
 
 
@@ -77,8 +80,7 @@ def _readings(data: xr.Dataset) -> Readings:
 def _draw(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["kernel"].values]
     alone = len(names) == 1
-    figure = Figure(figsize=(PAGE, 3.7 if alone else 6.9))
-    places = figure.subplots(len(names), 2, squeeze=False)
+    figure, places = panels_on_page(3.7 if alone else 6.9, len(names), 2, squeeze=False)
     # What single precision does to the paths begins where the published frame ends.
     last, corners = (SHOWN, CLOSE) if alone else (int(data["step"].max()), FAR)
     for row, name in zip(places, names, strict=True):
@@ -117,7 +119,7 @@ GLOBAL_AND_LOCAL = Figures(MAX_MARGIN).figure(
     "paths of a prompt vector to the global and to a local max-margin direction",
     statement="experiment: global and local directions of one sequence",
     published="trajectories from six starts in the plane, first 200 steps of 1,000, with arrows",
-    sizes={size: {"seeds": 1, "steps": 1000} for size in SIZES},
+    sizes=by_size(seeds=1, steps=1000),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -9,11 +9,20 @@ from matplotlib.figure import Figure
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
 from attractor.margin import label_problem, label_support, relaxed_problem, solve
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, stacked
+from attractor.papers.figure import (
+    Artifact,
+    Figures,
+    Readings,
+    Request,
+    at_least,
+    at_most,
+    by_size,
+    stacked,
+)
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import PAGE, panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import line_style
 from attractor.training import normalized_gradient_descent
@@ -34,10 +43,8 @@ def _compute(request: Request) -> xr.Dataset:
     for tight in (True, False):
         case = joint_training(all_labels_support=tight)
         request.uses(case.about, case.tokens, case.head)
-        runs = [run(case, way, steps=steps, initial=PROMPT, head=HEAD, record=recorded)
-                for way in ways]  # fmt: skip
-        prompts = np.stack([found["p"].values[0] for found in runs]).astype(float)
-        heads = np.stack([found["head_weight"].values[0] for found in runs]).astype(float)
+        runs = run(case, ways, steps=steps, initial=PROMPT, head=HEAD, record=recorded)
+        prompts, heads = (runs[name].values[:, 0].astype(float) for name in ("p", "head_weight"))
         variables = {
             "prompt": (("kernel", "step", "coordinate"), prompts),
             "head": (("kernel", "step", "coordinate"), heads),
@@ -45,8 +52,7 @@ def _compute(request: Request) -> xr.Dataset:
             **_solutions(case),
             "keys": (("sequence", "token", "coordinate"), case.tokens.keys),
         }
-        names = [way.name for way in ways]
-        panels.append(xr.Dataset(variables, {"step": recorded, "kernel": names}))
+        panels.append(xr.Dataset(variables, {"step": recorded, "kernel": runs["kernel"].values}))
     return stacked(panels, "labels", list(KINDS))
 
 
@@ -114,8 +120,7 @@ def _probabilities_readings(data: xr.Dataset) -> Readings:
 def _draw_paths(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["kernel"].values]
     alone = len(names) == 1
-    figure = Figure(figsize=(PAGE, 3.9 if alone else 7.2))
-    places = figure.subplots(len(names), 2, squeeze=False)
+    figure, places = panels_on_page(3.9 if alone else 7.2, len(names), 2, squeeze=False)
     shown = data.sel(step=slice(0, SHOWN if alone else None))
     for row, name in zip(places, names, strict=True):
         for axes, kind in zip(row, KINDS, strict=True):
@@ -163,11 +168,7 @@ def _draw_probabilities(data: xr.Dataset) -> Figure:
 
 
 _COMMON = {
-    "sizes": {
-        "quick": {"seeds": 1, "steps": 2000},
-        "small": {"seeds": 1, "steps": 2000},
-        "paper": {"seeds": 1, "steps": 10_000},
-    },
+    "sizes": by_size(seeds=1, steps=[2000, 2000, 10_000]),
     "compute": _compute,
     "artifact": Artifact(
         "plain gradients in single precision: they vanish, and directions drift",

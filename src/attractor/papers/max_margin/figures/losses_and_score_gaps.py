@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, kernels
 from attractor.papers.paper import MAX_MARGIN
@@ -134,11 +134,7 @@ LOSSES_AND_SCORE_GAPS = Figures(MAX_MARGIN).figure(
     "the loss and the gap between scores bend the path, and not its direction",
     statement="experiment: losses and score gaps",
     published="paths for scores 1 to 10 and 100, correlation and logistic loss",
-    sizes={
-        "quick": {"seeds": 1, "steps": 10_000},
-        "small": {"seeds": 1, "steps": 10_000},
-        "paper": {"seeds": 1, "steps": 100_000},
-    },
+    sizes=by_size(seeds=1, steps=[10_000, 10_000, 100_000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -13,10 +13,10 @@ from attractor.analysis.wilson import wilson_interval
 from attractor.attention import LinearHead
 from attractor.geometry._lengths import cosines
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.papers.max_margin.data import random_prompt_data
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.roles import line_style, ordered_line_styles
 from attractor.selection import attended_tokens, optimal_tokens
 from attractor.tokens import Tokens
@@ -116,8 +116,7 @@ def _rank_correlation(support: xr.DataArray, norms: xr.DataArray) -> float:
 
 
 def _draw_selection(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 3.0))
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    figure, (left, right) = panels_on_page(3.0, 1, 2, width_ratios=(1.5, 1))
     count, width = data.sizes["instance"], 0.19
     for place, (name, (label, role)) in enumerate(SHARES.items()):
         hits = data[name].sum("instance").values.astype(int)
@@ -144,8 +143,7 @@ def _draw_selection(data: xr.Dataset) -> Figure:
 
 
 def _draw_sparsity(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.7))
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels_on_page(2.7, 1, 2)
     panels = ((left, "effective_support"), (right, "norm"))
     for d, style in zip(DIMENSIONS, ordered_line_styles(len(DIMENSIONS)), strict=True):
         chosen = data.sel(d=d, step=slice(1, None))
@@ -162,11 +160,7 @@ def _draw_sparsity(data: xr.Dataset) -> Figure:
     return figure
 
 
-_SIZES = {
-    "quick": {"seeds": 30, "steps": 2000},
-    "small": {"seeds": 100, "steps": 2000},
-    "paper": {"seeds": 100, "steps": 20_000},
-}
+_SIZES = by_size(seeds=[30, 100, 100], steps=[2000, 2000, 20_000])
 
 SELECTION = Figures(MAX_MARGIN).figure(
     "random-data",

@@ -8,19 +8,19 @@ from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
 from attractor.papers.figure import (
-    SIZES,
     Artifact,
     Figures,
     Readings,
     Request,
     at_least,
     at_most,
+    by_size,
     stacked,
 )
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import line_style
 from attractor.training import gradient_descent, normalized_gradient_descent
@@ -43,11 +43,8 @@ def _compute(request: Request) -> xr.Dataset:
     by_method = []
     for optimizers in METHODS.values():
         ways = kernels(*optimizers, both=request.as_published)
-        runs = [
-            run(case, way, steps=steps, seeds=len(STARTS), initial=start, record=recorded)
-            for way in ways
-        ]
-        paths = np.stack([found["p"].values for found in runs])
+        runs = run(case, ways, steps=steps, seeds=len(STARTS), initial=start, record=recorded)
+        paths, names = runs["p"].values, runs["kernel"].values
         scores = case.tokens.scores(paths[..., None].astype(float))
         on_best = np.exp(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))[..., 0, 0]
         variables = {
@@ -55,7 +52,6 @@ def _compute(request: Request) -> xr.Dataset:
             "probability": (("kernel", "start", "step"), on_best.mean(-1)),
             "norm": (("kernel", "start", "step"), np.linalg.norm(paths, axis=-1)),
         }
-        names = [way.name for way in ways]
         coordinates = {"start": list(STARTS), "step": recorded, "kernel": names}
         by_method.append(xr.Dataset(variables, coordinates))
     data = stacked(by_method, "optimizer", list(METHODS))
@@ -93,8 +89,7 @@ def _growth_readings(data: xr.Dataset) -> Readings:
 def _draw_paths(data: xr.Dataset) -> Figure:
     names = [str(name) for name in data["kernel"].values]
     alone = len(names) == 1
-    figure = Figure(figsize=(PAGE, 3.0 if alone else 5.2))
-    places = figure.subplots(len(names), 2, squeeze=False)
+    figure, places = panels_on_page(3.0 if alone else 5.2, len(names), 2, squeeze=False)
     corners = ([-1.6, -1.2], [5.5, 2.2]) if alone else ([-2.0, -4.0], [32.0, 12.0])
     shown = data.sel(step=slice(0, SHOWN if alone else None))
     for row, name in zip(places, names, strict=True):
@@ -124,8 +119,7 @@ def _draw_paths(data: xr.Dataset) -> Figure:
 
 
 def _draw_growth(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.8))
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels_on_page(2.8, 1, 2)
     alone = data.sizes["kernel"] == 1
     shown = data.sel(start=0.0, step=slice(0, SHOWN if alone else None))
     dashes = {"normalized": "-", "gradient descent": (0, (4, 1.6))}
@@ -144,7 +138,7 @@ def _draw_growth(data: xr.Dataset) -> Figure:
 
 
 _COMMON = {
-    "sizes": {size: {"seeds": 1, "steps": 1000} for size in SIZES},
+    "sizes": by_size(seeds=1, steps=1000),
     "compute": _compute,
     "artifact": Artifact(
         "plain gradients in single precision: a kink in the norm, paths that stop",

@@ -8,8 +8,9 @@ from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
 from attractor.papers.claim import Measurement
+from attractor.papers.measurements.attended import choosing, keeping
 from attractor.papers.mirror_descent.data import random_case
-from attractor.papers.mirror_descent.training import keeping, length, steps_known
+from attractor.papers.mirror_descent.training import length, steps_known
 from attractor.selection import Selection
 
 P_3 = "mirror descent:p=3,learning_rate=5"
@@ -40,10 +41,7 @@ def examples(seed: int) -> list[Case]:
 
 def other_tokens() -> Case:
     """Random data with a selection that is locally optimal and not optimal."""
-    case = random_case(23)
-    return case.replace(
-        chosen=keeping(case, np.array([[0], [3], [3]])), about=f"{case.about}, a local optimum"
-    )
+    return choosing(random_case(23), [[0], [3], [3]], "a local optimum")
 
 
 def out_of_reach(case: Case) -> Measurement:

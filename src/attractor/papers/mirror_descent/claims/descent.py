@@ -13,6 +13,7 @@ from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
 
@@ -26,6 +27,7 @@ _SEEN = 1e-10
 """Share of the loss from which on a fall is more than its rounding."""
 
 
+@once_a_case
 def _path(case: Case) -> np.ndarray:
     """Matrices of every step of unnormalized runs, ``(start, step, d, e)``.
 
@@ -33,23 +35,17 @@ def _path(case: Case) -> np.ndarray:
     """
     p, rate = steps_known(case)
     steps = _LENGTH if case.steps is None else case.steps
-    return case.once(
-        "raw mirror descent",
-        lambda: (
-            train(
-                case.tokens,
-                case.head,
-                mirror_descent(rate, p, normalize=False),
-                steps=steps,
-                seeds=_STARTS if case.initial is None else 1,
-                initial=case.initial,
-                record=np.arange(steps + 1),
-                weights="all",
-            )
-            .data["W"]
-            .values[0]
-        ),
+    run = train(
+        case.tokens,
+        case.head,
+        mirror_descent(rate, p, normalize=False),
+        steps=steps,
+        seeds=_STARTS if case.initial is None else 1,
+        initial=case.initial,
+        record=np.arange(steps + 1),
+        weights="all",
     )
+    return run.data["W"].values[0]
 
 
 def _convex_steps(case: Case) -> Check:

@@ -11,17 +11,17 @@ from jaxtyping import Float
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
+from attractor.papers.measurements.attended import attended, keeping, scores_at
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import (
     is_locally_optimal,
-    keeping,
     normal_starts,
-    scores_at,
     starts,
     steps_known,
 )
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import MIRROR_DESCENT as PAPER
 from attractor.selection import Selection
 from attractor.training import mirror_descent, train
@@ -42,6 +42,7 @@ class _Ends(NamedTuple):
     longest: int
 
 
+@once_a_case
 def _ends(case: Case, seed: int) -> _Ends:
     W = (normal_starts(case, seed) if case.initial is None else starts(case, seed))[0]
     lengths = _LENGTHS if case.steps is None else (case.steps,)
@@ -49,12 +50,7 @@ def _ends(case: Case, seed: int) -> _Ends:
     for length in lengths:
         W[moving] = _after(case, W[moving], length)
         longest += length
-        moving = np.array(
-            [
-                not is_locally_optimal(case, keeping(case, scores.argmax(-1)))
-                for scores in scores_at(case, W)
-            ]
-        )
+        moving = np.array([not is_locally_optimal(case, attended(case, each)) for each in W])
         if not moving.any():
             break
     scores = scores_at(case, W)
@@ -86,7 +82,7 @@ Ended = Callable[[Float[np.ndarray, "sequence query token"]], Selection]
 
 def _share_locally_optimal(case: Case, seed: int, ended: Ended) -> Measurement:
     """The share of decided runs that end on locally optimal tokens."""
-    ends = case.once(("ends of mirror descent", seed), lambda: _ends(case, seed))
+    ends = _ends(case, seed)
     holds = [is_locally_optimal(case, ended(scores)) for scores in ends.scores]
     best = case.optimal.mask.argmax(-1)
     details = {

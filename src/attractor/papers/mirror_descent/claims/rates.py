@@ -12,17 +12,16 @@ from attractor.analysis.rates import Rate, fit_rate
 from attractor.errors import TrialStatus
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
+from attractor.papers.measurements.attended import attended
 from attractor.papers.mirror_descent.claims._examples import examples, out_of_reach
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import NEAR_A_SOLUTION
 from attractor.papers.mirror_descent.training import (
     divergence_from,
     is_locally_optimal,
-    keeping,
     normal_starts,
     own_solution,
     run,
-    scores_at,
     steps_known,
 )
 from attractor.papers.paper import MIRROR_DESCENT
@@ -93,7 +92,7 @@ def _from_anywhere(case: Case, seed: int) -> _Curves | None:
     found = run(case, seed, normal_starts)
     if found is None:
         return None
-    ends = [keeping(case, scores.argmax(-1)) for scores in scores_at(case, found.W()[0])]
+    ends = [attended(case, W) for W in found.W()[0]]
     solutions = [case.solution(steps_known(case).geometry, each) for each in ends]
     sizes = np.array([float(each.value) for each in solutions])
     lost = found.data["status"].values[0] != TrialStatus.TRAINED

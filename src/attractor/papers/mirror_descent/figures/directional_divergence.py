@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import ALONG, compared_with_solutions
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.roles import line_style, role_of, tint
 
 _BAND = (0.1, 0.9)
@@ -63,8 +63,9 @@ def _readings(data: xr.Dataset) -> Readings:
 
 def _draw(data: xr.Dataset) -> Figure:
     published = PUBLISHED.name in data["protocol"]
-    figure = Figure(figsize=(PAGE, 4.4 if published else 2.5))
-    rows = figure.subplots(1 + published, 3, sharey=True, squeeze=False)
+    figure, rows = panels_on_page(
+        4.4 if published else 2.5, 1 + published, 3, sharey=True, squeeze=False
+    )
     for axes, p in zip(rows[0], EXPONENTS, strict=True):
         panel = data.sel(protocol=EXACT.name, p=p)
         _panel(axes, panel["step"], panel["divergence"], p)
@@ -129,7 +130,7 @@ DIRECTIONAL_DIVERGENCE = Figures(MIRROR_DESCENT).figure(
         "mean divergence of 100 runs from the solutions for p = 1.75, 2 and 3, against iterations, "
         "with a band of one standard deviation"
     ),
-    sizes={"quick": {"seeds": 16}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[16, 40, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

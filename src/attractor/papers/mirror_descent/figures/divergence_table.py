@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
@@ -112,7 +112,7 @@ DIVERGENCE_TABLE = Figures(MIRROR_DESCENT).figure(
         "the ends of the curves of the divergence figure; solutions in other norms are those of "
         "other runs' tokens"
     ),
-    sizes={"quick": {"seeds": 16}, "small": {"seeds": 40}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[16, 40, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
 from attractor.papers.mirror_descent.figures import _protocols
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, ray, trajectory
 from attractor.plots.roles import role_of
 from attractor.selection import optimal_tokens
@@ -104,8 +104,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.3))
-    panels = figure.subplots(2, 3)
+    figure, panels = panels_on_page(4.3, 2, 3)
     for column, p in zip(panels.T, EXPONENTS, strict=True):
         start, whole = column
         _panel(start, data.sel(p=p), p, 1.25 * ARROWS[p][-1], ARROWS[p])
@@ -146,7 +145,7 @@ ENTRY_PATHS = Figures(MIRROR_DESCENT).figure(
     published=(
         "the path of one run for each exponent with the ray of its solution, arrows at four steps"
     ),
-    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    sizes=by_size(seeds=1),
     compute=_compute,
     draw=_draw,
     readings=_readings,

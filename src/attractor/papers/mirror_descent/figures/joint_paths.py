@@ -8,12 +8,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, ray, trajectory
 
 W_ARROWS = {1.75: (20, 30, 38), 2.0: (20, 40, 60), 3.0: (15, 60, 130)}
@@ -49,8 +49,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.5))
-    panels = figure.subplots(2, 3)
+    figure, panels = panels_on_page(4.5, 2, 3)
     for (upper, lower), p in zip(panels.T, EXPONENTS, strict=True):
         run = data.sel(p=p)
         first_row = {"points": run["W"].isel(row=0), "solution": run["W_solution"].isel(row=0)}
@@ -92,7 +91,7 @@ JOINT_PATHS = Figures(MIRROR_DESCENT).figure(
         "paths of the first row of W and of the head v with the rays of both solutions, arrows at "
         "three steps"
     ),
-    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    sizes=by_size(seeds=1),
     compute=joint_runs,
     draw=_draw,
     readings=_readings,

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
@@ -72,7 +72,7 @@ JOINT_PROBABILITIES = Figures(MIRROR_DESCENT).figure(
         "softmax and logistic probability of two sequences over the first 100 iterations, for p = "
         "1.75, 2 and 3; both tend to 1"
     ),
-    sizes={"quick": {"seeds": 1}, "small": {"seeds": 1}, "paper": {"seeds": 1}},
+    sizes=by_size(seeds=1),
     compute=joint_runs,
     draw=_draw,
     readings=_readings,

@@ -10,11 +10,11 @@ from scipy.optimize import nnls
 
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, stacked
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.papers.mirror_descent.data import EXPONENTS, normal_weights
 from attractor.papers.mirror_descent.figures._random_data import data_sets
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import line_style
@@ -112,8 +112,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.5))
-    panels = figure.subplots(1, 3)
+    figure, panels = panels_on_page(2.5, 1, 3)
     for axes, (variable, title) in zip(panels, _PANELS.items(), strict=True):
         axes.set(xscale="log", yscale="log", title=title, xlabel="iteration")
         for p in EXPONENTS:
@@ -132,11 +131,7 @@ KEY_QUERY = Figures(MIRROR_DESCENT).figure(
     "not in the paper: mirror descent on (K, Q) leads to neither norm's solution of W",
     statement="mirror descent on keys and queries (not in the paper)",
     published="not in the paper",
-    sizes={
-        "quick": {"seeds": 10, "steps": 2000},
-        "small": {"seeds": 20, "steps": 4000},
-        "paper": {"seeds": 40, "steps": 8000},
-    },
+    sizes=by_size(seeds=[10, 20, 40], steps=[2000, 4000, 8000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -19,7 +19,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 
 _KEPT = (
@@ -59,8 +59,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 5.0))
-    ((accuracy, rates, epochs), (keys, values, sparsity)) = figure.subplots(2, 3)
+    figure, ((accuracy, rates, epochs), (keys, values, sparsity)) = panels_on_page(5.0, 2, 3)
     by_optimizer(accuracy, data["test_accuracy"])
     accuracy.set_ylabel("test accuracy")
     rates_panel(rates, data)

@@ -11,7 +11,7 @@ from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_
 from attractor.papers.mirror_descent.classifiers.styles import by_optimizer, in_words, weights_panel
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 
 
@@ -34,8 +34,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.6))
-    panels = figure.subplots(2, 3, sharey="row")
+    figure, panels = panels_on_page(4.6, 2, 3, sharey="row")
     names = data["matrix"].values.tolist()
     for above, below, matrix in zip(*panels, names, strict=True):
         weights_panel(above, data, matrix)

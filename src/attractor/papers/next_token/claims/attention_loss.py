@@ -9,9 +9,8 @@ from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
 from attractor.papers.next_token.claims.optimal_attention import (
-    off_rate,
     published_rate,
-    true_rate,
+    rate_contrast,
 )
 from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import (
@@ -73,15 +72,7 @@ EXCESS_LOSS_RATE = CLAIMS.claim(
     "the loss above that of all attention on optimal tokens falls like exp(-t eta/|W*|)",
     statement="linear convergence of the loss",
     assuming=ASSUMPTIONS,
-    contrast=Comparison(
-        "relative distance of the rate of the excess loss from eta/|W*|",
-        lambda case, seed, rate: off_rate(case, seed, "log_excess_loss", rate),
-        lambda case, seed: true_rate(case),
-        "its relative distance from eta/(4 L |W*|^2), the rate that is published",
-        lambda case, seed: published_rate(case),
-        bound=0.02,
-        reason="margins grow by eta/|W*| a step once W goes along W*",
-    ),
+    contrast=rate_contrast("the excess loss", "log_excess_loss"),
     data=realizable,
     note="the published excess is over V exp(-T C0), an upper bound of the floor; that over the "
     "floor itself, log(1 + (V - 1) exp(-gap)), is measured here",

@@ -134,14 +134,6 @@ class _Unseen(NamedTuple):
 _Explaining = Callable[[_Unseen], int]
 
 
-def _deciding(case: CorpusCase, seed: int) -> _Explaining:
-    return attrgetter("deciding")
-
-
-def _other(case: CorpusCase, seed: int) -> _Explaining:
-    return attrgetter("other")
-
-
 def _without_optimal(case: CorpusCase) -> Iterator[_Unseen]:
     """A non-comparable token, once or more often, with all non-optimal ones, the query last."""
     for classes in _queries(case):
@@ -185,21 +177,28 @@ def _share_right(
     return Measurement(right / len(chances), len(chances), details)
 
 
+def _contrast(
+    contexts: Callable[[CorpusCase], Iterator[_Unseen]], other: str
+) -> Comparison[CorpusCase, _Explaining]:
+    """The share of contexts after which the right follower is predicted, and another one."""
+    return Comparison(
+        "share of unseen contexts after which its follower is predicted",
+        lambda case, seed, token: _share_right(case, seed, contexts(case), token),
+        lambda *_: attrgetter("deciding"),
+        f"share of them after which the follower of {other} is predicted",
+        lambda *_: attrgetter("other"),
+        bound=1.0,
+        reason="it is claimed of all",
+        sense=">=",
+    )
+
+
 UNSEEN_CONTEXTS = CLAIMS.claim(
     "unseen-contexts",
     "beside non-optimal tokens alone a non-comparable token explains what follows",
     statement="prediction of unseen sentences without an optimal token",
     assuming=ASSUMPTIONS,
-    contrast=Comparison(
-        "share of unseen contexts after which its follower is predicted",
-        lambda case, seed, token: _share_right(case, seed, _without_optimal(case), token),
-        _deciding,
-        "share of them after which the follower of the query is predicted",
-        _other,
-        bound=1.0,
-        reason="it is claimed of all",
-        sense=">=",
-    ),
+    contrast=_contrast(_without_optimal, "the query"),
     data=_data,
     note="queries that are optimal themselves have no such contexts; two different non-comparable "
     "tokens tie",
@@ -209,15 +208,6 @@ UNSEEN_CONTEXTS_WITH_OPTIMAL = CLAIMS.claim(
     "beside non-comparable tokens an optimal token explains what follows",
     statement="prediction of unseen sentences with an optimal token",
     assuming=ASSUMPTIONS,
-    contrast=Comparison(
-        "share of unseen contexts after which its follower is predicted",
-        lambda case, seed, token: _share_right(case, seed, _with_optimal(case), token),
-        _deciding,
-        "share of them after which the follower of a non-comparable token is predicted",
-        _other,
-        bound=1.0,
-        reason="it is claimed of all",
-        sense=">=",
-    ),
+    contrast=_contrast(_with_optimal, "a non-comparable token"),
     data=_data,
 )

@@ -113,18 +113,28 @@ OPTIMAL_ATTENTION_BOUND = CLAIMS.claim(
 )
 
 
-def off_rate(case: CorpusCase, seed: int, name: str, rate: float) -> Measurement:
-    """Relative distance from a rate of the one at which a measure falls.
+def rate_contrast(words: str, name: str) -> Comparison[CorpusCase, float]:
+    """The distance of a rate at which a measure falls from the true one, and the published one.
 
     Args:
-        case: The data.
-        seed: Names the start.
+        words: The rate, in words.
         name: The measure, a logarithm.
-        rate: The rate, per step.
     """
-    found = measured(case, seed)
-    fitted = -slope(found[name].to_numpy(), found["step"].to_numpy())
-    return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / true_rate(case)})
+
+    def off_rate(case: CorpusCase, seed: int, rate: float) -> Measurement:
+        found = measured(case, seed)
+        fitted = -slope(found[name].to_numpy(), found["step"].to_numpy())
+        return Measurement(abs(fitted / rate - 1), 1, {"over eta/|W*|": fitted / true_rate(case)})
+
+    return Comparison(
+        f"relative distance of the rate of {words} from eta/|W*|",
+        off_rate,
+        lambda case, seed: true_rate(case),
+        "its relative distance from eta/(4 L |W*|^2), the rate that is published",
+        lambda case, seed: published_rate(case),
+        bound=0.02,
+        reason="margins grow by eta/|W*| a step once W goes along W*",
+    )
 
 
 OPTIMAL_ATTENTION_RATE = CLAIMS.claim(
@@ -132,15 +142,7 @@ OPTIMAL_ATTENTION_RATE = CLAIMS.claim(
     "the attention on other tokens falls like exp(-t eta/|W*|)",
     statement="convergence of attention on optimal tokens, its rate",
     assuming=ASSUMPTIONS,
-    contrast=Comparison(
-        "relative distance of the rate of their attention from eta/|W*|",
-        lambda case, seed, rate: off_rate(case, seed, "log_other_attention", rate),
-        lambda case, seed: true_rate(case),
-        "its relative distance from eta/(4 L |W*|^2), the rate that is published",
-        lambda case, seed: published_rate(case),
-        bound=0.02,
-        reason="margins grow by eta/|W*| a step once W goes along W*",
-    ),
+    contrast=rate_contrast("their attention", "log_other_attention"),
     data=realizable,
     note="published is the slower rate as an upper bound, which the true one satisfies",
 )

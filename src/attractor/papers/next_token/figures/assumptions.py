@@ -20,7 +20,7 @@ from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import log_spaced, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.roles import line_style
 
 _FOLLOWS = (1, 2, 3, 4, 5, 0)
@@ -116,8 +116,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 3.0))
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels_on_page(3.0, 1, 2)
     dashes: dict[int, Any] = {1: "-", _TIMES: (0, (4, 1.6))}
     colors = {"frequent": COLORS["blue"], "rare": COLORS["orange"]}
     early = data.sel(step=slice(0, 200))

@@ -13,7 +13,7 @@ from attractor.next_token.unseen import UnseenKind, draw_unseen, log_predictions
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import corpora, log_spaced, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.roles import ordered_line_styles
 
@@ -106,8 +106,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.6))
-    left, right = figure.subplots(1, 2, sharex=True)
+    figure, (left, right) = panels_on_page(2.6, 1, 2, sharex=True)
     looks = ordered_line_styles(len(_LENGTHS))
     for axes, kind in ((left, "non-comparable"), (right, "optimal and non-comparable")):
         axes.set(xscale="log", xlabel="step of stage 2", title=f"{kind}, else non-optimal tokens")

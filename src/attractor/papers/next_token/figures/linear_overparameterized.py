@@ -9,7 +9,7 @@ from attractor.next_token.linear import finite_part, random_contexts
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.linear_runs import OPTIMIZERS, ends, panels, solved, trained
 from attractor.papers.paper import LINEAR_NEXT_TOKEN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 
 _DIMENSION = 60
@@ -59,8 +59,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.2))
-    axes = list(figure.subplots(1, 4))
+    figure, axes = panels_on_page(2.2, 1, 4)
     panels(axes, data)
     panel_letters(axes)
     shared_legend(figure, axes[:3:2])

@@ -32,7 +32,7 @@ from attractor.papers.figure import (
     stacked,
 )
 from attractor.papers.paper import MECHANICS
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
@@ -179,8 +179,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.5))
-    panels = figure.subplots(2, 3)
+    figure, panels = panels_on_page(4.5, 2, 3)
     correlation, distance, mass, loss, path, path_distance = panels.ravel()
     for kind in _KINDS:
         one, look = data.sel(kind=kind), _LOOKS[kind]

@@ -19,7 +19,7 @@ from attractor.next_token.two_stage_measures import (
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import corpora, log_spaced
 from attractor.papers.paper import NEXT_TOKEN
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.bands import band
 from attractor.training import gradient_descent, normalized_gradient_descent
 
@@ -117,8 +117,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.9))
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels_on_page(2.9, 1, 2)
     for axes, name, label in (
         (left, "distance", r"$1 - \cos(W_{kq}, W_{kq}^*)$"),
         (right, "norm", r"$\|W_{kq}\|$"),

@@ -10,7 +10,7 @@ from attractor.papers.figure import Figures, Readings, Request, at_least, at_mos
 from attractor.papers.next_token.figures.training import STYLES
 from attractor.papers.next_token.runs import STARTS, corpora, log_spaced, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.roles import line_style
 
@@ -71,8 +71,7 @@ def _vacuous_until(data: xr.Dataset) -> float:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.5))
-    left, middle, right = figure.subplots(1, 3)
+    figure, (left, middle, right) = panels_on_page(2.5, 1, 3)
     left.set(xscale="log", yscale="log")
     for start in STARTS:
         drawn = data["distance"].sel(start=start)

@@ -9,6 +9,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import one_second_best
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.selection import Selection
@@ -20,11 +21,10 @@ _MOST = 5000
 _SIZES = ((3, 4, 100), (2, 4, 60), (3, 3, 60), (2, 3, 20))
 
 
+@once_a_case
 def _census(case: Case) -> SelectionCensus:
     """Which selections are locally optimal, and by which support tokens."""
-    return case.once(
-        "census", lambda: locally_optimal_selections(case.tokens, case.head, most=_MOST)
-    )
+    return locally_optimal_selections(case.tokens, case.head, most=_MOST)
 
 
 def _every_selection(case: Case) -> Check:

@@ -22,6 +22,7 @@ from attractor.tokens import Tokens
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
 _SELECTIONS = 50
+_SIZES = ((2, 2, 2), (3, 4, 4), (5, 5, 5), (4, 5, 4), (5, 6, 5), (3, 6, 5), (10, 11, 10))
 _INDEPENDENT = 1e-9
 
 
@@ -155,18 +156,7 @@ FEASIBLE_WHEN_WIDE = CLAIMS.claim(
         reason="a count, of the case's selection and 50 random ones; each answer is certified",
     ),
     data=lambda seed: [
-        *(
-            random_unit_tokens(seed, size)
-            for size in (
-                (2, 2, 2),
-                (3, 4, 4),
-                (5, 5, 5),
-                (4, 5, 4),
-                (5, 6, 5),
-                (3, 6, 5),
-                (10, 11, 10),
-            )
-        ),
+        *(random_unit_tokens(seed, size) for size in _SIZES),
         first_token_queries(seed),
         first_token_queries(seed, (5, 5, 5)),
     ],

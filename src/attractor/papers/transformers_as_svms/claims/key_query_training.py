@@ -9,11 +9,11 @@ from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.geometry._lengths import cosines
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
+from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import NORMALIZED, trained
 from attractor.papers.measurements.margin_ratios import margin_ratios
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.selection import Selection
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 
@@ -28,10 +28,7 @@ def _correlation(case: Case, seed: int, geometry: Geometry) -> Measurement:
     run = trained(case, seed, steps=_STEPS, optimizer=_PLAIN, seeds=_STARTS, record=[_STEPS])
     correlations, ratios = [], []
     for W in run.W()[0]:
-        scores = np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
-        reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
-        selection = Selection(reached, np.zeros(reached.shape[:-1], dtype=bool))
-        solution = case.solution(geometry, selection)
+        solution = case.solution(geometry, attended(case, W))
         if np.isfinite(solution.value):
             correlations.append(float(cosines(W, solution.W)))
             ratios.append(float(margin_ratios(W, solution)))

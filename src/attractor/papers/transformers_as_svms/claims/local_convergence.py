@@ -10,6 +10,7 @@ from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
 from attractor.papers.max_margin.claims import local_convergence as prompt
+from attractor.papers.measurements.attended import attended, choosing
 from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
@@ -46,9 +47,7 @@ def _kept(case: Case, seed: int, selection: Selection) -> Measurement:
     moved = case.replace(initial=None)
     steps = steps_to_converge(moved, _RADII[-1] * float(solution.value))
     run = trained(moved, seed, steps=steps, initial=starts, seeds=len(_RADII))
-    scores = np.where(case.tokens.mask, case.tokens.scores(run.W()[0]), -np.inf)
-    reached = scores.argmax(-1)[..., None] == np.arange(case.tokens.length)
-    kept = (reached == selection.mask).all((-1, -2, -3))
+    kept = (attended(case, run.W()[0]).mask == selection.mask).all((-1, -2, -3))
     return Measurement(float(kept.sum()), len(kept), {"kept": kept.tolist(), "steps": steps})
 
 
@@ -67,9 +66,7 @@ def _another_first_token() -> Case:
     case = random_unit_tokens(0)
     index = case.optimal.index.ravel()
     index[0] = case.tokens.length - 1
-    return case.replace(
-        chosen=Selection.from_index(case.tokens, index), about=f"{case.about}, tokens {index}"
-    )
+    return choosing(case, index, f"tokens {index}")
 
 
 LOCAL_CONVERGENCE = CLAIMS.claim(

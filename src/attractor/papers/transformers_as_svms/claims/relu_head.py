@@ -148,31 +148,24 @@ def inactive_pair() -> Case:
 
     From ``W = 0`` the gradient is zero, though attention on the first token alone would be better.
     """
-    return Case(
-        Tokens([[[1.0, 0], [-2, 0]]], [[1.0, 0]], np.ones(1)),
-        ReLUHead(np.array([[1.0], [0.0]])),
-        "W",
-        initial=np.zeros((2, 2)),
-        about="two tokens with one unit, inactive on their average",
-    )
+    about = "two tokens with one unit, inactive on their average"
+    return _one_unit([1.0, 0], [-2, 0]).replace(initial=np.zeros((2, 2)), about=about)
+
+
+def _one_unit(*tokens: list[float]) -> Case:
+    """One sequence of tokens in the plane under a head of one unit, max(x, 0)."""
+    rows = Tokens([tokens], [[1.0, 0]], np.ones(1))
+    return Case(rows, ReLUHead(np.array([[1.0], [0.0]])), "W")
 
 
 def _equal_scores() -> Case:
     """Two tokens on neither of which a unit is active."""
-    return Case(
-        Tokens([[[-1.0, 0], [-2, 0]]], [[1.0, 0]], np.ones(1)),
-        ReLUHead(np.array([[1.0], [0.0]])),
-        "W",
-    )
+    return _one_unit([-1.0, 0], [-2, 0])
 
 
 def _tied_scores() -> Case:
     """Two tokens of one score, between which all weightings have that score too."""
-    return Case(
-        Tokens([[[1.0, 0], [1.0, 1.0], [-1.0, 0]]], [[1.0, 0]], np.ones(1)),
-        ReLUHead(np.array([[1.0], [0.0]])),
-        "W",
-    )
+    return _one_unit([1.0, 0], [1.0, 1.0], [-1.0, 0])
 
 
 RELU_HEAD_BEST_ATTENTION = CLAIMS.claim(

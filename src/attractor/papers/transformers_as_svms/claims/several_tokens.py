@@ -12,6 +12,7 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
+from attractor.papers.once import once_a_case
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
@@ -22,15 +23,12 @@ CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 _LOG_TIMES = np.array([12.0, 24.0])
 
 
+@once_a_case
 def _end(case: Case) -> tuple[np.ndarray, np.ndarray, Decomposition]:
     """The end of the flow from zero, its late change, and both parts that its attention fixes."""
-
-    def compute() -> tuple[np.ndarray, np.ndarray, Decomposition]:
-        half, end = flow(case, _LOG_TIMES)
-        parts = decompose(case.tokens, case.tokens.scores(end), logarithmic=True)
-        return end, end - half, parts
-
-    return case.once("flow", compute)
+    half, end = flow(case, _LOG_TIMES)
+    parts = decompose(case.tokens, case.tokens.scores(end), logarithmic=True)
+    return end, end - half, parts
 
 
 def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:

@@ -10,14 +10,14 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, STYLES
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import line_style
 from attractor.tokens import Tokens
@@ -171,8 +171,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.7))
-    counts, by_penalty, by_count = figure.subplots(1, 3)
+    figure, (counts, by_penalty, by_count) = panels_on_page(2.7, 1, 3)
     _counts(counts, data)
     _errors(by_penalty, data, "penalty")
     _errors(by_count, data, "kept")
@@ -255,7 +254,7 @@ CONCAVE_HEAD = Figures(TRANSFORMERS_AS_SVMS).figure(
     "concave head: tokens kept and correlation with both parts, against the penalty",
     statement="experiment: concave heads and attention that keeps several tokens",
     published="tokens kept against lambda; 1 - correlation against lambda and against their number",
-    sizes={"quick": {"seeds": 25}, "small": {"seeds": 100}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[25, 100, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import DASHED, SOLID
 from attractor.plots.shares import fraction_curve, stacked_shares
@@ -104,8 +104,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.5))
-    panels = figure.subplots(2, 2, sharey="row", sharex=True, height_ratios=(2, 1))
+    figure, panels = panels_on_page(4.5, 2, 2, sharey="row", sharex=True, height_ratios=(2, 1))
     for column, (n, T) in zip(panels.T, _PAIRS, strict=True):
         here = (data["n"].values == n) & (data["T"].values == T)
         panel = data.isel(size=here).swap_dims(size="d")

@@ -14,7 +14,7 @@ from attractor.papers.transformers_as_svms.selections_reached import (
     selections_reached,
     training_handles,
 )
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import ordered_line_styles
 from attractor.plots.shares import fraction_curve
@@ -69,8 +69,7 @@ def _at(share: xr.DataArray, pair: tuple[int, int], d: int) -> np.ndarray:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.7))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = panels_on_page(2.7, 1, 2, sharey=True)
     for axes, (varied, pairs) in zip(panels, _PANELS.items(), strict=True):
         _panel(axes, data, varied, pairs)
         axes.set_title("T = 5 tokens" if varied == "n" else "n = 5 sequences")

@@ -15,10 +15,10 @@ from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.geometry import get_geometry
 from attractor.margin import Solution, solve
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.roles import DASH_DOTTED, line_style, role_of
 from attractor.tokens import Tokens
@@ -161,8 +161,7 @@ def _draw(data: xr.Dataset) -> Figure:
     pairs = [("W", "KQ")]
     if "W as published" in data["run"]:
         pairs.append(("W as published", "KQ as published"))
-    figure = Figure(figsize=(PAGE, 2.2 * (len(pairs) + 1)))
-    panels = figure.subplots(len(pairs) + 1, 3)
+    figure, panels = panels_on_page(2.2 * (len(pairs) + 1), len(pairs) + 1, 3)
     for row, pair, kind in zip(panels, pairs, ("", ", as published"), strict=False):
         _probability(row[0], data, *pair)
         row[0].set_title(f"attention{kind}")
@@ -226,11 +225,7 @@ LOCAL_CONVERGENCE = Figures(TRANSFORMERS_AS_SVMS).figure(
         "mean of the largest attention weight, and correlation with the Frobenius and the nuclear "
         "solution, mean and standard deviation over 100 data sets, against 1000 iterations"
     ),
-    sizes={
-        "quick": {"seeds": 30, "steps": 5000},
-        "small": {"seeds": 40, "steps": 5000},
-        "paper": {"seeds": 100, "steps": 5000},
-    },
+    sizes=by_size(seeds=[30, 40, 100], steps=5000),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -23,7 +23,7 @@ from attractor.papers.transformers_as_svms.planted import (
     planted_inputs,
     planted_matrices,
 )
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import line_style, role_of
@@ -150,8 +150,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 4.6))
-    panels = figure.subplots(2, 2, sharex=True, sharey="row")
+    figure, panels = panels_on_page(4.6, 2, 2, sharex=True, sharey="row")
     for column, rank in enumerate(RANKS):
         part = data.sel(planted_rank=rank)
         _errors(panels[0, column], part["error"].mean("instance"))

@@ -16,7 +16,7 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import shared_legend
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens
 
@@ -26,8 +26,7 @@ _FAR = np.array([[-30.0, -100.0], [40.0, 100.0]])
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.75))
-    near, far, distance = figure.subplots(1, 3)
+    figure, (near, far, distance) = panels_on_page(2.75, 1, 3)
     frame(near, _NEAR, margin=0)
     frame(far, _FAR, equal=False, margin=0, ratio=1)
     for name, arrows in (("W", 200), ("KQ", 20)):

@@ -16,7 +16,7 @@ from attractor.datasets import unit_tokens
 from attractor.errors import DuplicateTokensWarning
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
@@ -159,7 +159,7 @@ RANK = Figures(TRANSFORMERS_AS_SVMS).figure(
     "ranks of Frobenius and nuclear solutions against dimension, sequences and tokens",
     statement="experiment: rank of the solutions",
     published="Frobenius rank min(n, d) solid, nuclear rank nearly as high dashed, against d",
-    sizes={"quick": {"seeds": 20}, "small": {"seeds": 50}, "paper": {"seeds": 100}},
+    sizes=by_size(seeds=[20, 50, 100]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

@@ -18,7 +18,7 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
-from attractor.plots._style import PAGE
+from attractor.plots._style import panels_on_page
 from attractor.plots.pairs import shared_legend
 from attractor.plots.plane import (
     frame,
@@ -36,8 +36,7 @@ _TITLES = {"W": "training $W$", "KQ": "training $(K, Q)$"}
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 5.3))
-    panels = figure.subplots(2, 3)
+    figure, panels = panels_on_page(5.3, 2, 3)
     for column, (name, arrows) in enumerate((("W", 100), ("KQ", 20))):
         near, far = panels[:, column]
         frame(near, _NEAR, margin=0)

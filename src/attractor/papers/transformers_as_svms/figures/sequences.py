@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
 from attractor.papers.transformers_as_svms.selections_reached import (
@@ -24,7 +24,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import ordered_line_styles
 from attractor.plots.shares import fraction_curve
@@ -155,8 +155,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.8))
-    full, causal, shares = figure.subplots(1, 3)
+    figure, (full, causal, shares) = panels_on_page(2.8, 1, 3)
     for axes, kind in ((full, "full"), (causal, "causal")):
         _curves(axes, data.sel(kind=kind))
         axes.set_title(f"{kind} attention")
@@ -204,11 +203,7 @@ SEQUENCES = Figures(TRANSFORMERS_AS_SVMS).figure(
     "self-attention with a label for every token: margin ratio and shares at the optimum",
     statement="sequence-to-sequence and causal self-attention",
     published="none is known: our own experiment on the statement about sequences of outputs",
-    sizes={
-        "quick": {"seeds": 20, "steps": 2000},
-        "small": {"seeds": 40, "steps": 4000},
-        "paper": {"seeds": 100, "steps": 4000},
-    },
+    sizes=by_size(seeds=[20, 40, 100], steps=[2000, 4000, 4000]),
     compute=_compute,
     draw=_draw,
     readings=_readings,

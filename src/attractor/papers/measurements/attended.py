@@ -1,0 +1,34 @@
+"""The tokens that attention of a case is on, or is to be on."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from attractor.files.case import Case
+from attractor.selection import Selection
+
+
+def scores_at(
+    case: Case, W: Float[np.ndarray, "*run d e"]
+) -> Float[np.ndarray, "*run sequence query token"]:
+    """Attention scores at matrices; minus infinity where there is no token."""
+    return np.where(case.tokens.mask, case.tokens.scores(W), -np.inf)
+
+
+def keeping(case: Case, index: Int[np.ndarray, "*run sequence query"]) -> Selection:
+    """The selection of one token for every query of every sequence."""
+    mask = index[..., None] == np.arange(case.tokens.length)
+    return Selection(mask, np.zeros(index.shape, bool))
+
+
+def choosing(case: Case, index: ArrayLike, words: str) -> Case:
+    """The case with one token of every row selected, of which ``about`` speaks in words."""
+    chosen = Selection.from_index(case.tokens, index)
+    return case.replace(chosen=chosen, about=f"{case.about}, {words}")
+
+
+def attended(case: Case, W: Float[np.ndarray, "*run d e"]) -> Selection:
+    """The token of highest attention score in every row, the first of several."""
+    return keeping(case, scores_at(case, W).argmax(-1))
