@@ -1,7 +1,12 @@
-"""Batches: choosing among them, and linear systems of which a singular one fails no other."""
+"""Batches: choosing among them, and arithmetic that gives an instance the same bits in any of them.
+
+Products of stacked matrices, LAPACK and sums along the last axes work on one instance at a time.
+What NumPy does in other ways where there are more instances is done here instead.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -25,6 +30,31 @@ class Batch:
 
         parts = {field.name: chosen(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
         return replace(self, **parts)  # type: ignore[type-var]
+
+
+def inner_products(
+    first: Float[np.ndarray, "k *shape"], second: Float[np.ndarray, "k *shape"]
+) -> Float[np.ndarray, "k"]:
+    """Sums of the products of all entries of each instance.
+
+    By BLAS, an instance at a time: ``einsum`` adds up long ones in portions that begin where the
+    batch does.
+    """
+    count, size = len(first), math.prod(first.shape[1:])
+    return (first.reshape(count, 1, size) @ second.reshape(count, size, 1))[:, 0, 0]
+
+
+def powers(
+    sizes: Float[np.ndarray, "k *shape"], exponent: Float[np.ndarray, "k *ones"]
+) -> Float[np.ndarray, "k *shape"]:
+    """Numbers to a power, one exponent an instance.
+
+    NumPy squares where an exponent is two, and has other such shortcuts, which round differently,
+    where one exponent serves a whole loop; so each number is given its own.
+    """
+    flat = np.append(sizes, 1.0)  # a loop of a single number would be one of those, too
+    exponents = np.append(np.broadcast_to(exponent, sizes.shape), 1.0)
+    return np.power(flat, exponents)[:-1].reshape(sizes.shape)
 
 
 def inverses(matrices: Float[np.ndarray, "k m m"]) -> Float[np.ndarray, "k m m"]:
