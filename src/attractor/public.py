@@ -76,6 +76,7 @@ from attractor.selection import (
     optimal_tokens as optimal_tokens,
     token_scores as token_scores,
 )
+from attractor.threads import use_threads as use_threads
 from attractor.tokens import Tokens as Tokens
 from attractor.training import (
     Optimizer as Optimizer,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,8 +27,8 @@ class Batch:
                 return part[index]
             return part.choose(index) if hasattr(part, "choose") else part
 
-        parts = {field.name: chosen(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
-        return replace(self, **parts)  # type: ignore[type-var]
+        names = type(self).__dataclass_fields__  # type: ignore[attr-defined]
+        return type(self)(**{name: chosen(getattr(self, name)) for name in names})
 
 
 def inner_products(
@@ -40,21 +39,39 @@ def inner_products(
     By BLAS, an instance at a time: ``einsum`` adds up long ones in portions that begin where the
     batch does.
     """
-    count, size = len(first), math.prod(first.shape[1:])
-    return (first.reshape(count, 1, size) @ second.reshape(count, size, 1))[:, 0, 0]
+    shape = len(first), math.prod(first.shape[1:])
+    return np.vecdot(first.reshape(shape), second.reshape(shape))
 
 
 def powers(
     sizes: Float[np.ndarray, "k *shape"], exponent: Float[np.ndarray, "k *ones"]
 ) -> Float[np.ndarray, "k *shape"]:
-    """Numbers to a power, one exponent an instance.
+    """Numbers to a power, one exponent an instance; small whole ones are products.
 
     NumPy squares where an exponent is two, and has other such shortcuts, which round differently,
     where one exponent serves a whole loop; so each number is given its own.
     """
-    flat = np.append(sizes, 1.0)  # a loop of a single number would be one of those, too
-    exponents = np.append(np.broadcast_to(exponent, sizes.shape), 1.0)
-    return np.power(flat, exponents)[:-1].reshape(sizes.shape)
+    exponents = exponent.ravel()
+    distinct = set(exponents.tolist())
+    if len(distinct) == 1 and distinct <= _PRODUCTS.keys():
+        return _PRODUCTS[distinct.pop()](sizes)
+    own = np.empty(sizes.shape)
+    own[:] = exponent
+    if sizes.size == 1:  # a loop of a single number has one exponent, too
+        found = np.power(np.repeat(sizes, 2), np.repeat(own, 2))[:1].reshape(sizes.shape)
+    else:
+        found = np.power(sizes, own)
+    for whole in distinct & _PRODUCTS.keys():
+        places = exponents == whole
+        found[places] = _PRODUCTS[whole](sizes[places])
+    return found
+
+
+_PRODUCTS: dict[float, Callable[[np.ndarray], np.ndarray]] = {
+    1.0: lambda x: x,
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+}
 
 
 def inverses(matrices: Float[np.ndarray, "k m m"]) -> Float[np.ndarray, "k m m"]:
