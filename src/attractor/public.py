@@ -45,6 +45,10 @@ from attractor.geometry import (
     Schatten as Schatten,
     Spectral as Spectral,
 )
+from attractor.machine import (
+    kind_of_processor as kind_of_processor,
+    use_compilation_cache as use_compilation_cache,
+)
 from attractor.margin import (
     AttractingCone as AttractingCone,
     Decomposition as Decomposition,
