@@ -155,7 +155,7 @@ def test_workers_that_start_cold_together_fill_one_folder(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInputError, match="folder: .* cannot be made"):
+    with pytest.raises(InvalidInputError, match="cannot be made"):
         use_compilation_cache(tmp_path / "file")
     with pytest.raises(InvalidInputError, match="folder"):
         use_compilation_cache(3)

@@ -66,6 +66,13 @@ def solve(
     working precision, else *stopped early*, with the gap, or the lower bound on the norm, that
     could be proved. No instance of a batch can fail another.
 
+    An instance gets the same bits alone and beside any others, in a batch or in a list, in any
+    order, on any number of threads: the matrix, the multipliers, the status and every field of the
+    certificate. Empty slots make no difference either. Last digits do differ from one kind of
+    machine to another (``attractor.kind_of_processor``), and where the same constraints stand in
+    another order. Methods of one's own have to keep this themselves: blocks that they are handed
+    are cut for speed.
+
     Args:
         problem: The constraints, or a list of problems.
         geometry: The norm, or its name.
