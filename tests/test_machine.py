@@ -65,16 +65,14 @@ def test_the_kind_follows_what_bears_on_compiled_code(kind):
 def test_flags_of_xla_count_in_any_order_and_graphics_processors_by_model(kind, tmp_path):
     both = "--xla_cpu_max_isa=AVX2", "--xla_cpu_enable_fast_math=false"
     assert kind("", XLA_FLAGS=" ".join(both)) == kind("", XLA_FLAGS="  ".join(both[::-1]))
-    none = kind("")
+    kinds = [kind("")]
     for number, model in enumerate(("H100", "H100", "H200")):
         file = tmp_path / "gpus" / f"0000:{number}" / "information"
         file.parent.mkdir(parents=True)
         file.write_text(f"Model: \t{model}\nIRQ: {number}\n")
-        if number == 0:
-            one = kind("")
-        if number == 1:
-            assert kind("") == one
-    assert len({none, one, kind("")}) == 3
+        kinds.append(kind(""))
+    none, one, two_alike, two = kinds
+    assert one == two_alike and len({none, one, two}) == 3
 
 
 def test_where_there_is_no_processor_file_the_system_says_what_it_is(kind, monkeypatch):
