@@ -1,6 +1,6 @@
 """An instance has the same bits alone, in any part of its batch, in any order, on any threads."""
 
-from dataclasses import fields, replace
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 import pytest
@@ -95,6 +95,15 @@ def test_empty_slots_make_no_difference_wherever_they_are(geometry):
     whole = solve(problem, geometry)
     for i in range(6):  # without its empty slots
         assert bits(with_slots(whole[i])) == bits(with_slots(solve(problem[i], geometry)))
+
+
+def test_the_evidence_for_the_rank_has_the_bits_it_has_alone():
+    problem = mixed_batch()
+    together = solve(problem, Nuclear()).rank_evidence
+    for i in range(6):
+        alone = solve(problem[i], Nuclear()).rank_evidence
+        np.testing.assert_array_equal(astuple(together[i]), astuple(alone))
+    assert len(solve(problem[:0], Nuclear()).rank_evidence.rank) == 0
 
 
 def test_what_fails_one_instance_leaves_the_bits_of_the_others():

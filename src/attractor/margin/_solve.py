@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
-from jaxtyping import Int
 
 from attractor.blas import single_blas_thread
 from attractor.checks import check_items, check_share
@@ -16,9 +15,16 @@ from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
 from attractor.margin.certificate import Certificate, certify
+from attractor.margin.empty_slots import (
+    PER_CONSTRAINT,
+    Places,
+    alike,
+    as_places,
+    without_empty_slots,
+)
 from attractor.margin.large.driver import check_memory, is_large, solve_large
 from attractor.margin.methods import Method, attempt
-from attractor.margin.problem import MarginProblem, derived
+from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.margin.working_set import from_working_set
@@ -26,7 +32,6 @@ from attractor.precision import as_float64
 from attractor.progress import ProgressBar, progress_bar
 from attractor.threads import in_threads
 
-_PER_CONSTRAINT = ("left", "right", "bounds", "equality", "present")
 _BLOCK_ENTRIES = 2**17
 """Entries of the Gram matrices of the instances solved at a time: what caches hold, measured."""
 
@@ -169,7 +174,7 @@ def _together(
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
     left, right, bounds, equality, present = (
-        np.stack([getattr(p, name) for p in problems]) for name in _PER_CONSTRAINT
+        np.stack([getattr(p, name) for p in problems]) for name in PER_CONSTRAINT
     )
     together = run(MarginProblem(left, right, bounds, equality, present))
     return [
@@ -197,8 +202,8 @@ def _solve(
     status = np.full(len(whole), Status.STOPPED_EARLY, dtype=object)
     support = np.zeros(whole.bounds.shape, dtype=bool)
 
-    def solve_block(block: _Places) -> Certificate:
-        part, place = _without_empty_slots(whole, block)
+    def solve_block(block: Places) -> Certificate:
+        part, place = without_empty_slots(whole, block)
         scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):
             warm_start = None if start is None else np.ldexp(start[place], scaled.shift)
@@ -227,38 +232,16 @@ def _solve(
     return Solution(W[one], multipliers[one], status[one], problem, geometry, certificate)
 
 
-_Places: TypeAlias = slice | Int[np.ndarray, "k"]
-"""Instances of a batch."""
-
-
-def _blocks(problem: MarginProblem) -> tuple[list[_Places], list[_Places]]:
+def _blocks(problem: MarginProblem) -> tuple[list[Places], list[Places]]:
     """Blocks of instances with as many constraints to solve together, and large ones, each alone.
 
     Large ones are solved one after another, for the memory that each takes.
     """
-    blocks: list[_Places] = []
-    large: list[_Places] = []
-    counts = problem.constraints
-    for m in np.unique(counts):
-        alike = np.flatnonzero(counts == m)
+    blocks: list[Places] = []
+    large: list[Places] = []
+    for m, instances in alike(problem):
         size = 1 if is_large(m) else max(1, _BLOCK_ENTRIES // max(m * m, 1))
-        for first in range(0, len(alike), size):
-            block = alike[first : first + size]
-            run = slice(block[0], block[-1] + 1)
-            consecutive = len(block) == run.stop - run.start
-            (large if is_large(m) else blocks).append(run if consecutive else block)
+        for first in range(0, len(instances), size):
+            block = as_places(instances[first : first + size])
+            (large if is_large(m) else blocks).append(block)
     return blocks, large
-
-
-def _without_empty_slots(problem: MarginProblem, block: _Places) -> tuple[MarginProblem, Any]:
-    """Instances with as many constraints each, and where these stand in arrays of the batch.
-
-    Slots left empty would be summed over, and make sums of another length than the same instance
-    has alone.
-    """
-    part = problem[block]
-    if part.present.all():
-        return part, block
-    instance, slot = (index.reshape(len(part), -1) for index in np.nonzero(part.present))
-    arrays = {name: getattr(part, name)[instance, slot] for name in _PER_CONSTRAINT}
-    return derived(part, **arrays), (np.arange(len(problem))[block][:, None], slot)
