@@ -86,16 +86,17 @@ def test_one_thread_is_the_thread_that_asks():
 
 
 def test_threads_started_inside_have_the_number_and_other_threads_do_not():
-    with use_threads(2):
+    count = processors() + 1
+    with use_threads(count):
         inside = dict(in_threads(lambda _: number_of_threads(), range(4)))
-        assert set(inside.values()) == {2}
-        assert set(dict(in_threads(lambda _: at_once(2, 2), range(2))).values()) == {2}
+        assert set(inside.values()) == {count}
+        assert set(dict(in_threads(lambda _: at_once(count, count), range(2))).values()) == {count}
         found = []
         for work in (number_of_threads, under_the_same_settings(number_of_threads)):
             other = threading.Thread(target=lambda work=work: found.append(work()))
             other.start()
             other.join()
-        assert found == [processors(), 2]
+        assert found == [processors(), count]
 
 
 def test_blocks_of_several_threads_do_not_meet():

@@ -142,4 +142,4 @@ def test_a_hundred_shapes_stay_below_a_bound_of_memory():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SHAPES], capture_output=True, text=True, check=True
     )
-    assert float(done.stdout) < 1200
+    assert float(done.stdout) < 1000
