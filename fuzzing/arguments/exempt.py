@@ -80,6 +80,9 @@ INSIDE = frozenset(
 """Called within compiled programs with traced arrays, or by the library with what it made: where
 NumPy cannot look at a value, and where a check would cost every step."""
 
+SETS_THE_PROCESS = frozenset({"attractor.use_compilation_cache"})
+"""Changes where a process keeps its files, for good: what it refuses has tests of its own."""
+
 MADE_BY_THE_LIBRARY = frozenset(
     {
         "attractor.analysis.DirectionMeasures",

@@ -16,6 +16,7 @@ from fuzzing.arguments.exempt import (
     CONTRACTS,
     INSIDE,
     MADE_BY_THE_LIBRARY,
+    SETS_THE_PROCESS,
 )
 
 LEFT_OUT = (
@@ -78,7 +79,7 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
 
 
 def _takes_arguments(function: Callable[..., Any]) -> bool:
-    if name_of(function) in INSIDE:
+    if name_of(function) in INSIDE | SETS_THE_PROCESS:
         return False
     try:
         names = list(inspect.signature(function).parameters)

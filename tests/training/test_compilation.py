@@ -1,5 +1,10 @@
 """However the step is compiled, it is the same step."""
 
+import contextlib
+import gc
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +12,7 @@ import pytest
 
 import attractor as at
 from attractor.datasets import unit_tokens
-from attractor.training import blocks, compilation, release_compiled
+from attractor.training import compilation, release_compiled
 
 
 def step(objective, condition, matrices):
@@ -19,7 +24,7 @@ def step(objective, condition, matrices):
 @pytest.mark.parametrize("size", [3, 10, 20, 24])
 def test_numbers_are_those_of_the_plain_compiler(size):
     matrices = jnp.asarray(np.random.default_rng(size).normal(size=(5, size, size)), jnp.float32)
-    found = compilation.compiled_for(step, matrices)(2.0, None, matrices)
+    found = compilation.compiled_for(step, (2.0, None), matrices)(matrices)
     assert np.allclose(found, step(2.0, None, matrices), rtol=1e-5)
 
 
@@ -32,7 +37,7 @@ def test_the_same_size_compiles_once():
 
     matrices = jnp.ones((2, 4, 4))
     for _ in range(3):
-        compilation.compiled_for(traced, matrices)(1.0, None, matrices)
+        compilation.compiled_for(traced, (1.0, None), matrices)(matrices)
     assert traces == [(2, 4, 4)]
 
 
@@ -40,7 +45,7 @@ def test_options_that_the_installed_xla_lacks_are_left_out(monkeypatch):
     gone = compilation._ON_CPU | {"xla_cpu_of_a_version_long_gone": True}
     monkeypatch.setattr(compilation, "_ON_CPU", gone)
     matrices = jnp.ones((2, 40, 40))
-    found = compilation.compiled_for(step, matrices)(1.0, None, matrices)
+    found = compilation.compiled_for(step, (1.0, None), matrices)(matrices)
     assert np.allclose(found, step(1.0, None, matrices))
 
 
@@ -51,9 +56,90 @@ def test_the_options_still_mean_something_to_the_installed_xla():
 def test_what_was_released_compiles_again_to_the_same_numbers():
     tokens, head = unit_tokens(3, 4, 5, seeds=[1])
     before = at.train(tokens, head, at.gradient_descent(0.1), steps=5)
-    jitted = compilation._compiled(blocks._advance, *compilation._SMALL_ON_CPU.items())
-    assert jitted._cache_size() > 0
     release_compiled()
-    assert jitted._cache_size() == 0
     again = at.train(tokens, head, at.gradient_descent(0.1), steps=5)
     assert again.data.identical(before.data)
+
+
+@pytest.fixture
+def two_kept(monkeypatch):
+    """Only two programs are kept."""
+    release_compiled()
+    monkeypatch.setattr(compilation, "_MOST_KEPT", 2)
+
+
+def scaled(factor, nothing, matrices):
+    return factor * matrices
+
+
+def test_the_programs_used_last_are_kept_and_the_others_go(two_kept):
+    matrices = jnp.ones((2, 3, 3))
+    client = jax.local_devices()[0].client
+    first, second = (compilation.compiled_for(scaled, (n, None), matrices) for n in (1.0, 2.0))
+    before = len(client.live_executables())
+    assert np.asarray(first(matrices)).max() == 1 and np.asarray(second(matrices)).max() == 2
+    assert len(client.live_executables()) == before + 2
+    assert compilation.compiled_for(scaled, (1.0, None), matrices) is first
+    compilation.compiled_for(scaled, (3.0, None), matrices)
+    assert compilation.compiled_for(scaled, (1.0, None), matrices) is first
+    again = compilation.compiled_for(scaled, (2.0, None), matrices)
+    assert again is not second  # it was used least
+    del again, second
+    gc.collect()
+    assert len(client.live_executables()) == before + 1
+    assert np.asarray(first(matrices)).max() == 1
+
+
+def test_a_program_in_use_is_not_released_under_its_user(two_kept):
+    matrices = jnp.ones((2, 3, 3))
+    held = compilation.compiled_for(scaled, (1.0, None), matrices)
+    held(matrices)
+    with compiles_nothing():
+        for number in range(2, 6):
+            compilation.compiled_for(scaled, (float(number), None), matrices)
+        assert np.asarray(held(matrices)).max() == 1
+
+
+@contextlib.contextmanager
+def compiles_nothing():
+    """Fails if JAX compiles inside the block."""
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(listen := lambda name, *_, **__: (
+        compiled.append(name) if "backend_compile" in name else None
+    ))  # fmt: skip
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
+def test_runs_whose_programs_were_let_go_in_between_have_the_same_bits(two_kept):
+    runs = []
+    for size in (3, 4, 5, 3):
+        tokens, head = unit_tokens(2, 3, size, seeds=[1])
+        runs.append(at.train(tokens, head, at.gradient_descent(0.1), steps=5))
+    assert runs[0].data.identical(runs[3].data)
+
+
+SHAPES = """
+import itertools, sys
+import attractor as at
+from attractor.datasets import unit_tokens
+
+for n, T, d in itertools.islice(itertools.product(range(1, 6), range(2, 6), range(2, 7)), 100):
+    tokens, head = unit_tokens(n, T, d, seeds=range(2))
+    run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=20, seeds=2)
+    at.verify(run)
+with open("/proc/self/statm") as file:
+    print(int(file.read().split()[1]) * 4096 / 2**20)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+def test_a_hundred_shapes_stay_below_a_bound_of_memory():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SHAPES], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 1000

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attractor.errors import TrialStatus
+from attractor.threads import use_threads
 from attractor.training import blocks, loop
 
 
@@ -198,3 +199,19 @@ def test_a_trial_without_a_loss_has_diverged_and_stays():
 def test_a_condition_met_without_a_loss_stays_what_it_is():
     records = loop.run(Losing(), gather, 1, [0, 2], stop=lambda record: jnp.isnan(record["loss"]))
     assert records.status.tolist() == [TrialStatus.STOPPED]
+
+
+def test_the_number_of_threads_changes_no_bit_and_is_kept_to(monkeypatch):
+    sizes, pool = [], loop.ThreadPoolExecutor
+    monkeypatch.setattr(
+        loop, "ThreadPoolExecutor", lambda workers: sizes.append(workers) or pool(workers)
+    )
+    monkeypatch.setattr(loop, "_devices", lambda: jax.local_devices()[:1])
+    found = []
+    for threads in (1, 2, 4):
+        with use_threads(threads):
+            found.append(loop.run(Countdown(), gather, 100, [2, 40]))
+    assert sizes == [1, 2, 4]
+    for one in found[1:]:
+        assert np.array_equal(one.series["state"], found[0].series["state"])
+        assert np.array_equal(one.steps_taken, found[0].steps_taken)

@@ -45,6 +45,7 @@ def calls() -> Iterator[Call]:
     yield from _tokens()
     yield from _attention()
     yield from _margin()
+    yield Call(at.use_threads, count=2)
 
 
 def _tokens() -> Iterator[Call]:

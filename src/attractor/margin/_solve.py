@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
 
 from attractor.blas import single_blas_thread
 from attractor.checks import check_items, check_share
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
 from attractor.margin.certificate import Certificate, certify
+from attractor.margin.empty_slots import (
+    PER_CONSTRAINT,
+    Places,
+    alike,
+    as_places,
+    without_empty_slots,
+)
 from attractor.margin.large.driver import check_memory, is_large, solve_large
 from attractor.margin.methods import Method, attempt
 from attractor.margin.problem import MarginProblem
@@ -62,6 +70,13 @@ def solve(
     tolerance, *infeasible* if the multipliers combine the constraints to a contradiction to
     working precision, else *stopped early*, with the gap, or the lower bound on the norm, that
     could be proved. No instance of a batch can fail another.
+
+    An instance gets the same bits alone and beside any others, in a batch or in a list, in any
+    order, on any number of threads: the matrix, the multipliers, the status and every field of the
+    certificate. Empty slots make no difference either. Last digits do differ from one kind of
+    machine to another (``attractor.kind_of_processor``), and where the same constraints stand in
+    another order. Methods of one's own have to keep this themselves: blocks that they are handed
+    are cut for speed.
 
     Args:
         problem: The constraints, or a list of problems.
@@ -159,8 +174,7 @@ def _together(
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
     left, right, bounds, equality, present = (
-        np.stack([getattr(p, name) for p in problems])
-        for name in ("left", "right", "bounds", "equality", "present")
+        np.stack([getattr(p, name) for p in problems]) for name in PER_CONSTRAINT
     )
     together = run(MarginProblem(left, right, bounds, equality, present))
     return [
@@ -183,39 +197,51 @@ def _solve(
 ) -> Solution:
     first = () if start is None else (from_working_set(methods),)
     whole = problem.stripped().batched()
-    count, m = whole.bounds.shape
-    W = np.full((count, *whole.shape), np.nan)
-    multipliers = np.zeros((count, m))
-    large = is_large(m)
-    size = 1 if large else max(1, _BLOCK_ENTRIES // max(m * m, 1))
-    blocks = [range(i, min(i + size, count)) for i in range(0, count, size)]
+    W = np.full((len(whole), *whole.shape), np.nan)
+    multipliers = np.zeros(whole.bounds.shape)
+    status = np.full(len(whole), Status.STOPPED_EARLY, dtype=object)
+    support = np.zeros(whole.bounds.shape, dtype=bool)
 
-    def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
-        part = np.s_[block.start : block.stop]
-        scaled = ScaledConstraints.of(whole[part])
+    def solve_block(block: Places) -> Certificate:
+        part, place = without_empty_slots(whole, block)
+        scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):
-            warm_start = None if start is None else np.ldexp(start[part], scaled.shift)
-        if large:
+            warm_start = None if start is None else np.ldexp(start[place], scaled.shift)
+        if is_large(part.bounds.shape[-1]):
             answer = solve_large(
                 scaled, geometry, tolerance, advance, first=first, own=own, start=warm_start
             )
         else:
             answer = attempt(scaled, geometry, (*first, *methods), tolerance, warm_start)
-        *found, certificate, status = answer
-        W[part], multipliers[part] = scaled.restore(*found)
-        return certificate, status
+            advance(len(part))  # large ones report along the way
+        *found, certificate, status[block] = answer
+        W[block], multipliers[place] = scaled.restore(*found)
+        support[place] = certificate.support
+        return replace(certificate, support=support[block])
 
-    found: dict[int, tuple[Certificate, np.ndarray]] = {}
-    # Large instances are solved one after another, for the memory that each takes.
-    answers = ((b, solve_block(b)) for b in blocks) if large else in_threads(solve_block, blocks)
-    for block, answer in answers:
-        found[block.start] = answer
-        if not large:  # else reported along the way
-            advance(len(block))
-    if not found:
-        none = certify(whole, W, multipliers, geometry), np.zeros(0, dtype=object)
-        found = {0: none}
-    certificates, states = zip(*(found[start] for start in sorted(found)), strict=True)
-    certificate, status = Certificate.concatenated(certificates), np.concatenate(states)
+    blocks, large = _blocks(whole)
+    certificates = [(np.arange(len(whole))[b], solve_block(b)) for b in large]
+    for block, certificate in in_threads(solve_block, blocks):
+        certificates.append((np.arange(len(whole))[block], certificate))
+    if certificates:
+        places, parts = zip(*certificates, strict=True)
+        certificate = Certificate.concatenated(parts)[np.argsort(np.concatenate(places))]
+    else:
+        certificate = certify(whole, W, multipliers, geometry)
     one: Any = np.s_[0] if problem.instances is None else np.s_[:]
     return Solution(W[one], multipliers[one], status[one], problem, geometry, certificate)
+
+
+def _blocks(problem: MarginProblem) -> tuple[list[Places], list[Places]]:
+    """Blocks of instances with as many constraints to solve together, and large ones, each alone.
+
+    Large ones are solved one after another, for the memory that each takes.
+    """
+    blocks: list[Places] = []
+    large: list[Places] = []
+    for m, instances in alike(problem):
+        size = 1 if is_large(m) else max(1, _BLOCK_ENTRIES // max(m * m, 1))
+        for first in range(0, len(instances), size):
+            block = as_places(instances[first : first + size])
+            (large if is_large(m) else blocks).append(block)
+    return blocks, large

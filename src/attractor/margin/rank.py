@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from attractor.geometry import Nuclear
 from attractor.margin.certificate import Certificate, evaluate_dual
+from attractor.margin.empty_slots import alike, as_places, without_empty_slots
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
@@ -76,6 +77,26 @@ def certified_rank(
         multipliers: Zero where there are none.
         certificate: Their certificate in the nuclear norm.
     """
+    if not len(problem):
+        return _certified(problem, W, multipliers, certificate)
+    found = []
+    for _, instances in alike(problem):
+        places = as_places(instances)
+        part, place = without_empty_slots(problem, places)
+        one = _certified(part, W[places], multipliers[place], certificate[places])
+        found.append((instances, [getattr(one, field.name) for field in fields(one)]))
+    order = np.argsort(np.concatenate([instances for instances, _ in found]))
+    parts = zip(*(arrays for _, arrays in found), strict=True)
+    return RankEvidence(*(np.concatenate(arrays)[order] for arrays in parts))
+
+
+def _certified(
+    problem: MarginProblem,
+    W: Float[np.ndarray, "instances d e"],
+    multipliers: Float[np.ndarray, "instances m"],
+    certificate: Certificate,
+) -> RankEvidence:
+    """The same for instances without empty slots."""
     scaled = ScaledConstraints.of(problem)
     solved = np.isfinite(certificate.value) & np.isfinite(certificate.gap)
     value = np.ldexp(np.where(solved, certificate.value, 0.0), -scaled.unit)

@@ -6,7 +6,6 @@ fixed size as the unit, trial 37 run alone gives the very numbers of trial 37 of
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -82,10 +81,8 @@ class BlockTrainer:
     def program(self, block: Int[np.ndarray, "block"], device: Any) -> str:
         """The text of the program that is compiled."""
         carry, data = self.begin(block, device)
-        lowered = compiled_for(_advance, (carry, data)).lower(
-            self.objective, self.stop, carry, data, np.int64(0), np.bool_(True)
-        )
-        return lowered.as_text()
+        arguments = carry, data, np.int64(0), np.bool_(True)
+        return self._advance(carry, data).lower(*arguments).as_text()
 
     def train(self, start: BlockProgress, data: PyTree, store: Store) -> Iterator[BlockProgress]:
         """Trains a block to the end.
@@ -130,9 +127,8 @@ class BlockTrainer:
             return carry
         return state, taken, jax.device_put(judged, status.sharding)
 
-    def _advance(self, carry: PyTree, data: PyTree) -> Callable[..., tuple[PyTree, Any]]:
-        compiled = compiled_for(_advance, (carry, data))
-        return functools.partial(compiled, self.objective, self.stop)
+    def _advance(self, carry: PyTree, data: PyTree) -> Any:
+        return compiled_for(_advance, (self.objective, self.stop), (carry, data))
 
 
 def _advance(

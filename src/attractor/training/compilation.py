@@ -1,12 +1,15 @@
-"""Options of XLA for the training step on a CPU."""
+"""Compiled programs of the training step: their options on a CPU, and how many are kept."""
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import functools
 import gc
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -23,14 +26,20 @@ _SMALL_ON_CPU = _ON_CPU | {
     # one at a time: steps take up to half as long again.
     "xla_cpu_prefer_vector_width": 128,
 }
+_MOST_KEPT = 120
+"""Programs kept: those of 40 runs of different shapes or optimizers, which have three each and take
+10 MB together."""
 
 
 def release_compiled() -> None:
     """Releases all that JAX compiled in this process, and returns its memory to the system.
 
-    For long processes that train data of many shapes: each compiled step takes some 6 MB. What is
-    used again compiles again, to the same numbers. Programs of the user's own go, too.
+    Long processes need not call it: of the programs of training, which take some 10 MB a shape,
+    those used last are kept, and the others go by themselves. What is used again compiles again,
+    to the same numbers. Programs of the user's own go, too.
     """
+    with _lock:
+        _kept.clear()
     jax.clear_caches()
     gc.collect()
     try:  # glibc keeps what is freed; elsewhere there is no such function, and no need of it
@@ -39,25 +48,68 @@ def release_compiled() -> None:
         pass
 
 
-def compiled_for(function: Callable[..., Any], arrays: PyTree) -> Any:
-    """A function of static objective and condition, compiled the best way for blocks of a size.
+def compiled_for(
+    function: Callable[..., Any], constants: tuple[Hashable, ...], arrays: PyTree
+) -> Any:
+    """A function of constants and arrays, compiled the best way for blocks of a size.
 
     Args:
-        function: What to compile; it keeps one compiled form for each set of options.
-        arrays: Arrays it will be called with, all with a leading axis of trials.
+        function: What to compile.
+        constants: Its first arguments, which become part of the program.
+        arrays: The next of its arguments, JAX arrays, all with a leading axis of trials.
+
+    Returns:
+        A function, compiled by JAX, of the arguments after the constants.
     """
     leaves = jax.tree.leaves(arrays)
     if any(device.platform != "cpu" for device in leaves[0].devices()):
-        return _compiled(function)
+        return kept_program(function, constants, arrays)
     largest = max(math.prod(leaf.shape[1:][-2:]) for leaf in leaves)
     options = _SMALL_ON_CPU if largest <= _SMALL_MATRIX else _ON_CPU
-    return _compiled(function, *options.items())
+    return kept_program(function, constants, arrays, options)
 
 
-@functools.cache
-def _compiled(function: Callable[..., Any], *options: tuple[str, Any]) -> Any:
-    understood = {name: value for name, value in options if _understood(name, value)}
-    return jax.jit(function, static_argnums=(0, 1), compiler_options=understood)
+def kept_program(
+    function: Callable[..., Any],
+    constants: tuple[Hashable, ...],
+    arrays: PyTree,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """A function of constants and arrays, compiled; the programs used last are kept.
+
+    Equal constants, and arrays of the same shapes, share one. A program that is let go lives on as
+    long as a thread runs it, or holds what this returned.
+
+    Args:
+        function: What to compile.
+        constants: Its first arguments, which become part of the program.
+        arrays: The next of its arguments.
+        options: For XLA; what the installed version lacks is left out.
+
+    Returns:
+        A function, compiled by JAX, of the arguments after the constants.
+    """
+    leaves, structure = jax.tree.flatten(arrays)
+    shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    key = (function, constants, structure, shapes, *options.items())
+    with _lock:
+        program = _kept.get(key)
+        if program is None:
+            understood = {
+                name: value for name, value in options.items() if _understood(name, value)
+            }
+            # JAX forgets what it compiled for a function when that is gone, so each has its own.
+            own = functools.partial(function, *constants)
+            program = _kept[key] = jax.jit(own, compiler_options=understood)
+        _kept.move_to_end(key)
+        dropped = [_kept.popitem(last=False) for _ in range(len(_kept) - _MOST_KEPT)]
+    dropped.clear()  # outside of the lock: a program takes a while to go
+    return program
+
+
+_kept: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+"""Programs by what they were compiled for, those used last at the end."""
+_lock = threading.Lock()
 
 
 @functools.cache

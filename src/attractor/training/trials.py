@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from attractor.precision import double_precision
 from attractor.randomness import key_data
 from attractor.tokens import Tokens
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+from attractor.training.compilation import kept_program
 from attractor.training.optimizers import Optimizer
 
 _INITIAL = "initial weights"
@@ -79,10 +79,11 @@ class Trials:
             rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
             settings = self.optimizer.numbers(variant, self.dtype)
             data = AttentionData(rows, head, key_data(seeds, numbers, _BATCHES), settings)
-            return _started(self.training, attention, data), data
+            # Compiled as a whole: else JAX compiles it operation by operation.
+            start = kept_program(_started, (self.training,), (attention, data))
+            return start(attention, data), data
 
 
-@functools.partial(jax.jit, static_argnums=0)  # else JAX compiles it operation by operation
 def _started(training: AttentionTraining, attention: PyTree, data: AttentionData) -> AttentionState:
     return jax.vmap(training.start)(attention, data)
 
