@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.analysis.comparison import check_some_finite, comparison
-from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
-from attractor.analysis.measures import measure_direction
+from attractor.analysis.curves import attended, curves, head_curves
 from attractor.analysis.prediction import RELAXED, counted_reasons, head_lags
 from attractor.analysis.reference import Reference, solve_for, use_given
-from attractor.analysis.trained import head_was_trained, what_was_trained, with_instances
-from attractor.analysis.unselected import log_mean, log_unselected
+from attractor.analysis.trained import (
+    favors_token_scores,
+    head_was_trained,
+    what_was_trained,
+    with_instances,
+)
 from attractor.analysis.verdict import Verdict
-from attractor.attention import get_loss
-from attractor.attention.losses import is_margin_loss
 from attractor.checks import check_kind
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
-from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
+from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 
@@ -78,7 +78,11 @@ def verify(
     kept = trajectory.data["W"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]})
-    W = kept.transpose("instance", "seed", axis, "row", "column").to_numpy().astype(np.float64)
+    W = (
+        kept.transpose("instance", "seed", axis, "row", "column")
+        .to_numpy()
+        .astype(np.float64, order="C")
+    )
     check_some_finite(W[:, :, -1], trajectory)
     trained = what_was_trained(
         tokens,
@@ -86,7 +90,7 @@ def verify(
         trajectory.settings.get("loss", ""),
         head_trained=head_was_trained(trajectory),
     )
-    reached = _attended(tokens, W)
+    reached = attended(tokens, W)
     if solution is not None:
         if not (isinstance(selection, str) and selection == "reached at end"):
             raise InvalidInputError(
@@ -95,16 +99,13 @@ def verify(
         reference = use_given(tokens, solution, trained, W.shape[:3])
     else:
         reference = solve_for(tokens, reached, selection, trained, _geometry_of(trajectory))
-    instances = [tokens[place] for place in range(len(W))]
-    curves = _curves(instances, W, reference)
-    curves |= _excess_curve(tokens, instances, W, reference, trajectory)
     head = head_measures(trajectory, W, reference)
-    curves |= head.curves
+    measured = curves(tokens, W, reference, trajectory) | head.curves
     along = ("instance", "seed", axis)
     data = xr.Dataset(
-        {name: (along, values) for name, values in curves.items()}
+        {name: (along, values) for name, values in measured.items()}
         | _outcome(tokens, trajectory, reference, reached)
-        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, curves))}
+        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, measured))}
         | head.outcome,
         coords={name: (kept if name == axis else trajectory.data)[name] for name in along},
     )
@@ -182,87 +183,21 @@ def _geometry_of(trajectory: Trajectory) -> Geometry:
     return get_geometry(trajectory.geometry)
 
 
-def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) -> Selection:
-    """The tokens attended to, with the axes of the trajectory."""
-    turned = attended_tokens(tokens, np.moveaxis(np.nan_to_num(W), 0, 2))
-    return Selection(np.moveaxis(turned.mask, 2, 0), np.moveaxis(turned.tied, 2, 0))
-
-
-def _curves(
-    instances: Sequence[Tokens],
-    W: Float[np.ndarray, "instance seed step d e"],
-    reference: Reference,
-) -> dict[str, np.ndarray]:
-    """Measures of every recorded matrix, over (instance, seed, record)."""
-    shape = W.shape[:3]
-    names = (
-        "margin_ratio",
-        "correlation",
-        "directional_bregman_divergence",
-        "kkt_residual",
-        "violated",
-        "removed_norm",
-    )
-    found = {name: np.full(shape, np.nan) for name in names}
-    log_losers = np.full(shape, np.nan)
-    for number in range(len(reference.instance)):
-        places = np.nonzero(reference.number == number)
-        measures = measure_direction(W[places], reference.solutions[number])
-        for name in names:
-            found[name][places] = getattr(measures, name)
-        own = instances[int(reference.instance[number])]
-        chosen = reference.selection.mask[number]
-        rows = log_unselected(own, chosen, np.nan_to_num(W[places]))
-        log_losers[places] = log_mean(rows.reshape(len(rows), -1))
-    # A matrix that is not finite has no probabilities, and must not pass for a saturated one.
-    log_losers[~np.isfinite(W).all((-1, -2))] = np.nan
-    found["log_unselected_probability"] = log_losers
-    found["selected_probability"] = -np.expm1(np.minimum(log_losers, 0))
-    return found
-
-
-def _excess_curve(
-    tokens: Tokens,
-    instances: Sequence[Tokens],
-    W: Float[np.ndarray, "instance seed step d e"],
-    reference: Reference,
-    trajectory: Trajectory,
-) -> dict[str, np.ndarray]:
-    """Loss above that of the selected tokens, where it follows from head and loss."""
-    head = trajectory.head
-    weighted = trajectory.tokens.weights is not None
-    if head is None or weighted or not _has_token_scores(trajectory):
-        return {}
-    loss = get_loss(trajectory.settings["loss"])
-    if not has_excess_loss(loss, head):
-        return {}
-    gamma, reach = token_scores(tokens, head), np.asarray(head.reach(tokens.values))
-    logs = np.full(W.shape[:3], np.nan)
-    for number, instance in enumerate(reference.instance):
-        places = np.nonzero((reference.number == number) & np.isfinite(W).all((-1, -2)))
-        scores = instances[int(instance)].scores(W[places])
-        chosen = reference.selection.mask[number]
-        logs[places] = log_excess_loss(loss, scores, gamma[instance], reach[instance], chosen)
-    return {"log_excess_loss": logs}
-
-
 def _outcome(
     tokens: Tokens, trajectory: Trajectory, reference: Reference, reached: Selection
 ) -> dict[str, tuple]:
     """The outcome of each trial: feasibility, and the selection predicted and reached."""
     trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
     last = reference.number[:, :, -1]
-    gaps = np.array([float(solution.gap) for solution in reference.solutions])
-    norms = np.array([float(solution.value) for solution in reference.solutions])
     end = Selection(reached.mask[:, :, -1], reached.tied[:, :, -1])
     outcome = {
         "feasible": (trials, reference.feasible[last]),
-        "gap": (trials, gaps[last]),
-        "solution_norm": (trials, norms[last]),
+        "gap": (trials, reference.gap[last]),
+        "solution_norm": (trials, reference.value[last]),
         "reached": (rows, _index(end)),
         "problem": (trials, np.array(reference.kind)[last]),
     }
-    if trajectory.head is not None and _has_token_scores(trajectory):
+    if trajectory.head is not None and favors_token_scores(trajectory):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TiedTokensWarning)
             predicted = optimal_tokens(tokens, trajectory.head)
@@ -279,16 +214,6 @@ def _outcome(
     outcome["predicted"] = (("instance", "sequence", "query"), _index(predicted))
     outcome["selection_agreement"] = (trials, agreement)
     return outcome
-
-
-def _has_token_scores(trajectory: Trajectory) -> bool:
-    """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
-    head, tokens = trajectory.head, trajectory.tokens
-    if head_was_trained(trajectory):
-        return False  # the scores changed on the way
-    if head is None or head.classes is not None or tokens.labels is None:
-        return False
-    return is_margin_loss(trajectory.settings.get("loss", ""))
 
 
 def _index(selection: Selection) -> np.ndarray:
@@ -327,15 +252,7 @@ def head_measures(
     kept = trajectory.data["head_weight"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]}, axis=2)
-    heads = kept.to_numpy().astype(np.float64)[..., None]
-    curves = {
-        name: np.full(W.shape[:3], np.nan) for name in ("label_margin_ratio", "label_correlation")
-    }
-    for number in range(len(reference.instance)):
-        places = np.nonzero(reference.number == number)
-        measures = measure_direction(heads[places], label.solution[number])
-        curves["label_margin_ratio"][places] = measures.margin_ratio
-        curves["label_correlation"][places] = measures.correlation
+    heads = kept.to_numpy().astype(np.float64, order="C")[..., None]
     last = reference.number[:, :, -1]
     trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
     sizes = label.solution.geometry.norm(heads[:, :, -1])
@@ -344,7 +261,7 @@ def head_measures(
     critical = reference.critical_ratio[last]
     lags = head_lags(ratio, critical) & (np.array(reference.kind)[last] == RELAXED)
     return HeadMeasures(
-        curves,
+        head_curves(heads, reference),
         {
             "label_separable": (trials, label.separable[last]),
             "label_gap": (trials, np.asarray(label.solution.gap)[last]),
