@@ -38,6 +38,7 @@ def verify(
     solution: Solution | None = None,
     *,
     selection: str | Selection = "reached at end",
+    geometry: Geometry | str | None = None,
 ) -> Verdict:
     """Compares every trial of a training run with the solution of a margin problem.
 
@@ -54,6 +55,8 @@ def verify(
         selection: Which tokens to solve for without a solution: those each trial attends to
             ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
             selection of the user's, one for all or one for each instance.
+        geometry: The norm to solve in without a solution; default: the one that the optimizer
+            descends in. A trained head is then compared in it, too.
 
     Returns:
         The verdict: margin ratio, correlation, and how the selection reached compares with the
@@ -61,7 +64,8 @@ def verify(
 
     Raises:
         InvalidInputError: If the solution or the selection does not fit the run, the solution is
-            one of other data, or the matrices of no trial are finite at the end.
+            one of other data, selection or geometry is given beside it, no norm is known and
+            none is given, or the matrices of no trial are finite at the end.
     """
     import xarray as xr
 
@@ -72,8 +76,17 @@ def verify(
     check_kind("trajectory", trajectory, Trajectory, "Give what train or a path returned")
     if solution is not None:
         check_kind("solution", solution, Solution, "Give what solve returned, or None")
+        if not (isinstance(selection, str) and selection == "reached at end"):
+            raise InvalidInputError(
+                "selection", "a solution was given as well", "Give the one or the other"
+            )
+        if geometry is not None:
+            raise InvalidInputError(
+                "geometry", "a solution was given as well, in its own", "Give the one or the other"
+            )
+    norm = None if solution is not None else _norm_to_solve_in(trajectory, geometry)
     if trajectory.hyperparameters:
-        return _of_variants(trajectory, solution, selection)
+        return _of_variants(trajectory, solution, selection, geometry)
     tokens, axis = with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
@@ -92,13 +105,10 @@ def verify(
     )
     reached = attended(tokens, W)
     if solution is not None:
-        if not (isinstance(selection, str) and selection == "reached at end"):
-            raise InvalidInputError(
-                "selection", "a solution was given as well", "Give the one or the other"
-            )
         reference = use_given(tokens, solution, trained, W.shape[:3])
     else:
-        reference = solve_for(tokens, reached, selection, trained, _geometry_of(trajectory))
+        assert norm is not None
+        reference = solve_for(tokens, reached, selection, trained, norm)
     head = head_measures(trajectory, W, reference)
     measured = curves(tokens, W, reference, trajectory) | head.curves
     along = ("instance", "seed", axis)
@@ -114,18 +124,27 @@ def verify(
             data[name] = trajectory.data[name].sel({axis: data[axis]})
     data["status"] = trajectory.data["status"]
     last = reference.number[:, :, -1].ravel()
+    why = counted_reasons(reference.why[number] for number in last)
+    if geometry is not None:
+        why += _CHOSEN.format(norm=reference.solution.geometry.name, own=trajectory.geometry)
     return Verdict(
         data,
         reference.solution,
         trajectory,
         reference.description,
-        why=counted_reasons(reference.why[number] for number in last),
+        why=why,
         label=None if reference.label is None else reference.label.solution,
     )
 
 
+_CHOSEN = " The norm, {norm}, was chosen; the one that training descended is {own}."
+
+
 def _of_variants(
-    trajectory: Trajectory, solution: Solution | None, selection: str | Selection
+    trajectory: Trajectory,
+    solution: Solution | None,
+    selection: str | Selection,
+    geometry: Geometry | str | None,
 ) -> Verdict:
     """The verdict of a run with several values of hyperparameters: as if of more seeds."""
     import xarray as xr
@@ -137,6 +156,7 @@ def _of_variants(
         dataclasses.replace(trajectory, data=_as_seeds(data, tuple(labels))),
         solution,
         selection=selection,
+        geometry=geometry,
     )
     variables = {}
     for name, array in found.data.data_vars.items():
@@ -172,13 +192,15 @@ def _as_seeds(data: xr.Dataset, names: tuple[str, ...]) -> xr.Dataset:
     return xr.Dataset(variables, coordinates | {"seed": np.arange(count)}, data.attrs)
 
 
-def _geometry_of(trajectory: Trajectory) -> Geometry:
-    """The norm that training descended."""
+def _norm_to_solve_in(trajectory: Trajectory, geometry: Geometry | str | None) -> Geometry:
+    """The norm chosen, or the one that training descended."""
+    if geometry is not None:
+        return get_geometry(geometry)
     if trajectory.geometry == "not known":
         raise InvalidInputError(
-            "solution",
+            "geometry",
             "which norm this optimizer descends is not known, so there is none to solve in",
-            "Solve in a norm of your choice and pass the solution",
+            'Give the norm of your choice, such as geometry="frobenius", or a solution',
         )
     return get_geometry(trajectory.geometry)
 
