@@ -1,7 +1,6 @@
 """Hyperparameters as data: one compilation for all values, and the numbers of single runs."""
 
 import functools
-import logging
 
 import jax
 import numpy as np
@@ -39,21 +38,6 @@ FIXED = {"steepest_descent": {"geometry": "l_3"}}
 @pytest.fixture(scope="module")
 def data():
     return unit_tokens(3, 4, 5, seeds=[1, 2])
-
-
-@pytest.fixture
-def compiled(caplog):
-    """Names of the programs that JAX compiled so far in a test."""
-    before = jax.config.jax_log_compiles
-    jax.config.update("jax_log_compiles", True)
-
-    def names():
-        texts = [r.getMessage() for r in caplog.records if r.name.startswith("jax")]
-        return [text.split()[1] for text in texts if text.startswith("Compiling ")]
-
-    with caplog.at_level(logging.WARNING, logger="jax"):
-        yield names
-    jax.config.update("jax_log_compiles", before)
 
 
 def made(name, **settings):
