@@ -55,7 +55,7 @@ def client():
     from distributed import Client, LocalCluster
 
     settings = {"processes": False, "n_workers": 2, "threads_per_worker": 2,
-                "dashboard_address": None, "protocol": "inproc"}  # fmt: skip
+                "dashboard_address": "127.0.0.1:0", "protocol": "inproc"}  # fmt: skip
     with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
         yield client
 
