@@ -1,6 +1,7 @@
 """Sweeps on processes that are killed, hang or are gone: the same bytes in the end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,6 +163,19 @@ def test_chunks_that_kill_hang_or_raise_are_marked_and_no_other(tmp_path):
     assert again.computed == 6 and again.status.done == 8
     sweep(grid, experiment, tmp_path / "fine")
     assert measures(tmp_path / "s") == measures(tmp_path / "fine")
+
+
+def test_a_full_disk_is_an_error_and_what_is_done_stays(tmp_path):
+    mount = 'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"'
+    apart = ["unshare", "--mount", "sh", "-c", mount, str(tmp_path)]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode:
+        pytest.skip("this machine does not let us mount a file system")
+    command = [*apart, sys.executable, str(HERE / "full_sweep.py"), str(tmp_path)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said, checked, resumed = done.stdout.splitlines()
+    assert f"{tmp_path / 's'} cannot be written: No space left on device" in said
+    assert checked == "True True" and resumed == "12 0 True"
 
 
 CODE = """
