@@ -178,6 +178,24 @@ def test_a_full_disk_is_an_error_and_what_is_done_stays(tmp_path):
     assert checked == "True True" and resumed == "12 0 True"
 
 
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    code = f"""
+import made_up
+from attractor.sweeps import Grid, sweep
+try:
+    sweep(Grid({{"n": [1]}}, 1), made_up.PLAIN, {str(tmp_path / "s")!r}, cluster=1)
+except ValueError as error:
+    print(error)
+"""
+    (tmp_path / "script.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        env=ENVIRONMENT, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert "cluster: its processes cannot be started" in done.stdout
+    assert "below `if __name__ == '__main__':`" in done.stdout
+
+
 CODE = """
 import sys, trained
 from attractor.sweeps import Grid, sweep

@@ -32,7 +32,7 @@ from attractor.sweeps.store import DONE, Layout, require_sweep_libraries
 from attractor.sweeps.work import Job, Outcome, run_chunk
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
 _AHEAD = 2
 """Chunks of a thread that are at its worker at once: one that runs and one that waits."""
@@ -360,11 +360,11 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
         The client. One that was given stays open.
 
     Raises:
-        InvalidInputError: If no scheduler answers.
+        InvalidInputError: If no scheduler answers, or processes cannot be started.
     """
     require_sweep_libraries("distributed")
     from dask import config
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     if is_of_loaded(cluster, "distributed", "Client"):
         if cluster.asynchronous or cluster.status != "running":
@@ -385,7 +385,7 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
         }
         with (
             config.set({"distributed.deploy.lost-worker-timeout": _NEVER}),
-            LocalCluster(**settings) as local,
+            _started(settings) as local,
             Client(local, set_as_default=False) as client,
         ):
             yield client
@@ -399,3 +399,17 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
         ) from error
     with client:
         yield client
+
+
+def _started(settings: dict[str, Any]) -> LocalCluster:
+    """A cluster of processes here."""
+    from distributed import LocalCluster
+
+    try:
+        return LocalCluster(**settings)
+    except RuntimeError as error:
+        raise InvalidInputError(
+            "cluster",
+            f"its processes cannot be started ({error.__cause__ or error})",
+            "In a script, call sweep below `if __name__ == '__main__':`, as they run it, too",
+        ) from error
