@@ -45,6 +45,7 @@ _SUBMODULES = (
     "report",
     "selection",
     "storage",
+    "sweeps",
     "threads",
     "tokens",
     "torch",
