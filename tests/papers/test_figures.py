@@ -47,16 +47,20 @@ LONG = (
 )
 """Figures that compile for long, and whose computations other tests look at more closely."""
 
-pytestmark = pytest.mark.usefixtures("optimized")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in FIGURES],
+TRAINING_LONG = (
+    "transformers-as-svms/concave-head",
+    "mirror-descent/divergence-table",
+    "mirror-descent/entry-paths",
+    "next-token/assumptions",
+    "max-margin/basins",
+    "large-prompt/task-families",
 )
-def test_quick_figure_shows_its_conclusion(name, tmp_path):
+"""Figures that take longer without optimizations than it takes to compile them optimized."""
+
+
+def check_conclusion(name, folder):
     figure = FIGURES[name]
-    drawn = draw(figure, tmp_path)
+    drawn = draw(figure, folder)
     wrong = [reading for reading in drawn.readings if not reading.agrees]
     assert drawn.readings and not wrong
     assert not _not_named_in_caption(figure, drawn.data)
@@ -66,6 +70,18 @@ def test_quick_figure_shows_its_conclusion(name, tmp_path):
     table = "" if figure.table is None else f"{figure.table(stored)}\n\n"
     written = f"{figure.caption(stored)}\n\n{table}{figure.bibtex}\n"
     assert drawn.files["txt"].read_text() == written
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in LONG + TRAINING_LONG])
+def test_quick_figure_shows_its_conclusion(name, tmp_path):
+    check_conclusion(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", [*TRAINING_LONG, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
+)
+def test_figure_that_trains_for_long_shows_its_conclusion(name, tmp_path, optimized):
+    check_conclusion(name, tmp_path)
 
 
 def _not_named_in_caption(figure, data):

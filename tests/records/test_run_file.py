@@ -31,15 +31,29 @@ def groups_of(path):
     return {name: xr.load_dataset(path, group=name, engine="h5netcdf") for name in sorted(leaves)}
 
 
-def test_a_run_comes_back_as_it_was(saved):
+@pytest.fixture(scope="module")
+def groups(saved):
+    """What is in the file, group by group."""
+    return groups_of(saved[1])
+
+
+@pytest.fixture(scope="module")
+def of_another_kind(tokens, head, tmp_path_factory):
+    """The file of a run of attention."""
+    path = tmp_path_factory.mktemp("other") / "run.nc"
+    at.train(tokens, head, at.gradient_descent(0.5), steps=2).save(path)
+    return path
+
+
+def test_a_run_comes_back_as_it_was(saved, groups):
     run, path = saved
     again = type(run).load(path)
     assert str(again) == str(run)
     assert again._repr_html_() == run._repr_html_()
     again.save(path.with_name("again.nc"))
-    before, after = groups_of(path), groups_of(path.with_name("again.nc"))
-    assert before.keys() == after.keys()
-    assert all(before[name].identical(after[name]) for name in before)
+    after = groups_of(path.with_name("again.nc"))
+    assert groups.keys() == after.keys()
+    assert all(groups[name].identical(after[name]) for name in groups)
 
 
 def test_a_file_that_lacks_a_text_is_refused(saved, tmp_path):
@@ -108,12 +122,10 @@ def test_a_task_comes_back(stored_runs, tmp_path):
     np.testing.assert_array_equal(again.mean_squared_error, run.mean_squared_error)
 
 
-def test_a_file_of_another_kind_is_refused(saved, tokens, head, tmp_path):
+def test_a_file_of_another_kind_is_refused(saved, of_another_kind, tmp_path):
     run, path = saved
-    other = at.train(tokens, head, at.gradient_descent(0.5), steps=2)
-    other.save(tmp_path / "run.nc")
     with pytest.raises(FileFormatError, match=r"not a .* trajectory of version 1"):
-        type(run).load(tmp_path / "run.nc")
+        type(run).load(of_another_kind)
     with pytest.raises(FileFormatError, match="not a trajectory of version 1"):
         at.Trajectory.load(path)
     with pytest.raises(FileFormatError, match="no such file"):
@@ -147,9 +159,9 @@ def copy_without(path, arrays, less):
             del file[array]
 
 
-def without_arrays(run, path, chosen, less):
+def without_arrays(run, path, groups, chosen, less):
     """Reads files without one array each, and says which are read all the same."""
-    groups, read = groups_of(path), set()
+    read = set()
     for group, data in groups.items():
         for name in filter(chosen, data.variables):
             if name in data.coords:  # which others refer to
@@ -166,10 +178,9 @@ def without_arrays(run, path, chosen, less):
     return read
 
 
-def test_a_file_without_what_it_needs_is_refused(saved, tmp_path):
+def test_a_file_without_what_it_needs_is_refused(saved, groups, tmp_path):
     run, path = saved
     # What is left can be read: it is for what is missing that the files below are refused.
-    groups = groups_of(path)
     needed = {group: [n for n in NEEDED if n in data.data_vars] for group, data in groups.items()}
     copy_without(
         path, [f"{g}/{n}" for g, names in needed.items() for n in names], tmp_path / "rest.nc"
@@ -177,18 +188,18 @@ def test_a_file_without_what_it_needs_is_refused(saved, tmp_path):
     rest = groups_of(tmp_path / "rest.nc")
     for group, names in needed.items():
         assert rest[group].equals(groups[group].drop_vars(names))
-    assert without_arrays(run, path, lambda name: name in NEEDED, tmp_path / "less.nc") == set()
+    less = tmp_path / "less.nc"
+    assert without_arrays(run, path, groups, lambda name: name in NEEDED, less) == set()
 
 
 @pytest.mark.slow
-def test_a_file_without_any_one_array_is_read_whole_or_refused(saved, tmp_path):
+def test_a_file_without_any_one_array_is_read_whole_or_refused(saved, groups, tmp_path):
     run, path = saved
-    without_arrays(run, path, lambda name: True, tmp_path / "less.nc")
+    without_arrays(run, path, groups, lambda name: True, tmp_path / "less.nc")
 
 
-def test_arrays_of_another_size_are_refused(saved, tmp_path):
-    run, path = saved
-    groups = groups_of(path)
+def test_arrays_of_another_size_are_refused(saved, groups, tmp_path):
+    run, _ = saved
     group = next(name for name in groups if name.endswith("records") and groups[name].dims)
     axis = next(name for name in ("instance", "seed") if name in groups[group].dims)
     save_netcdf({**groups, group: groups[group].isel({axis: slice(0, 0)})}, tmp_path / "less.nc")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Array, Float, Int
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -108,6 +109,12 @@ def _one_of_each_class(test: Examples) -> Int[np.ndarray, "image"]:
     return np.sort(first)[:_SHOWN]
 
 
+@eqx.filter_jit
+def _attention(model: Any, images: Array) -> Float[Array, "image block head query token"]:
+    """Attention weights of a model, by one program: its operations one by one compile longer."""
+    return model(images, return_attention=True)[1]
+
+
 def _measured(
     task: ImageTask, run: ClassifierTrajectory, test: Examples, shown: Int[np.ndarray, "image"]
 ) -> xr.Dataset:
@@ -119,12 +126,11 @@ def _measured(
     support, norm = [], []
     models: list[Any] = [run.model(seed, "last") for seed in run.data["seed"].values.tolist()]
     for model in models:
-        _, attention = model(some, return_attention=True)  # image, block, head, query, token
+        attention = _attention(model, some)
         share = effective_support(np.asarray(attention)) / attention.shape[-1]
         support.append(share.mean((0, 2, 3)))
         norm.append(np.linalg.norm(head_matrices(model)["W"], axis=(-1, -2)).mean(-1))
-    _, attention = models[0](pictures, return_attention=True)
-    maps = np.asarray(attention)[:, -1, :, 0, 1:].mean(1)
+    maps = np.asarray(_attention(models[0], pictures))[:, -1, :, 0, 1:].mean(1)
     rows, columns = (side // config.patch for side in config.image)
     pixels = np.asarray(pictures, dtype=np.float64)
     lowest, highest = (edge(pixels, axis=(1, 2, 3), keepdims=True) for edge in (np.min, np.max))
