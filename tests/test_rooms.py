@@ -10,8 +10,8 @@ ROOMS = [
     "version", "errors", "former_names", "first_use", "checks", "loaded", "memory", "blas",
     "precision", "randomness", "storage", "containers", "progress", "threads", "records",
     "geometry", "tokens", "attention", "selection", "margin", "training", "torch", "analysis",
-    "monitor", "next_token", "prompt", "datasets", "models", "provenance", "files", "plots",
-    "papers", "report", "cli",
+    "monitor", "next_token", "prompt", "datasets", "models", "provenance", "files", "sweeps",
+    "plots", "papers", "report", "cli",
 ]  # fmt: skip
 
 

@@ -44,6 +44,7 @@ _SUBMODULES = (
     "report",
     "selection",
     "storage",
+    "sweeps",
     "threads",
     "tokens",
     "torch",

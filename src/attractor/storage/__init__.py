@@ -1,6 +1,13 @@
 """Files and folders that appear whole or not at all, and checks of where they may be written."""
 
-from attractor.storage.atomic import atomic_directory, atomic_file, save_netcdf, write_file
+from attractor.storage.atomic import (
+    append_line,
+    atomic_directory,
+    atomic_file,
+    new_directory,
+    save_netcdf,
+    write_file,
+)
 from attractor.storage.owned import owned_folder
 from attractor.storage.paths import (
     Input,
@@ -17,6 +24,7 @@ __all__ = [
     "Input",
     "OutputFile",
     "OutputFolder",
+    "append_line",
     "atomic_directory",
     "atomic_file",
     "check_paths",
@@ -24,6 +32,7 @@ __all__ = [
     "check_writable",
     "discard_unfinished",
     "existing_file",
+    "new_directory",
     "owned_folder",
     "save_netcdf",
     "write_file",

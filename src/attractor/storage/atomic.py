@@ -92,6 +92,55 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
 
 
 @contextlib.contextmanager
+def new_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary folder that becomes ``path``, unless another writer's did so first.
+
+    Args:
+        path: The destination: nothing yet, or an empty folder. What is there at the end of the
+            block stays, and the folder of the block is removed.
+
+    Yields:
+        The folder to write to, in the destination's file system.
+
+    Raises:
+        InvalidInputError: If the destination is no folder, or lies where nothing can be written.
+        WriteError: If writing fails, on a full disk say.
+    """
+    destination = check_replaceable(path, None)
+    with _naming(destination), workplace(destination) as place:
+        temporary = place / "new" / destination.name
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.rglob("*"):
+            _flush(file)
+        try:
+            os.rename(temporary, destination)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) and not destination.is_dir():
+                raise
+        _flush(destination.parent)
+
+
+def append_line(path: str | os.PathLike[str], line: str) -> None:
+    """Appends a line to a file, in UTF-8; the file is made where there is none.
+
+    Raises:
+        InvalidInputError: If the destination cannot be used, as for ``atomic_file``.
+        WriteError: If writing fails, on a full disk say; the lines before stay.
+    """
+    destination = check_writable("path", path)
+    with _naming(destination), open(destination, "ab") as file:
+        whole = file.tell()
+        try:
+            file.write(f"{line}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            os.truncate(destination, whole)
+            raise
+
+
+@contextlib.contextmanager
 def _naming(destination: Path) -> Iterator[None]:
     """Turns the error of a failed write into one that names the destination."""
     try:

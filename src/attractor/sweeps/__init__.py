@@ -1,0 +1,36 @@
+"""Sweeps: an experiment at every point of a grid, a million trials, here or on a cluster.
+
+A sweep is called again until it is done; its store is opened as labeled arrays::
+
+    import attractor as at
+
+    grid = at.sweeps.Grid({"n": [2, 4, 8], "T": [4, 8], "d": [10]}, instances=1000)
+    at.sweeps.sweep(grid, at.sweeps.built_in("margins"), "margins.zarr", cluster=2)
+    at.sweeps.open_sweep("margins.zarr")
+
+It needs what ``pip install 'attractor[sweep]'`` installs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.sweeps._sweep import SweepSummary as SweepSummary, sweep as sweep
+    from attractor.sweeps.experiment import (
+        Experiment as Experiment,
+        Measure as Measure,
+        built_in as built_in,
+        from_python as from_python,
+    )
+    from attractor.sweeps.grid import Chunk as Chunk, Grid as Grid
+    from attractor.sweeps.status import (
+        Failure as Failure,
+        SweepStatus as SweepStatus,
+        sweep_status as sweep_status,
+    )
+    from attractor.sweeps.store import open_sweep as open_sweep
+
+import_on_first_use(__name__)

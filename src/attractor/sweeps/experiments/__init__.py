@@ -1,0 +1,1 @@
+"""The experiments of the library, one a file: ``run``, and a function that makes the experiment."""

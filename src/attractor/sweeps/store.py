@@ -1,0 +1,535 @@
+"""The store of a sweep: a Zarr group, in which a chunk of work is one chunk of every array.
+
+Every file is written under another name and renamed, and the record of a chunk last. A chunk without
+a record is computed again and gives the same bytes, so that processes that do the same chunk need
+no locks. What went wrong is listed beside the store, in a file that one process writes.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import json
+import math
+import os
+import shutil
+import uuid
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from attractor.checks import check_path
+from attractor.containers.damage import damaged
+from attractor.containers.json_text import parse_json, read_json
+from attractor.errors import InvalidInputError, WriteError
+from attractor.memory import require_memory_for
+from attractor.storage import append_line, new_directory
+from attractor.storage.paths import check_replaceable
+from attractor.sweeps.experiment import DTYPES, Experiment, Measure
+from attractor.sweeps.grid import Chunk, Grid, Value, axis_values, check_word
+from attractor.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+DONE, FAILED = 1, 2
+FIELDS = ("state", "checksum", "seconds", "processor", "failures")
+MOST_CHUNKS = 10**6
+"""Chunks of a sweep: each is a file for every measure, and a record that is read at every start."""
+RECORD = "chunk_record"
+
+_KEY = "attractor_sweep"
+_FORMAT = 1
+_MARKER = "zarr.json"
+_FILL = {"f8": math.nan, "f4": math.nan, "i1": -1}
+_KEYS: dict[str, Any] = {
+    "name": "default",
+    "separator": ".",
+}  # one folder for an array, not one for each axis
+_CODECS = {"BytesCodec", "BloscCodec"}
+_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The arrays of a sweep and their chunks: what a grid and an experiment come to.
+
+    Attributes:
+        grid: The grid.
+        measures: Type and description of each measure, by name.
+        along: Values of the further axes of measures.
+        compiled_by: Axes whose every value needs a program of its own.
+    """
+
+    grid: Grid
+    measures: Mapping[str, Measure]
+    along: Mapping[str, tuple[Value, ...]]
+    compiled_by: tuple[str, ...]
+
+    @staticmethod
+    def of(grid: Grid, experiment: Experiment) -> Layout:
+        """That of a grid and an experiment."""
+        measures: Any = experiment.measures
+        along: Any = experiment.along
+        return Layout(grid, measures, along, tuple(experiment.compiled_by))
+
+    @functools.cached_property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """The shape of a chunk."""
+        return self.grid.chunk_shape(self.compiled_by)
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Chunks along each axis."""
+        return self.grid.chunk_counts(self.chunk_shape)
+
+    @property
+    def chunks(self) -> int:
+        """Number of all chunks."""
+        return math.prod(self.counts)
+
+    def chunk(self, number: int) -> Chunk:
+        """A chunk by its number, the last axis fastest."""
+        left, place = int(number), []
+        for count in reversed(self.counts):
+            left, at = divmod(left, count)
+            place.append(at)
+        return self.grid.chunk_at(place[::-1], self.chunk_shape)
+
+    def programs(self, numbers: np.ndarray) -> np.ndarray:
+        """The number of the program that each chunk needs."""
+        places = np.unravel_index(numbers, self.counts)
+        program = np.zeros(len(numbers), dtype=np.int64)
+        for name, place, count in zip(self.grid.dims, places, self.counts, strict=True):
+            if name in self.compiled_by:
+                program = program * count + place
+        return program
+
+    def trials(self, numbers: np.ndarray) -> int:
+        """Trials of several chunks."""
+        each = np.ones(len(numbers), dtype=np.int64)
+        places = np.unravel_index(numbers, self.counts)
+        for place, size, length in zip(places, self.chunk_shape, self.grid.shape, strict=True):
+            each *= np.minimum(size, length - place * size)
+        return int(each.sum())
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Axes of every measure."""
+        return (*self.grid.dims, *self.along)
+
+    def shape(self, of: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of an array, or of part of one, of which the grid has a shape."""
+        return (*of, *map(len, self.along.values()))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all measures, before they are compressed."""
+        one = sum(np.dtype(measure.dtype).itemsize for measure in self.measures.values())
+        return one * math.prod(self.shape(self.grid.shape))
+
+
+class Record(NamedTuple):
+    """What is known of a chunk that is done, or failed."""
+
+    state: int
+    checksum: int = 0
+    seconds: float = 0.0
+    processor: int = 0
+    failures: int = 0
+
+
+def identity_of(grid: Grid, experiment: Experiment) -> dict[str, Any]:
+    """What the numbers of a sweep depend on, as JSON, but for the kind of processor."""
+    return {
+        "format": _FORMAT,
+        "axes": {name: list(values) for name, values in grid.axes.items()},
+        **{name: getattr(grid, name) for name in _GRID_NUMBERS},
+        "experiment": experiment.identity(),
+        "versions": {"attractor": __version__} | dict(_versions()),
+    }
+
+
+_GRID_NUMBERS = ("instances", "seeds", "chunk", "first_instance", "first_seed")
+
+
+@functools.cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    return tuple((name, importlib.metadata.version(name)) for name in _LIBRARIES)
+
+
+def require_sweep_libraries(*modules: str) -> None:
+    """Checks that the optional libraries are installed.
+
+    Raises:
+        InvalidInputError: Naming what to install, if one is not.
+    """
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InvalidInputError(
+                "sweep",
+                f"the library {module} cannot be imported ({error})",
+                "Run `pip install 'attractor[sweep]'`",
+            ) from None
+
+
+class SweepStore:
+    """The store of a sweep, open for reading and writing.
+
+    Attributes:
+        path: Its folder.
+        layout: Its arrays and chunks.
+        identity: What its numbers depend on.
+        token: What tells it from every other store, of the same sweep, too.
+    """
+
+    def __init__(self, path: Path, layout: Layout, identity: dict[str, Any], token: str) -> None:
+        """Opens nothing yet."""
+        self.path, self.layout, self.identity, self.token = path, layout, identity, token
+
+    @staticmethod
+    def create_or_open(path: Any, grid: Grid, experiment: Experiment) -> SweepStore:
+        """The store of a sweep at a path, which is made if there is none.
+
+        Raises:
+            InvalidInputError: If something else is at the path, such as the store of another sweep;
+                or if there is no room for it.
+            WriteError: If it cannot be written.
+        """
+        require_sweep_libraries("zarr")
+        target = check_replaceable(check_path("store", path), _MARKER, argument="store")
+        layout, identity = Layout.of(grid, experiment), identity_of(grid, experiment)
+        if not (target / _MARKER).is_file():
+            _require_room(layout, target)
+            with new_directory(target) as folder:
+                _create(folder, layout, identity | {"token": uuid.uuid4().hex})
+        there = SweepStore.open(target)
+        differing = list(_differences(there.identity, json.loads(json.dumps(identity))))
+        if differing:
+            raise InvalidInputError(
+                "store",
+                f"{path} is of another sweep: {'; '.join(differing[:4])}",
+                "Give the name of a new folder, or run what it was made with",
+            )
+        return SweepStore(target, layout, there.identity, there.token)
+
+    @staticmethod
+    def open(path: Any) -> SweepStore:
+        """The store at a path, known from its files alone: nothing is imported that they name.
+
+        Raises:
+            InvalidInputError: If there is none.
+            FileFormatError: If it is damaged.
+        """
+        require_sweep_libraries("zarr")
+        folder = check_path("store", path)
+        if not (folder / _MARKER).is_file():
+            raise InvalidInputError(
+                "store", f"there is no store of a sweep at {folder}", "Give the folder of one"
+            )
+        described = read_json(folder / _MARKER)
+        try:
+            attributes = described["attributes"]
+            if _KEY not in attributes:
+                raise InvalidInputError(
+                    "store",
+                    f"the folder {folder} holds a Zarr group that is no sweep",
+                    "Give the folder of a sweep, or the name of a new one",
+                )
+            identity = dict(attributes[_KEY])
+            token = str(identity.pop("token"))
+            layout = _layout(identity)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise damaged(folder, "Zarr", f"{type(error).__name__}: {error}") from None
+        return SweepStore(folder, layout, identity, token)
+
+    @functools.cached_property
+    def _arrays(self) -> dict[str, Any]:
+        """The arrays of the measures and of the records, each as it must be."""
+        import zarr
+
+        layout, arrays = self.layout, {}
+        for name, expected in _specifications(layout):
+            try:
+                array = zarr.open_array(self.path / name, mode="r+", zarr_format=3)
+                codecs = {type(codec).__name__ for codec in array.metadata.codecs}  # pyright: ignore
+            except Exception as error:
+                raise damaged(self.path, "Zarr", str(error), name) from None
+            found = (array.shape, array.chunks, array.dtype)
+            if found != expected or not codecs <= _CODECS:
+                raise damaged(self.path, "Zarr", f"{name} is not as it was made", name)
+            arrays[name] = array
+        return arrays
+
+    def check_arrays(self) -> None:
+        """Checks that every array is as it was made.
+
+        Raises:
+            FileFormatError: If one is not.
+        """
+        _ = self._arrays
+
+    def write(self, chunk: Chunk, arrays: Mapping[str, np.ndarray], record: Record) -> None:
+        """Writes a chunk of every measure, and its record when they are there.
+
+        Raises:
+            WriteError: If that fails, on a full disk say; chunks that are done stay.
+        """
+        try:
+            for name in self.layout.measures:
+                self._arrays[name][(*chunk.region, Ellipsis)] = arrays[name]
+        except OSError as error:
+            raise WriteError(self.path, error) from error
+        self.write_record(chunk, record)
+
+    def write_record(self, chunk: Chunk, record: Record) -> None:
+        """Writes the record of a chunk.
+
+        Raises:
+            WriteError: If that fails.
+        """
+        try:
+            self._arrays[RECORD][(*chunk.place, slice(None))] = np.array(record, dtype=np.float64)
+        except OSError as error:
+            raise WriteError(self.path, error) from error
+
+    def read(self, chunk: Chunk) -> dict[str, np.ndarray]:
+        """A chunk of every measure.
+
+        Raises:
+            FileFormatError: If it cannot be read.
+        """
+        found = {}
+        for name in self.layout.measures:
+            try:
+                found[name] = np.asarray(self._arrays[name][(*chunk.region, Ellipsis)])
+            except Exception as error:
+                raise damaged(self.path, "Zarr", str(error), f"{name} {chunk.place}") from None
+        return found
+
+    def records(self) -> np.ndarray:
+        """The records of all chunks by their numbers, with the ``FIELDS``; zeros where none is.
+
+        They are read as the files they are: through Zarr it takes ten times as long.
+        """
+        found = np.zeros((self.layout.chunks, len(FIELDS)))
+        size = found.dtype.itemsize * len(FIELDS)
+        counts = self.layout.counts
+        with os.scandir(self.path / RECORD) as entries:
+            for entry in entries:
+                kind, *place = entry.name.split(".")
+                numbers = [int(one) for one in place if one.isdecimal() and len(one) < 10]
+                if kind != "c" or len(numbers) != len(place) or len(place) != len(counts) + 1:
+                    continue  # a description, or what a killed write left
+                with open(entry.path, "rb") as file:
+                    content = file.read(size + 1)
+                if all(map(int.__lt__, numbers, counts)) and len(content) == size:
+                    number = np.ravel_multi_index(tuple(numbers[:-1]), counts)
+                    found[number] = np.frombuffer(content, dtype="<f8")
+        return found
+
+    def add_failure(self, share: tuple[int, int] | None, failure: Mapping[str, Any]) -> None:
+        """Adds a failure to the list beside the store: of each share its own, so of one writer.
+
+        Raises:
+            WriteError: If that fails.
+        """
+        part = "" if share is None else f"-{share[0]}-of-{share[1]}"
+        place = self.path.with_name(f"{self.path.name}.failures{part}.jsonl")
+        append_line(place, json.dumps(failure, ensure_ascii=False))
+
+    def failures(self) -> dict[tuple[int, ...], dict[str, Any]]:
+        """The last failure of every chunk that ever failed, by its place."""
+        found: dict[tuple[int, ...], dict[str, Any]] = {}
+        for file in sorted(self.path.parent.iterdir()):
+            beside = file.name.startswith(f"{self.path.name}.failures")
+            if not (beside and file.name.endswith(".jsonl") and file.is_file()):
+                continue
+            with file.open("rb") as lines:
+                for line in iter(lambda: lines.readline(2**16), b""):
+                    try:
+                        failure = parse_json(line)
+                        found[tuple(map(int, failure["place"]))] = failure
+                    except (ValueError, LookupError, TypeError, AttributeError):
+                        continue  # a line cut short, or none of ours
+        return found
+
+
+def open_sweep(store: str | os.PathLike[str]) -> xr.Dataset:
+    """The results of a sweep as labeled arrays, which are read where they are used.
+
+    What is not done yet, or failed, is NaN, and -1 in flags. The store is a Zarr group, which
+    ``xarray.open_zarr`` opens, too, with numbers in the place of texts.
+
+    Args:
+        store: The folder that the sweep was written to.
+
+    Returns:
+        A variable for each measure, along the axes of the grid, ``instance``, ``seed``, and the
+        further axes of the experiment.
+
+    Raises:
+        InvalidInputError: If there is no store of a sweep.
+        FileFormatError: If it is damaged.
+    """
+    import xarray as xr
+
+    there = SweepStore.open(store)
+    there.check_arrays()
+    layout = there.layout
+    try:
+        data = xr.open_zarr(
+            there.path, chunks=None, consolidated=False, zarr_format=3, mask_and_scale=False
+        )
+        data = data[list(layout.measures)]
+    except Exception as error:
+        raise damaged(there.path, "Zarr", str(error)) from None
+    coordinates = {name: (name, np.array(values)) for name, values in _coordinates(layout)}
+    described = there.identity["experiment"]
+    data = data.drop_vars(list(data.coords)).assign_coords(coordinates)
+    data.attrs = {"experiment": described["name"], "settings": json.dumps(described["settings"])}
+    return data
+
+
+def checksum(arrays: Mapping[str, np.ndarray], measures: Iterable[str]) -> int:
+    """CRC-32 over a chunk of measures, in their order."""
+    total = 0
+    for name in measures:
+        total = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), total)
+    return total
+
+
+def _coordinates(layout: Layout) -> Iterator[tuple[str, Any]]:
+    """The values along each axis."""
+    grid = layout.grid
+    yield from grid.axes.items()
+    yield "instance", grid.first_instance + np.arange(grid.instances)
+    yield "seed", grid.first_seed + np.arange(grid.seeds)
+    yield from layout.along.items()
+
+
+def _specifications(
+    layout: Layout,
+) -> Iterator[tuple[str, tuple[tuple[int, ...], tuple[int, ...], np.dtype]]]:
+    """Shape, shape of chunks and type of each measure, and of the records."""
+    for name, measure in layout.measures.items():
+        shape, chunks = layout.shape(layout.grid.shape), layout.shape(layout.chunk_shape)
+        yield name, (shape, chunks, np.dtype(measure.dtype))
+    ones, fields = (1,) * len(layout.counts), (len(FIELDS),)
+    yield RECORD, ((*layout.counts, *fields), (*ones, *fields), np.dtype("f8"))
+
+
+def _create(folder: Path, layout: Layout, identity: dict[str, Any]) -> None:
+    """Writes the descriptions of all arrays, and the values along axes, into an empty folder."""
+    import zarr
+    from zarr.codecs import BloscCodec
+
+    group = zarr.open_group(folder, mode="a", zarr_format=3)
+    for name, (shape, chunks, dtype) in _specifications(layout):
+        record = name == RECORD
+        dims = (*(f"chunk_{dim}" for dim in layout.grid.dims), "field") if record else layout.dims
+        measure = layout.measures.get(name)
+        described: Any = {"fields": list(FIELDS)} if measure is None else _attributes(measure)
+        group.create_array(
+            name,
+            shape=shape,
+            chunks=chunks,
+            dtype=dtype,
+            fill_value=0 if measure is None else _FILL[measure.dtype],
+            dimension_names=dims,
+            chunk_key_encoding=_KEYS,
+            compressors=None
+            if measure is None
+            else [BloscCodec(cname="zstd", clevel=5, shuffle="shuffle", typesize=dtype.itemsize)],
+            attributes=described,
+        )
+    for name, values in _coordinates(layout):
+        described, numbers = {}, np.asarray(values)
+        if numbers.dtype.kind == "U":  # Zarr 3 has no settled form of texts yet
+            codes = list(range(len(values)))
+            described = {"flag_values": codes, "flag_meanings": list(values)}
+            numbers = np.array(codes, dtype=np.int32)
+        group.create_array(name, data=numbers, dimension_names=(name,), attributes=described)
+    group.update_attributes({_KEY: identity})
+    with warnings.catch_warnings():  # that it is no part of the specification yet
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(folder)  # or xarray warns that it looks for it
+
+
+def _attributes(measure: Measure) -> dict[str, Any]:
+    described: dict[str, Any] = {"long_name": measure.description}
+    return described | ({"missing": -1} if measure.dtype == "i1" else {})
+
+
+def _layout(identity: Mapping[str, Any]) -> Layout:
+    """The layout that an identity out of a file describes."""
+    if identity["format"] != _FORMAT:
+        raise TypeError(f"its format is {identity['format']!r}, not {_FORMAT}")
+    experiment = identity["experiment"]
+    try:
+        grid = Grid(identity["axes"], **{name: identity[name] for name in _GRID_NUMBERS})
+        measures = {
+            check_word("measures", name): Measure(str(dtype), str(description))
+            for name, (dtype, description) in experiment["measures"].items()
+        }
+        along = {
+            check_word("along", name): axis_values(name, values)
+            for name, values in experiment["along"].items()
+        }
+    except (InvalidInputError, ValueError) as error:
+        raise TypeError(str(error)) from None
+    if not measures or any(measure.dtype not in DTYPES for measure in measures.values()):
+        raise TypeError("its measures are of unknown types")
+    layout = Layout(grid, measures, along, tuple(map(str, experiment["compiled_by"])))
+    if layout.chunks > MOST_CHUNKS:
+        raise TypeError(f"it has {layout.chunks:,} chunks")
+    return layout
+
+
+def _require_room(layout: Layout, target: Path) -> None:
+    """Refuses a sweep with more chunks, or larger ones, than there is room for."""
+    place = next(folder for folder in (target, *target.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    if layout.chunks > MOST_CHUNKS or layout.bytes > free:
+        grid = layout.grid
+        raise InvalidInputError(
+            "grid",
+            f"{grid.points:,} points are {grid.trials:,} trials in {layout.chunks:,} chunks, which"
+            f" would take up to {_size(layout.bytes)} of disk; {_size(free)} are free",
+            f"Give fewer points, at most {MOST_CHUNKS:,} chunks",
+        )
+    require_memory_for(
+        "chunk",
+        math.prod(layout.chunk_shape),
+        "trials at once",
+        each=2 * layout.bytes / layout.grid.trials,
+        otherwise="Give fewer values along the further axes",
+    )
+    for name in ("instances", "seeds"):
+        require_memory_for(name, getattr(layout.grid, name), name, each=16, otherwise="Give fewer")
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e12:,.1f} TB" if count >= 1e12 else f"{count / 1e9:,.2f} GB"
+
+
+def _differences(there: Any, here: Any, at: str = "") -> Iterator[str]:
+    """What differs between two identities, in words."""
+    if isinstance(there, dict) and isinstance(here, dict) and there.keys() == here.keys():
+        for name in here:
+            yield from _differences(there[name], here[name], f"{at}.{name}" if at else name)
+    elif there != here:
+        was, now = (
+            text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+            for text in map(str, (there, here))
+        )
+        yield f"{at} is {was} there and {now} here"
