@@ -166,11 +166,8 @@ def phase_lines_figure(
             axes.set_ylim(-0.03, 1.03)
     if lines:
         handles, labels = every[0, 0].get_legend_handles_labels()
-        where: dict[str, Any] = {"loc": "outside right upper"} if len(labels) > 4 or panels else {}
-        place = figure if where else every[0, 0]
-        place.legend(
-            handles, labels, title=_words(lines), title_fontsize=7, alignment="left", **where
-        )
+        title: Any = {"title": _words(lines), "title_fontsize": 7, "alignment": "left"}
+        figure.legend(handles, labels, loc="outside right upper", **title)
     figure.supxlabel(_note(data, hatched=False), **_NOTE)
     return figure
 

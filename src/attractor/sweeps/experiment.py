@@ -66,7 +66,7 @@ class Experiment:
             mappings of them.
         along: Further axes of every measure, with their values: what one run gives at once, such as
             several horizons.
-        check: A function beside the other, by its name, that gets the values of every axis and the
+        check: A function beside the other, by its name, that gets the grid and the
             settings before any work, and raises what is wrong with them; or None.
 
     Raises:
@@ -146,7 +146,7 @@ class Experiment:
         for name in sorted(twice):
             raise InvalidInputError("experiment", f"{name} names two things", "Rename one")
         if self.check is not None:
-            _function(_place(self.name)[0], self.check)(dict(grid.axes), **self.settings)
+            _function(_place(self.name)[0], self.check)(grid, **self.settings)
 
     def identity(self) -> dict[str, Any]:
         """What its results depend on, as JSON."""

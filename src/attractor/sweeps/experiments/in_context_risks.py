@@ -1,4 +1,4 @@
-"""Risks of in-context linear regression: the best softmax head, the best linear one, and trained."""
+"""Risks of in-context linear regression: of the best softmax and linear heads, and of trained."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ PARAMETERS = {
     "initialization": word("balanced", ("balanced", "default"), "where training starts"),
 }  # fmt: skip
 
+_AXES = tuple(name for name in PARAMETERS if name != "steps")
+
 EXACT = {
     "risk_of_zero": ("f8", "risk of predicting zero (squared label, halved)"),
     "softmax_risk": ("f8", "risk of the best softmax head (squared label, halved)"),
@@ -86,7 +88,8 @@ def in_context_risks(**settings: Any) -> Experiment:
     return Experiment(
         "in_context_risks",
         EXACT | TRAINED if checked.get("steps") else EXACT,
-        axes=tuple(name for name in PARAMETERS if name != "steps"),
+        axes=_AXES,
+        compiled_by=_AXES,
         settings=checked,
         check="check",
     )

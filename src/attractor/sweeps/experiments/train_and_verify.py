@@ -1,4 +1,4 @@
-"""Training held against the direction predicted: by optimizer, step size, start, size and horizon."""
+"""Training held against the direction predicted, by optimizer, step size, start and horizon."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ MEASURES = {
     "correlation": ("f8", "cosine between W and the solution (1)"),
     "kkt_residual": ("f8", "largest violation of a condition for optimality by W's direction (1)"),
     "norm": ("f8", "norm of W in the geometry of the margin problem (1)"),
-    "loss": ("f8", "training loss (1)"),
+    "training_loss": ("f8", "training loss (1)"),
     "selected_probability": ("f8", "mean attention on the tokens selected (1)"),
     "log_unselected_probability": ("f8", "logarithm of the mean attention on all other tokens (1)"),
     "selection_agreement": (
@@ -130,7 +130,7 @@ MEASURES = {
 """What is measured of every trial, after its last step or at every horizon."""
 
 _CURVES = (
-    "margin_ratio", "correlation", "kkt_residual", "loss", "selected_probability",
+    "margin_ratio", "correlation", "kkt_residual", "selected_probability",
     "log_unselected_probability",
 )  # fmt: skip
 _OUTCOMES = ("selection_agreement", "solution_norm", "gap", "feasible", "locally_optimal")
@@ -334,6 +334,7 @@ def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
         for name in (*_CURVES, *_OUTCOMES)
         if name in verdict
     }
+    values["training_loss"] = data["loss"].to_numpy()
     values["norm"] = np.asarray(
         get_geometry(trained.geometry).norm(np.where(finite[..., None, None], W, 0.0))
     )
