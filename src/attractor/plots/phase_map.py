@@ -271,7 +271,7 @@ def _cells(
         for (row, column), value in np.ndenumerate(ordered):
             if np.isfinite(value):
                 color = "white" if norm(value) < 0.6 else COLORS["black"]
-                place = (across.centers[column], up.centers[row])
+                place = (float(across.centers[column]), float(up.centers[row]))
                 axes.text(*place, _short(value), ha="center", va="center", color=color, fontsize=6)
     return image
 
@@ -314,7 +314,7 @@ def _contours(
     lines = axes.contour(
         across.centers, up.centers, ordered, levels=inside, colors="white", linewidths=1.1
     )
-    halo = [patheffects.withStroke(linewidth=2.2, foreground="#222222", alpha=0.55)]
+    halo: Any = [patheffects.withStroke(linewidth=2.2, foreground="#222222", alpha=0.55)]
     lines.set_path_effects(halo)
     for text in axes.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=6, inline_spacing=3):
         text.set_path_effects([patheffects.withStroke(linewidth=1.6, foreground="#222222")])
@@ -324,12 +324,10 @@ def _default_levels(data: xr.Dataset) -> Sequence[float]:
     if data.attrs["kind"] == "probability":
         return _PROBABILITIES
     known = data["mean"].values[np.isfinite(data["mean"].values)]
-    return MaxNLocator(4).tick_values(known.min(), known.max()).tolist()[1:-1]
+    return list(MaxNLocator(4).tick_values(known.min(), known.max())[1:-1])
 
 
-def _line(
-    axes: Axes, one: xr.Dataset, scale: _Scale, look: dict[str, Any], label: str | None
-) -> None:
+def _line(axes: Axes, one: xr.Dataset, scale: _Scale, look: Any, label: str | None) -> None:
     """Draws one line with its band; over names points with bars."""
     mean, low, high = (one[name].values for name in ("mean", "low", "high"))
     color = look["color"]
@@ -342,7 +340,7 @@ def _line(
     partly = one["measured"].values < one["trials"].values
     points: dict[str, Any] = {"markersize": 3.6, "markeredgecolor": color, "markeredgewidth": 0.8}
     axes.plot(scale.centers, mean, label=label, **(points | look))
-    hollow = points | {"linestyle": "none", "marker": look["marker"], "color": color}
+    hollow: Any = points | {"linestyle": "none", "marker": look["marker"], "color": color}
     axes.plot(
         scale.centers[partly], mean[partly], **(hollow | {"markerfacecolor": "white"}), zorder=3
     )

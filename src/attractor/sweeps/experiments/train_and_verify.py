@@ -320,7 +320,7 @@ def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
     trials = ("instance", "seed")
     data = trained.data.isel(step=-1).transpose(*trials, ...)
     W, shape = data["W"].to_numpy(), data["status"].shape
-    finite = np.isfinite(W).all((-1, -2))
+    finite = np.asarray(np.isfinite(W).all((-1, -2)))
     found = {
         name: np.full(shape, np.nan) if dtype == "f8" else np.full(shape, -1, np.int8)
         for name, (dtype, _) in MEASURES.items()
@@ -341,7 +341,7 @@ def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
     if "selection_agreement" in values:
         values["as_predicted"] = values["selection_agreement"] == 1
     reached = verdict["reached"].transpose(*trials, ...).to_numpy()
-    values["ties"] = (reached < 0).any((-1, -2))
+    values["ties"] = np.asarray((reached < 0).any((-1, -2)))
     for name, measured in values.items():
         found[name][finite] = measured[finite]
     return found
