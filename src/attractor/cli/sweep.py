@@ -138,8 +138,8 @@ def run(
         loaded = load_plan(plan, experiment)
         grid = loaded.grid
         current.say(
-            f"{loaded.experiment.name}: {grid.points:,} points, {grid.trials:,} trials. "
-            "Ctrl-C ends it; the same command goes on."
+            f"{loaded.experiment.name}: {grid.points:,} points, {grid.trials:,} trials",
+            "Ctrl-C ends it; the same command goes on.",
         )
         try:
             found = sweep(
@@ -163,7 +163,7 @@ def run(
         measure = next(iter(loaded.experiment.measures))
         axes = [*grid.axes, *loaded.experiment.along]
         places = " ".join(f"--{to} {name}" for to, name in zip("xy", axes, strict=False))
-        current.say(f"Next: attractor sweep draw {store} {places} --of {measure}")
+        current.say_lines([f"Next: attractor sweep draw {store} {places} --of {measure}"])
 
 
 @app.command()

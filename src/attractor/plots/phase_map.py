@@ -194,7 +194,7 @@ def _scale(values: np.ndarray) -> _Scale:
     """Even places for names; for numbers the scale on which they lie more evenly."""
     if values.dtype.kind not in "iuf" or len(values) == 1:
         places = np.arange(len(values), dtype=float)
-        labels = [value if isinstance(value, str) else f"{value:g}" for value in values.tolist()]
+        labels = _labels(values)
         return _Scale(
             "names", np.arange(len(values)), places, np.append(places, len(values)) - 0.5, labels
         )
@@ -205,9 +205,19 @@ def _scale(values: np.ndarray) -> _Scale:
     middle = (turned[1:] + turned[:-1]) / 2
     ends = 2 * turned[[0, -1]] - middle[[0, -1]]
     edges = np.concatenate([ends[:1], middle, ends[1:]])
-    labels = [f"{number:g}" for number in numbers]
+    labels = _labels(numbers)
     kind = "log" if logarithmic else "linear"
     return _Scale(kind, order, numbers, np.exp(edges) if logarithmic else edges, labels)
+
+
+def _labels(values: np.ndarray) -> list[str]:
+    """The values of an axis as they are written: numbers in as few digits as tell them apart."""
+    if values.dtype.kind not in "iuf":
+        return [str(value) for value in values.tolist()]
+    short = [f"{value:.3g}" if value < 1000 else f"{value:g}" for value in values.tolist()]
+    return (
+        short if len(set(short)) == len(short) else [f"{value:.12g}" for value in values.tolist()]
+    )
 
 
 def _in_places(scale: _Scale) -> _Scale:

@@ -47,7 +47,7 @@ learning_rate = {{ geomspace = [0.01, 1.0], count = 5 }}
 [trials]
 instances = 20
 seeds = 1
-chunk = 100
+chunk = 50
 
 # What holds for all of it.
 [settings]
