@@ -320,13 +320,14 @@ def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
     trials = ("instance", "seed")
     data = trained.data.isel(step=-1).transpose(*trials, ...)
     W, shape = data["W"].to_numpy(), data["status"].shape
-    finite = np.asarray(np.isfinite(W).all((-1, -2)))
+    diverged = data["status"].to_numpy() == TrialStatus.DIVERGED
+    known = np.asarray(np.isfinite(W).all((-1, -2))) & ~diverged
     found = {
         name: np.full(shape, np.nan) if dtype == "f8" else np.full(shape, -1, np.int8)
         for name, (dtype, _) in MEASURES.items()
     }
     found["status"] = data["status"].to_numpy().astype(np.int8)
-    if not finite.any():
+    if not known.any():
         return found
     verdict = verify(trained).data.isel(step=-1)
     values = {
@@ -336,12 +337,12 @@ def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
     }
     values["training_loss"] = data["loss"].to_numpy()
     values["norm"] = np.asarray(
-        get_geometry(trained.geometry).norm(np.where(finite[..., None, None], W, 0.0))
+        get_geometry(trained.geometry).norm(np.where(known[..., None, None], W, 0.0))
     )
     if "selection_agreement" in values:
         values["as_predicted"] = values["selection_agreement"] == 1
     reached = verdict["reached"].transpose(*trials, ...).to_numpy()
     values["ties"] = np.asarray((reached < 0).any((-1, -2)))
     for name, measured in values.items():
-        found[name][finite] = measured[finite]
+        found[name][known] = measured[known]
     return found
