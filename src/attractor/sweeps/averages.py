@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.analysis.wilson import wilson_interval
-from attractor.checks import check_choice, check_items, check_share, shown, suggest
+from attractor.checks import check_choice, check_items, check_kinds, check_share, shown, suggest
 from attractor.errors import InvalidInputError
 from attractor.loaded import is_of_loaded
 
@@ -59,6 +59,7 @@ def average_trials(
         raise InvalidInputError(
             "data", f"{shown(data)} is no result of a sweep", "Give what open_sweep returns"
         )
+    check_kinds(at=(at, Mapping | None))
     share = check_share("confidence", confidence, 0.95)
     values = data[check_choice("of", of, map(str, data.data_vars))]
     kept = [str(name) for name in check_items("axes", axes, str)]

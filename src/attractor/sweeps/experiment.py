@@ -131,6 +131,7 @@ class Experiment:
             InvalidInputError: If the grid has an axis that it does not know, that is also a
                 setting, or has the name of a measure; or if its own check raises it.
         """
+        check_kinds(grid=(grid, Grid))
         for name in grid.axes:
             if name not in self.axes:
                 raise InvalidInputError(
@@ -266,7 +267,7 @@ def _measure(name: str, given: Any) -> Measure:
 
 
 def _words(argument: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Collection):
+    if isinstance(names, str | bytes) or not isinstance(names, Collection):
         raise InvalidInputError(argument, f"{shown(names)} is no list of names", "Give a list")
     return tuple(check_word(argument, name) for name in names)
 

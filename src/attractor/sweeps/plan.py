@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attractor.checks import as_number, check_count, check_flag, check_path, shown, suggest
+from attractor.checks import (
+    as_number,
+    check_count,
+    check_flag,
+    check_path,
+    check_text,
+    shown,
+    suggest,
+)
 from attractor.containers import parsing, read_whole
 from attractor.errors import InvalidInputError
 from attractor.storage import existing_file
@@ -106,7 +114,8 @@ def load_plan(path: str | os.PathLike[str], experiment: str | None = None) -> Pl
         )
     with at.naming():
         grid = Grid(axes, **trials)
-        made = from_python(experiment, **settings) if experiment else _named(at, settings)
+        own = experiment is not None
+        made = from_python(experiment, **settings) if own else _named(at, settings)
         made.check_grid(grid)
     return Plan(grid, made)
 
@@ -137,7 +146,7 @@ class _Place:
             yield
         except InvalidInputError as error:
             argument = error.argument
-            if argument.startswith(self._file):
+            if argument.startswith(self._file) or argument == "experiment":
                 raise
             plain = argument.removeprefix("axes['").removesuffix("']")
             plain = plain.partition("[")[0]
@@ -228,4 +237,4 @@ def example_plan(name: str) -> str:
     Args:
         name: The name of its file, which the comments in it mention.
     """
-    return EXAMPLE.format(name=name, stem=Path(name).stem)
+    return EXAMPLE.format(name=check_text("name", name), stem=Path(name).stem)
