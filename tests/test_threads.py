@@ -4,7 +4,20 @@ import time
 
 import pytest
 
-from attractor.threads import in_threads, processors
+import attractor as at
+from attractor.errors import InvalidInputError
+from attractor.threads import (
+    in_threads,
+    number_of_threads,
+    processors,
+    under_the_same_settings,
+    use_threads,
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch):
+    monkeypatch.delenv("ATTRACTOR_THREADS", raising=False)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors are not assigned here")
@@ -38,3 +51,82 @@ def test_an_exception_is_raised_and_drops_what_has_not_begun():
     with pytest.raises(ValueError):
         dict(in_threads(work, range(10_000)))
     assert len(begun) < 10_000
+
+
+def at_once(count, threads):
+    """How many of some pieces of work were under way at the same time, at most."""
+    meeting, most = threading.Barrier(threads), []
+
+    def work(_):
+        most.append(meeting.wait(timeout=10))  # breaks where fewer come
+
+    dict(in_threads(work, range(count)))
+    return max(most) + 1
+
+
+def test_the_block_counts_before_the_environment_and_that_before_the_processors(monkeypatch):
+    assert number_of_threads() == processors()
+    monkeypatch.setenv("ATTRACTOR_THREADS", "3")
+    assert number_of_threads() == at_once(6, 3) == 3
+    with at.use_threads(2):
+        assert number_of_threads() == at_once(4, 2) == 2
+        with use_threads(5):
+            assert number_of_threads() == 5
+        assert number_of_threads() == 2
+        with pytest.raises(KeyError), use_threads(4):
+            raise KeyError
+        assert number_of_threads() == 2
+    assert number_of_threads() == 3
+
+
+def test_one_thread_is_the_thread_that_asks():
+    with use_threads(1):
+        here = dict(in_threads(lambda _: threading.current_thread(), range(3)))
+    assert set(here.values()) == {threading.current_thread()}
+
+
+def test_threads_started_inside_have_the_number_and_other_threads_do_not():
+    with use_threads(2):
+        inside = dict(in_threads(lambda _: number_of_threads(), range(4)))
+        assert set(inside.values()) == {2}
+        assert set(dict(in_threads(lambda _: at_once(2, 2), range(2))).values()) == {2}
+        found = []
+        for work in (number_of_threads, under_the_same_settings(number_of_threads)):
+            other = threading.Thread(target=lambda work=work: found.append(work()))
+            other.start()
+            other.join()
+        assert found == [processors(), 2]
+
+
+def test_blocks_of_several_threads_do_not_meet():
+    meeting = threading.Barrier(3)
+
+    def work(count):
+        with use_threads(count):
+            meeting.wait(timeout=10)
+            return number_of_threads()
+
+    with use_threads(3):
+        assert dict(in_threads(work, (1, 7, 9))) == {1: 1, 7: 7, 9: 9}
+
+
+@pytest.mark.parametrize("text", ["0", "-2", "two", "1.5", "1e3", "99999", "٣"])
+def test_a_bad_number_in_the_environment_is_an_error_that_names_it(monkeypatch, text):
+    monkeypatch.setenv("ATTRACTOR_THREADS", text)
+    with pytest.raises(InvalidInputError, match="ATTRACTOR_THREADS"):
+        number_of_threads()
+    with pytest.raises(InvalidInputError, match="ATTRACTOR_THREADS"):
+        at.solve(at.MarginProblem([[1.0]], [[1.0]]))
+    with use_threads(2):
+        assert number_of_threads() == 2
+
+
+def test_an_empty_variable_counts_as_none(monkeypatch):
+    monkeypatch.setenv("ATTRACTOR_THREADS", " ")
+    assert number_of_threads() == processors()
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "2", True, None, 10**6])
+def test_a_bad_number_is_an_error_before_the_block(count):
+    with pytest.raises(InvalidInputError, match="count"):
+        use_threads(count)

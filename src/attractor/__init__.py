@@ -30,6 +30,7 @@ _SUBMODULES = (
     "errors",
     "files",
     "geometry",
+    "machine",
     "margin",
     "models",
     "monitor",

@@ -45,6 +45,10 @@ from attractor.geometry import (
     Schatten as Schatten,
     Spectral as Spectral,
 )
+from attractor.machine import (
+    kind_of_processor as kind_of_processor,
+    use_compilation_cache as use_compilation_cache,
+)
 from attractor.margin import (
     AttractingCone as AttractingCone,
     Decomposition as Decomposition,
@@ -76,6 +80,7 @@ from attractor.selection import (
     optimal_tokens as optimal_tokens,
     token_scores as token_scores,
 )
+from attractor.threads import use_threads as use_threads
 from attractor.tokens import Tokens as Tokens
 from attractor.training import (
     Optimizer as Optimizer,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, TypeAlias, overload
 
 import numpy as np
+from jaxtyping import Int
 
 from attractor.blas import single_blas_thread
 from attractor.checks import check_items, check_share
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
 from attractor.margin.certificate import Certificate, certify
 from attractor.margin.large.driver import check_memory, is_large, solve_large
 from attractor.margin.methods import Method, attempt
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, derived
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.margin.working_set import from_working_set
@@ -24,6 +26,7 @@ from attractor.precision import as_float64
 from attractor.progress import ProgressBar, progress_bar
 from attractor.threads import in_threads
 
+_PER_CONSTRAINT = ("left", "right", "bounds", "equality", "present")
 _BLOCK_ENTRIES = 2**17
 """Entries of the Gram matrices of the instances solved at a time: what caches hold, measured."""
 
@@ -159,8 +162,7 @@ def _together(
 ) -> list[Solution]:
     """Solves problems of one shape as one batch."""
     left, right, bounds, equality, present = (
-        np.stack([getattr(p, name) for p in problems])
-        for name in ("left", "right", "bounds", "equality", "present")
+        np.stack([getattr(p, name) for p in problems]) for name in _PER_CONSTRAINT
     )
     together = run(MarginProblem(left, right, bounds, equality, present))
     return [
@@ -183,39 +185,73 @@ def _solve(
 ) -> Solution:
     first = () if start is None else (from_working_set(methods),)
     whole = problem.stripped().batched()
-    count, m = whole.bounds.shape
-    W = np.full((count, *whole.shape), np.nan)
-    multipliers = np.zeros((count, m))
-    large = is_large(m)
-    size = 1 if large else max(1, _BLOCK_ENTRIES // max(m * m, 1))
-    blocks = [range(i, min(i + size, count)) for i in range(0, count, size)]
+    W = np.full((len(whole), *whole.shape), np.nan)
+    multipliers = np.zeros(whole.bounds.shape)
+    status = np.full(len(whole), Status.STOPPED_EARLY, dtype=object)
+    support = np.zeros(whole.bounds.shape, dtype=bool)
 
-    def solve_block(block: range) -> tuple[Certificate, np.ndarray]:
-        part = np.s_[block.start : block.stop]
-        scaled = ScaledConstraints.of(whole[part])
+    def solve_block(block: _Places) -> Certificate:
+        part, place = _without_empty_slots(whole, block)
+        scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):
-            warm_start = None if start is None else np.ldexp(start[part], scaled.shift)
-        if large:
+            warm_start = None if start is None else np.ldexp(start[place], scaled.shift)
+        if is_large(part.bounds.shape[-1]):
             answer = solve_large(
                 scaled, geometry, tolerance, advance, first=first, own=own, start=warm_start
             )
         else:
             answer = attempt(scaled, geometry, (*first, *methods), tolerance, warm_start)
-        *found, certificate, status = answer
-        W[part], multipliers[part] = scaled.restore(*found)
-        return certificate, status
+            advance(len(part))  # large ones report along the way
+        *found, certificate, status[block] = answer
+        W[block], multipliers[place] = scaled.restore(*found)
+        support[place] = certificate.support
+        return replace(certificate, support=support[block])
 
-    found: dict[int, tuple[Certificate, np.ndarray]] = {}
-    # Large instances are solved one after another, for the memory that each takes.
-    answers = ((b, solve_block(b)) for b in blocks) if large else in_threads(solve_block, blocks)
-    for block, answer in answers:
-        found[block.start] = answer
-        if not large:  # else reported along the way
-            advance(len(block))
-    if not found:
-        none = certify(whole, W, multipliers, geometry), np.zeros(0, dtype=object)
-        found = {0: none}
-    certificates, states = zip(*(found[start] for start in sorted(found)), strict=True)
-    certificate, status = Certificate.concatenated(certificates), np.concatenate(states)
+    blocks, large = _blocks(whole)
+    certificates = [(np.arange(len(whole))[b], solve_block(b)) for b in large]
+    for block, certificate in in_threads(solve_block, blocks):
+        certificates.append((np.arange(len(whole))[block], certificate))
+    if certificates:
+        places, parts = zip(*certificates, strict=True)
+        certificate = Certificate.concatenated(parts)[np.argsort(np.concatenate(places))]
+    else:
+        certificate = certify(whole, W, multipliers, geometry)
     one: Any = np.s_[0] if problem.instances is None else np.s_[:]
     return Solution(W[one], multipliers[one], status[one], problem, geometry, certificate)
+
+
+_Places: TypeAlias = slice | Int[np.ndarray, "k"]
+"""Instances of a batch."""
+
+
+def _blocks(problem: MarginProblem) -> tuple[list[_Places], list[_Places]]:
+    """Blocks of instances with as many constraints to solve together, and large ones, each alone.
+
+    Large ones are solved one after another, for the memory that each takes.
+    """
+    blocks: list[_Places] = []
+    large: list[_Places] = []
+    counts = problem.constraints
+    for m in np.unique(counts):
+        alike = np.flatnonzero(counts == m)
+        size = 1 if is_large(m) else max(1, _BLOCK_ENTRIES // max(m * m, 1))
+        for first in range(0, len(alike), size):
+            block = alike[first : first + size]
+            run = slice(block[0], block[-1] + 1)
+            consecutive = len(block) == run.stop - run.start
+            (large if is_large(m) else blocks).append(run if consecutive else block)
+    return blocks, large
+
+
+def _without_empty_slots(problem: MarginProblem, block: _Places) -> tuple[MarginProblem, Any]:
+    """Instances with as many constraints each, and where these stand in arrays of the batch.
+
+    Slots left empty would be summed over, and make sums of another length than the same instance
+    has alone.
+    """
+    part = problem[block]
+    if part.present.all():
+        return part, block
+    instance, slot = (index.reshape(len(part), -1) for index in np.nonzero(part.present))
+    arrays = {name: getattr(part, name)[instance, slot] for name in _PER_CONSTRAINT}
+    return derived(part, **arrays), (np.arange(len(problem))[block][:, None], slot)

@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Geometry
 from attractor.margin import extended
+from attractor.margin.batches import inner_products
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
@@ -138,7 +139,7 @@ def _certify(
     norm = geometry.norm(W)
     with np.errstate(over="ignore"):  # one beyond floating point is no number to go by
         norm = np.where(np.isfinite(np.ldexp(norm, scaled.unit)), norm, np.nan)
-    frobenius = np.sqrt(np.einsum("ide,ide->i", W, W))
+    frobenius = np.sqrt(inner_products(W, W))
     margins, doubt = _margins(scaled, W, frobenius)
     combined, total, dual_norm, dual_doubt, total_doubt = evaluate_dual(scaled, weights, geometry)
 
@@ -176,7 +177,7 @@ def _certify(
     short = np.maximum(np.where(scalable, shortfall, 0.0), stays)
     gap = np.where(np.isfinite(upper), np.maximum(gap, short), np.inf)
 
-    alignment = np.einsum("ide,ide->i", W, combined) / (norm * dual_norm)
+    alignment = inner_products(W, combined) / (norm * dual_norm)
     slack = np.abs(weights * (margins - c)).sum(-1) / np.abs(weights * c).sum(-1)
     optimal_zero = (norm == 0) & (upper == 0)
     kkt = np.maximum(np.maximum(1 - alignment, slack), violation)
@@ -222,9 +223,7 @@ def proven_margins(
     """
     scaled = ScaledConstraints.of(problem)
     in_units = np.ldexp(W, -scaled.unit[:, None, None])
-    margins, doubt = _margins(
-        scaled, in_units, np.sqrt(np.einsum("ide,ide->i", in_units, in_units))
-    )
+    margins, doubt = _margins(scaled, in_units, np.sqrt(inner_products(in_units, in_units)))
     proven = np.ldexp(margins - doubt, scaled.unit[:, None] + scaled.shift)
     return np.where(problem.present, proven, np.nan)
 

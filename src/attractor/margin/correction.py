@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.margin.batches import solutions
+from attractor.margin.batches import inner_products, solutions
 from attractor.margin.scaling import ScaledConstraints
 
 _MOST_ROUNDS = 8
@@ -32,16 +32,17 @@ def meet_constraints(
     gram = part.left @ np.swapaxes(part.left, -1, -2)
     gram *= part.right @ np.swapaxes(part.right, -1, -2)
     fixed = held = fixed[needy]
-    size = np.sqrt(np.einsum("kde,kde->k", W[needy], W[needy]))[:, None]
-    for _ in range(_MOST_ROUNDS):
+    size = np.sqrt(inner_products(W[needy], W[needy]))[:, None]
+    for _ in range(_MOST_ROUNDS):  # each instance until it is met, whatever the others need
         short = part.bounds - part.margins(W[needy])
         short = np.where(fixed, short, np.where(part.inequality, np.maximum(short, 0.0), 0.0))
         held = held | (short > 0)
-        if (np.abs(short) <= _ROUNDING * size).all():
+        open_ = ~(np.abs(short) <= _ROUNDING * size).all(-1)
+        if not open_.any():
             break
         matrix = np.where(held[:, :, None] & held[:, None], gram, 0.0)
         diagonal = np.einsum("ijj->ij", matrix)
         diagonal += np.where(held, _RIDGE, 1.0)
         x = solutions(matrix, short)
-        W[needy] += part.combine(np.where(np.isfinite(x), x, 0.0))
+        W[needy[open_]] += part.combine(np.where(np.isfinite(x), x, 0.0))[open_]
     return W

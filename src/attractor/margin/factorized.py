@@ -163,8 +163,7 @@ def _best_of(
     rng: np.random.Generator,
 ) -> _Found | None:
     """The smallest local solution of one instance; None if no start leads to a feasible one."""
-    reduced, left, right = reduce_to_spans(scaled)
-    left, right = left[0], right[0]
+    ((_, reduced, (left,), (right,)),) = reduce_to_spans(scaled)
     core = left.T @ nuclear @ right
     best: LocalSolution | None = None
     for number in range(starts):

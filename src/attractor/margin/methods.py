@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, has_norm_of
-from attractor.margin.batches import Batch
+from attractor.margin.batches import Batch, inner_products
 from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.scaling import ScaledConstraints
 
@@ -193,7 +193,7 @@ def _representable(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> C
     Without a matrix multipliers are scaled to ``sum_j c_j lambda_j = 1`` in given units.
     """
     given, multipliers = scaled.restore(W, x)
-    total = np.einsum("ij,ij->i", scaled.bounds, x)
+    total = inner_products(scaled.bounds, x)
     alone = np.isnan(given).any((-1, -2)) & (total > 0)
     exponent = -scaled.unit[alone, None] - scaled.shift[alone]
     with np.errstate(over="ignore"):

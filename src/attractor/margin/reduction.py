@@ -8,9 +8,10 @@ lemma on the rank of solutions). Entrywise norms have no such property.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.margin.scaling import ScaledConstraints
 
@@ -20,26 +21,38 @@ _ROUNDING = 1e-14
 
 def reduce_to_spans(
     scaled: ScaledConstraints,
-) -> tuple[
-    ScaledConstraints, Float[np.ndarray, "instances d p"], Float[np.ndarray, "instances e q"]
+) -> Iterator[
+    tuple[
+        Int[np.ndarray, "k"],
+        ScaledConstraints,
+        Float[np.ndarray, "k d p"],
+        Float[np.ndarray, "k e q"],
+    ]
 ]:
-    """The constraints in coordinates of the spans, and orthonormal bases of the spans.
+    """The constraints in coordinates of their spans; ``W = P w Q^T`` restores.
 
-    A batch shares one p and one q: the largest rank of its instances. ``W = P w Q^T`` restores.
+    Instances are taken together only where both of their spans have the same dimensions: in larger
+    ones, of the largest of others, an instance would be solved to other digits.
+
+    Yields:
+        Numbers of instances, their constraints, and orthonormal bases P and Q of their spans.
     """
-    left, left_basis = _coordinates(scaled.left)
-    right, right_basis = _coordinates(scaled.right)
-    return dataclasses.replace(scaled, left=left, right=right), left_basis, right_basis
+    left, p = _bases(scaled.left)
+    right, q = _bases(scaled.right)
+    for dimensions in np.unique(np.stack([p, q], axis=-1), axis=0):
+        places = np.flatnonzero((p == dimensions[0]) & (q == dimensions[1]))
+        part = scaled if len(places) == len(p) else scaled.choose(places)
+        P = np.swapaxes(left[places, : dimensions[0]], -1, -2)
+        Q = np.swapaxes(right[places, : dimensions[1]], -1, -2)
+        yield places, dataclasses.replace(part, left=part.left @ P, right=part.right @ Q), P, Q
 
 
-def _coordinates(
+def _bases(
     rows: Float[np.ndarray, "instances m d"],
-) -> tuple[Float[np.ndarray, "instances m p"], Float[np.ndarray, "instances d p"]]:
-    """Coordinates of rows in an orthonormal basis of their span, and the basis."""
-    if rows.shape[0] == 0 or rows.shape[1] == 0:
-        basis = np.broadcast_to(np.eye(rows.shape[2])[:, :1], (len(rows), rows.shape[2], 1))
-        return rows @ basis, basis
+) -> tuple[Float[np.ndarray, "instances s d"], Int[np.ndarray, "instances"]]:
+    """Orthonormal rows, of which the first few span the given ones, and how many, at least one."""
+    count, m, d = rows.shape
+    if count == 0 or m == 0:
+        return np.broadcast_to(np.eye(d)[:1], (count, 1, d)), np.ones(count, dtype=int)
     _, values, basis = np.linalg.svd(rows, full_matrices=False)
-    rank = (values > _ROUNDING * values[:, :1]).sum(-1).max(initial=1)
-    basis = np.swapaxes(basis[:, : max(int(rank), 1)], -1, -2)
-    return rows @ basis, basis
+    return basis, np.maximum((values > _ROUNDING * values[:, :1]).sum(-1), 1)

@@ -11,17 +11,21 @@ import numpy as np
 
 from attractor.checks import check_count, check_flag, check_kinds, check_number, shown
 from attractor.errors import InvalidInputError
-from attractor.progress import ProgressBar, progress_bar
+from attractor.progress import ProgressBar, progress_bar, time_in_words
 from attractor.records import Rows, Summary
+from attractor.sweeps.dispatch import Dispatcher, Patience, checked_cluster, connected
 from attractor.sweeps.experiment import Experiment, source_of
 from attractor.sweeps.grid import Chunk, Grid
-from attractor.sweeps.status import SweepStatus, in_words, status_of
+from attractor.sweeps.status import SweepStatus, status_of
 from attractor.sweeps.store import DONE, FAILED, Layout, Record, SweepStore
 from attractor.sweeps.work import Job, Outcome, run_chunk, this_process
+from attractor.threads import processors
 
 if TYPE_CHECKING:
     from distributed import Client
 
+_LINES = 30.0
+"""Seconds between lines of progress in a log."""
 _SEED = 0
 """Of the order in which programs are shared out."""
 
@@ -48,7 +52,7 @@ class SweepSummary(Summary):
 
     def _summary(self) -> tuple[str, Rows]:
         title, rows = self.status._summary()
-        did = f"{self.computed:,} chunks in {in_words(self.seconds)}"
+        did = f"{self.computed:,} chunks in {time_in_words(self.seconds)}"
         if self.computed:
             did += f", {self.trials / self.seconds:,.3g} trials/s"
         return title, [("this call", did), *rows]
@@ -112,6 +116,9 @@ def sweep(
         check_number("patience_chunk", patience_chunk, above=0)
     if threads is not None:
         check_count("threads", threads)
+    cluster = checked_cluster(cluster)
+    if isinstance(cluster, int) and threads is None:
+        threads = max(1, processors() // cluster)
     share = _checked_share(share, cluster)
     experiment.check_grid(grid)
     there = SweepStore.create_or_open(store, grid, experiment)
@@ -124,7 +131,8 @@ def sweep(
         this_process(),
     )
     numbers = _numbers(there, share, retry_failed)
-    with progress_bar("sweeping", there.layout.grid.trials, enabled=progress) as bar:
+    trials = there.layout.grid.trials
+    with progress_bar("sweeping", trials, enabled=progress, lines_every=_LINES) as bar:
         run = _Run(there, job, share, bar)
         run.before(numbers)
         if cluster is None:
@@ -132,7 +140,17 @@ def sweep(
                 chunk = there.layout.chunk(number)
                 run.settle(chunk, run_chunk(job, chunk, patience_chunk))
         else:
-            raise NotImplementedError
+            records = there.records()
+            with connected(cluster, patience) as client:
+                Dispatcher(
+                    client,
+                    job,
+                    there.layout,
+                    numbers=numbers,
+                    patience=patience,
+                    patience_chunk=Patience(patience_chunk, there.layout, records),
+                    settle=run.settle,
+                ).run()
     return SweepSummary(
         status=status_of(there),
         computed=run.computed,

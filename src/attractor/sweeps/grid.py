@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attractor.checks import as_number, check_count, check_readable, is_whole, shown
+from attractor.checks import MOST_COUNTED, as_number, check_count, check_readable, is_whole, shown
 from attractor.errors import InvalidInputError
 
 Value: TypeAlias = int | float | str
@@ -205,8 +205,8 @@ def axis_values(argument: str, values: Any) -> tuple[Value, ...]:
 def _value(argument: str, value: Any) -> Value:
     if isinstance(value, str) and value and value.isprintable():
         return str(value)
-    if is_whole(value) and abs(int(value)) < 2**63:
-        return int(value)
+    if is_whole(value):
+        return check_count(argument, value, -MOST_COUNTED)
     number = as_number(value)
     if not math.isfinite(number):
         raise InvalidInputError(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attractor.progress import time_in_words
 from attractor.records import Rows, Summary
 from attractor.sweeps.store import DONE, FAILED, FIELDS, SweepStore
 
@@ -71,9 +72,9 @@ class SweepStatus(Summary):
         ]  # fmt: skip
         if self.done:
             rows.append(("a chunk", f"{median:.3g} s (median), {longest:.3g} s (longest)"))
-            rows.append(("computed", in_words(total)))
+            rows.append(("computed", time_in_words(total)))
         if self.left and np.isfinite(self.remaining):
-            rows.append(("left", f"{in_words(self.remaining)} of one process"))
+            rows.append(("left", f"{time_in_words(self.remaining)} of one process"))
         if len(self.processors) > 1:
             kinds = ", ".join(f"{kind} ({count:,})" for kind, count in self.processors.items())
             rows.append(("processors", f"{kinds}: last bits differ between them"))
@@ -137,11 +138,3 @@ def _remaining(programs: np.ndarray, state: np.ndarray, seconds: np.ndarray) -> 
     of_all = seconds[done].mean()
     each = np.divide(total, count, out=np.full(len(count), of_all), where=count > 0)
     return float(each[program[state == 0]].sum())
-
-
-def in_words(seconds: float) -> str:
-    """A time in words."""
-    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (2 * 86400, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds / 86400:,.3g} days"

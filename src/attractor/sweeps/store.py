@@ -1,8 +1,8 @@
 """The store of a sweep: a Zarr group, in which a chunk of work is one chunk of every array.
 
-Every file is written under another name and renamed, and the record of a chunk last. A chunk without
-a record is computed again and gives the same bytes, so that processes that do the same chunk need
-no locks. What went wrong is listed beside the store, in a file that one process writes.
+Every file is written under another name and renamed, and the record of a chunk last. A chunk
+without a record is computed again and gives the same bytes, so that processes that do the same
+chunk need no locks. What went wrong is listed beside the store, in a file that one process writes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED = 1, 2
 FIELDS = ("state", "checksum", "seconds", "processor", "failures")
-MOST_CHUNKS = 10**6
+MOST_CHUNKS = 10**5
 """Chunks of a sweep: each is a file for every measure, and a record that is read at every start."""
 RECORD = "chunk_record"
 
@@ -213,7 +213,7 @@ class SweepStore:
             with new_directory(target) as folder:
                 _create(folder, layout, identity | {"token": uuid.uuid4().hex})
         there = SweepStore.open(target)
-        differing = list(_differences(there.identity, json.loads(json.dumps(identity))))
+        differing = differences(there.identity, identity)
         if differing:
             raise InvalidInputError(
                 "store",
@@ -505,7 +505,7 @@ def _require_room(layout: Layout, target: Path) -> None:
             "grid",
             f"{grid.points:,} points are {grid.trials:,} trials in {layout.chunks:,} chunks, which"
             f" would take up to {_size(layout.bytes)} of disk; {_size(free)} are free",
-            f"Give fewer points, at most {MOST_CHUNKS:,} chunks",
+            f"Give fewer points, or larger chunks: at most {MOST_CHUNKS:,}",
         )
     require_memory_for(
         "chunk",
@@ -522,8 +522,12 @@ def _size(count: float) -> str:
     return f"{count / 1e12:,.1f} TB" if count >= 1e12 else f"{count / 1e9:,.2f} GB"
 
 
+def differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """What differs between the identities of two sweeps, in words."""
+    return list(_differences(there, json.loads(json.dumps(here))))
+
+
 def _differences(there: Any, here: Any, at: str = "") -> Iterator[str]:
-    """What differs between two identities, in words."""
     if isinstance(there, dict) and isinstance(here, dict) and there.keys() == here.keys():
         for name in here:
             yield from _differences(there[name], here[name], f"{at}.{name}" if at else name)

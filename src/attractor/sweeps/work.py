@@ -6,11 +6,9 @@ import contextlib
 import functools
 import os
 import platform
-import sys
 import threading
 import time
 import traceback
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +17,11 @@ import numpy as np
 
 from attractor.checks import shown
 from attractor.errors import AttractorError, InvalidInputError
+from attractor.machine import kind_of_processor, use_compilation_cache
 from attractor.sweeps.experiment import Experiment, source_of
 from attractor.sweeps.grid import Chunk
 from attractor.sweeps.store import DONE, Record, SweepStore, checksum
+from attractor.threads import use_threads
 
 _LONGEST = 4000
 """Characters of a traceback that are kept."""
@@ -92,11 +92,14 @@ def run_chunk(job: Job, chunk: Chunk, patience: float | None = None) -> Outcome:
     """
     began = time.perf_counter()
     _require_same_source(job.experiment, job.source)
+    elsewhere = this_process() != job.client
+    if elsewhere:
+        _prepare()
     try:
-        computing = functools.partial(compute, job.experiment, chunk)
+        computing = functools.partial(_compute, job, chunk)
         arrays = computing() if patience is None else _within(patience, computing)
     except _HangsError:
-        worker = _end_soon() if this_process() != job.client else None
+        worker = _end_soon() if elsewhere else None
         said = f"it hangs: there was no result in {patience:,.0f} s (patience_chunk)"
         return Outcome(time.perf_counter() - began, error=said, worker=worker)
     except BrokenContractError as error:
@@ -113,6 +116,17 @@ def run_chunk(job: Job, chunk: Chunk, patience: float | None = None) -> Outcome:
         return Outcome(seconds, record, arrays)
     there.write(chunk, arrays, record)
     return Outcome(seconds, record)
+
+
+@functools.cache
+def _prepare() -> None:
+    """What a worker does once: programs that others compiled need not be compiled again."""
+    use_compilation_cache()
+
+
+def _compute(job: Job, chunk: Chunk) -> dict[str, np.ndarray]:
+    with contextlib.nullcontext() if job.threads is None else use_threads(job.threads):
+        return compute(job.experiment, chunk)
 
 
 class BrokenContractError(Exception):
@@ -241,12 +255,5 @@ def _visible(path: str, token: str) -> SweepStore | None:
 
 @functools.cache
 def processor_kind() -> int:
-    """What the last bits of results depend on besides versions, as a number of 32 bits."""
-    flags = ""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        flags = next(line for line in lines if line.startswith(("flags", "Features")))
-    jax = sys.modules.get("jax")
-    backend = "" if jax is None else jax.default_backend()
-    chosen = [os.environ.get(name, "") for name in ("OPENBLAS_CORETYPE", "XLA_FLAGS")]
-    return zlib.crc32("|".join([platform.machine(), flags, backend, *chosen]).encode())
+    """The kind of this machine, on which the last bits of results depend, as a number."""
+    return int(kind_of_processor().rpartition("-")[2], 16)

@@ -24,7 +24,7 @@ from jaxtyping import Int
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.storage import owned_folder
-from attractor.threads import processors
+from attractor.threads import number_of_threads, under_the_same_settings
 from attractor.training.blocks import BlockProgress, BlockTrainer, TrialSource, block_size
 from attractor.training.checkpoint import MARKER, Checkpoint, recognize
 from attractor.training.fingerprint import program_digest
@@ -86,7 +86,7 @@ def run(
     size = min(objective.largest_block, block_size(*one_trial))
     needed = footprint(
         objective, *one_trial, trials=count, records=len(recorded), block=size,
-        blocks=max(len(_devices()), processors()), last_only=last_only,
+        blocks=max(len(_devices()), number_of_threads()), last_only=last_only,
     )  # fmt: skip
     check_run(needed, trials=count, records=len(recorded), instances=instances)
     trainer = BlockTrainer(objective, stop, trials, recorded, size)
@@ -159,13 +159,14 @@ class _Workers:
         devices = _devices()[: len(self.pending)]
         if not devices:
             return
-        workers = min(len(self.pending), max(len(devices), processors()))
+        workers = min(len(self.pending), max(len(devices), number_of_threads()))
         pool = ThreadPoolExecutor(workers)
         try:
             # Each device compiles once; two workers that find nothing compiled would do it twice.
-            _all_done(pool.submit(self._compile, device) for device in devices)
+            compile_, work = map(under_the_same_settings, (self._compile, self._work))
+            _all_done(pool.submit(compile_, device) for device in devices)
             turns = itertools.islice(itertools.cycle(devices), workers)
-            _all_done(pool.submit(self._work, device) for device in turns)
+            _all_done(pool.submit(work, device) for device in turns)
         finally:
             self.abandoned.set()
             pool.shutdown(cancel_futures=True)

@@ -9,8 +9,9 @@ the last of them does (Murty's rule), which ends for any positive definite G.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
+from attractor.margin.batches import inner_products
 from attractor.margin.methods import Candidates, Task
 
 _SLACK = 1e-11
@@ -23,6 +24,8 @@ _PATIENCE = 3
 _CROWDED = 0.75
 """Share of active instances below which the others are left out of further work."""
 _MOST_PIVOTS = 60
+_STEP = 8
+"""Sizes of blocks are multiples of this: few sizes, and few rows to spare."""
 
 
 def solve_by_block_pivoting(task: Task) -> Candidates:
@@ -38,23 +41,28 @@ def solve_by_block_pivoting(task: Task) -> Candidates:
     suited = np.flatnonzero(present.sum(-1) <= d * e)
     if not suited.size:
         return W, x
-    # One empty slot more, for the block solves to fill up with.
-    border = ((0, 0), (0, 1), (0, 0))
-    left, right = np.pad(scaled.left[suited], border), np.pad(scaled.right[suited], border)
+    left, right, bounds, present, inequality = (
+        _with_empty_slot(array[suited])
+        for array in (scaled.left, scaled.right, scaled.bounds, present, scaled.inequality)
+    )
     gram = left @ np.swapaxes(left, -1, -2)
     gram *= right @ np.swapaxes(right, -1, -2)
-    padded = (
-        np.pad(array[suited], border[:2]) for array in (scaled.bounds, present, scaled.inequality)
-    )
-    found, ended = pivot(gram, *padded)
+    found, ended = pivot(gram, bounds, present, inequality)
     ended &= np.abs(found).max(axis=-1, initial=0.0) < _LARGEST
     suited, found = suited[ended], found[ended, :m]
     left, right = scaled.left[suited], scaled.right[suited]
     matrices = np.swapaxes(left, -1, -2) @ (found[..., None] * right)
-    norm = np.sqrt(np.einsum("ide,ide->i", matrices, matrices))[:, None]
+    norm = np.sqrt(inner_products(matrices, matrices))[:, None]
     W[suited] = matrices
     x[suited] = found / np.where(norm > 0, norm, 1.0)
     return W, x
+
+
+def _with_empty_slot(array: Shaped[np.ndarray, "k m *n"]) -> Shaped[np.ndarray, "k m+1 *n"]:
+    """One slot more, for the block solves to fill up with."""
+    result = np.zeros((len(array), array.shape[1] + 1, *array.shape[2:]), dtype=array.dtype)
+    result[:, :-1] = array
+    return result
 
 
 def pivot(
@@ -109,19 +117,22 @@ def _solve_free(
 ) -> Float[np.ndarray, "instances m"]:
     """The x with ``(G x)_free = c_free``, zero elsewhere.
 
-    The free rows of every instance are gathered into blocks as large as the largest needs. What
-    is left over in a block points at the empty slot, and becomes a row of the identity.
+    The free rows of every instance are gathered into a block of its own size, rounded up: how it is
+    eliminated then does not depend on the others. What is left over in a block points at the empty
+    slot, and becomes a row of the identity.
     """
-    count, m = bounds.shape
-    size = int(free.sum(-1).max(initial=0))
-    order = np.argsort(~free, axis=-1, kind="stable")[:, :size]
-    taken = np.take_along_axis(free, order, axis=-1)
-    order = np.where(taken, order, m - 1)
-    row = np.arange(count)[:, None] * m + order
-    block = gram.ravel().take((row * m)[:, :, None] + order[:, None, :])
-    diagonal = np.arange(size)
-    block[:, diagonal, diagonal] += np.where(taken, _RIDGE, 1.0)
-    right = np.take_along_axis(bounds, order, axis=-1)
-    x = np.zeros((count, m))
-    np.put_along_axis(x, order, np.linalg.solve(block, right[..., None])[..., 0], axis=-1)
+    m = bounds.shape[-1]
+    x = np.zeros_like(bounds)
+    sizes = np.minimum(-(-free.sum(-1) // _STEP) * _STEP, m)
+    for size in set(sizes.tolist()):
+        which = np.flatnonzero(sizes == size)
+        order = np.argsort(~free[which], axis=-1, kind="stable")[:, :size]
+        taken = np.take_along_axis(free[which], order, axis=-1)
+        order = np.where(taken, order, m - 1)
+        row = which[:, None] * m + order
+        block = gram.ravel().take((row * m)[:, :, None] + order[:, None, :])
+        diagonal = np.arange(size)
+        block[:, diagonal, diagonal] += np.where(taken, _RIDGE, 1.0)
+        right = bounds.ravel().take(row)
+        x.ravel()[row] = np.linalg.solve(block, right[..., None])[..., 0]
     return x

@@ -80,7 +80,7 @@ def _solve(task: Task) -> tuple[Float[np.ndarray, "d e"], Float[np.ndarray, "m"]
     left, right = (np.eye(size) for size in W.shape)
     m = len(constraints.slots)
     if geometry.unitarily_invariant and m < max(W.shape):
-        reduced, (left,), (right,) = reduce_to_spans(task.scaled)
+        ((_, reduced, (left,), (right,)),) = reduce_to_spans(task.scaled)
         inner = Constraints.of(reduced, 0, unit)
     found = np.full(W.shape, np.nan), np.zeros(task.multipliers.shape[-1])
     if m**2 * (left.shape[1] * right.shape[1] + 2 * m) > _MOST_WORK:

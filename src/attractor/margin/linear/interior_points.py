@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.margin.batches import inner_products
 from attractor.margin.linear.normal_equations import Factor, Solve
 
 _NO_SLACK = 1e-200
@@ -118,7 +119,7 @@ class EntrywiseProgram(abc.ABC):
 
         To scale a matrix up until a tiny bound is met would cost far more.
         """
-        reach = np.sqrt(np.einsum("id,id->i", self.w, self.w))[:, None]
+        reach = np.sqrt(inner_products(self.w, self.w))[:, None]
         tiny = self.inequality & (self.bounds > 0) & (self.bounds < _TINY * reach)
         return np.where(tiny, self.bounds + _PADDING * reach, self.bounds)
 
@@ -140,8 +141,8 @@ class EntrywiseProgram(abc.ABC):
     @property
     def gap(self) -> Float[np.ndarray, "k"]:
         """Relative duality gap, were the point feasible."""
-        total = np.einsum("in,in->i", self.primal, self.dual)
-        return total / (total + np.abs(np.einsum("im,im->i", self.bounds, self.multipliers)))
+        total = inner_products(self.primal, self.dual)
+        return total / (total + np.abs(inner_products(self.bounds, self.multipliers)))
 
     def advance(self) -> None:
         """Makes one predictor-corrector step."""

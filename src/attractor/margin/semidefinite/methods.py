@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.margin.correction import meet_constraints
 from attractor.margin.iterates import BestIterates
@@ -64,19 +65,38 @@ def solve_by_semidefinite_programming(task: Task) -> Candidates:
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     size = np.abs(task.W).max((-1, -2), initial=0.0)
     W[size == 0] = 0.0
-    places = np.flatnonzero(size > 0)  # false for NaN
-    if not places.size:
-        return W, x
-    part = task.choose(places)
-    scaled, left, right = reduce_to_spans(part.scaled)
-    start = np.swapaxes(left, -1, -2) @ part.W @ right
+    known = np.flatnonzero(size > 0)  # false for NaN
+    if known.size:
+        part = task.choose(known)
+        for places, scaled, left, right in reduce_to_spans(part.scaled):
+            chosen = known[places]
+            W[chosen], x[chosen] = _solve_in_spans(part.choose(places), scaled, left, right)
+    return W, x
+
+
+def _solve_in_spans(
+    task: Task,
+    scaled: ScaledConstraints,
+    left: Float[np.ndarray, "k d p"],
+    right: Float[np.ndarray, "k e q"],
+) -> Candidates:
+    """Candidates for instances whose spans have the same dimensions.
+
+    Args:
+        task: The instances, each with a matrix to start from.
+        scaled: Their constraints in coordinates of the spans.
+        left: Bases of the spans of the ``a``.
+        right: Bases of the spans of the ``b``.
+    """
+    count = len(task.W)
+    start = np.swapaxes(left, -1, -2) @ task.W @ right
     wide = start.shape[-2] < start.shape[-1]
     if wide:
         scaled, left, right = _transposed(scaled), right, left
         start = np.swapaxes(start, -1, -2)
-    reduced = dataclasses.replace(part, scaled=scaled, W=start)
-    best = BestIterates(len(places), start.shape[1:], x.shape[1])
-    best.offer(np.arange(len(places)), scaled, start, part.multipliers, task.geometry)
+    reduced = dataclasses.replace(task, scaled=scaled, W=start)
+    best = BestIterates(count, start.shape[1:], task.multipliers.shape[-1])
+    best.offer(np.arange(count), scaled, start, task.multipliers, task.geometry)
     spectral = task.geometry.name == "spectral"
     for settings in (_AGGRESSIVE_SPECTRAL if spectral else _AGGRESSIVE_NUCLEAR, _CONSERVATIVE):
         unsolved = np.flatnonzero(best.gap > task.tolerance / 2)
@@ -87,12 +107,10 @@ def solve_by_semidefinite_programming(task: Task) -> Candidates:
                 path = SmoothingPath.start(reduced.choose(unsolved), settings, spectral=spectral)
                 _follow(path, task, unsolved, best)
         except np.linalg.LinAlgError:
-            if len(places) > 1:  # the caller tries the halves of the batch
+            if count > 1:  # the caller tries the halves of the batch
                 raise
     found = left @ best.W @ np.swapaxes(right, -1, -2)
-    W[places] = np.swapaxes(found, -1, -2) if wide else found
-    x[places] = best.multipliers
-    return W, x
+    return (np.swapaxes(found, -1, -2) if wide else found), best.multipliers
 
 
 def _follow(path: SmoothingPath, task: Task, places: np.ndarray, best: BestIterates) -> None:

@@ -213,12 +213,14 @@ class SpectralPoint(GraphPoint):
         counts = np.arange(1, x.shape[-1] + 1)
         level = ((x.cumsum(-1) - 1) / counts).max(-1, keepdims=True)
         level = np.maximum(level, 0.0)
+        rising = np.ones_like(level, dtype=bool)
         for _ in range(_MOST_LEVEL_STEPS):
             threshold = Threshold.of(x, level, area)
             excess = (0.5 * (threshold.near + threshold.far) - level).sum(-1, keepdims=True) - 1
             step = excess / np.maximum(threshold.slope.sum(-1, keepdims=True), 1e-8)
-            level = np.maximum(level + step, 0.0)
-            if not (np.abs(step) > 1e-15 + 1e-14 * level).any():
+            level = np.where(rising, np.maximum(level + step, 0.0), level)
+            rising &= np.abs(step) > 1e-15 + 1e-14 * level
+            if not rising.any():
                 break
         threshold = Threshold.of(x, level, area)
         m = threshold.value

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.margin.batches import Batch
+from attractor.margin.batches import Batch, inner_products
 from attractor.margin.methods import Task
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.semidefinite.smoothed_norm import (
@@ -312,9 +312,9 @@ class SmoothedConditions(Batch):
         off = scaled.combine(multipliers) - M
         margins = scaled.margins(W)
         short = np.where(scaled.present, c + slacks - margins, 0.0)
-        off_size = np.sqrt(np.einsum("kpq,kpq->k", off, off))
-        short_size = np.sqrt(np.einsum("kj,kj->k", short, short))
-        M_size = np.sqrt(np.einsum("kj,kj->k", point.m, point.m))
+        off_size = np.sqrt(inner_products(off, off))
+        short_size = np.sqrt(inner_products(short, short))
+        M_size = np.sqrt(inner_products(point.m, point.m))
         residual = np.hypot(off_size / M_size, short_size / np.sqrt((c * c).sum(-1)))
         residual = np.where(np.isfinite(residual), residual, np.inf)
         # The dual norm of what is off is at most this many times its Frobenius norm.

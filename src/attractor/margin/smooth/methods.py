@@ -87,10 +87,14 @@ def _solve(task: Task, geometry: Lp | Schatten, settings: StepSettings) -> Candi
     """Candidates for a block of instances that all have a matrix to start from."""
     if not geometry.unitarily_invariant:
         return _solve_in_full(task, geometry, settings)
-    scaled, left, right = reduce_to_spans(task.scaled)
-    W = np.swapaxes(left, -1, -2) @ task.W @ right
-    W, multipliers = _solve_in_full(replace(task, scaled=scaled, W=W), geometry, settings)
-    return left @ W @ np.swapaxes(right, -1, -2), multipliers
+    W, multipliers = np.empty_like(task.W), np.empty_like(task.multipliers)
+    for places, scaled, left, right in reduce_to_spans(task.scaled):
+        part = task.choose(places)
+        inner = np.swapaxes(left, -1, -2) @ part.W @ right
+        found = _solve_in_full(replace(part, scaled=scaled, W=inner), geometry, settings)
+        W[places] = left @ found[0] @ np.swapaxes(right, -1, -2)
+        multipliers[places] = found[1]
+    return W, multipliers
 
 
 def _solve_in_full(task: Task, geometry: Lp | Schatten, settings: StepSettings) -> Candidates:

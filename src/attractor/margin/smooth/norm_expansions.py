@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.batches import Batch
+from attractor.margin.batches import Batch, powers
 
 _SECANT = 0.3
 """Share of the slope of a secant that counts as least curvature."""
@@ -84,7 +84,7 @@ def kept_curvature(
     From zero, ``z^(k - 1) = residual`` is reached along a secant of slope
     ``residual^((k - 2) / (k - 1))``. That is the least slope used; it vanishes in the end.
     """
-    secant = _SECANT * residual ** ((exponent - 2) / (exponent - 1))
+    secant = _SECANT * powers(residual, (exponent - 2) / (exponent - 1))
     return np.maximum(expansion.curvature, np.maximum(secant, least))
 
 
@@ -113,7 +113,7 @@ class EntrywiseExpansions:
     def at(self, Z: Float[np.ndarray, "k d e"], exponent: Float[np.ndarray, "k 1 1"]) -> Expansion:
         """The expansion at Z."""
         norm, relative = _relative(np.abs(Z), exponent)
-        power = relative ** (exponent - 2)
+        power = powers(relative, exponent - 2)
         normal = np.copysign(power * relative, Z)
         return Expansion(norm, norm * normal, normal, (exponent - 1) * power, self)
 
@@ -165,7 +165,7 @@ class SingularValueExpansions:
         V = np.swapaxes(V, -1, -2)
         count, d, e = Z.shape
         norm, relative = _relative(values[:, None], exponent)
-        derivative = relative[:, 0] ** (exponent[:, 0] - 1)
+        derivative = powers(relative[:, 0], exponent[:, 0] - 1)
         least = min(d, e)
         diagonal = np.arange(least)
         normal = np.zeros((count, d, e))
@@ -227,8 +227,8 @@ def _relative(
     """The norm, and sizes relative to it; the norm counts as one where all is zero."""
     largest = sizes.max((-1, -2), keepdims=True)
     largest = np.where(largest > 0, largest, 1.0)
-    powers = ((sizes / largest) ** exponent).sum((-1, -2), keepdims=True)
-    norm = largest * np.where(powers > 0, powers, 1.0) ** (1 / exponent)
+    total = powers(sizes / largest, exponent).sum((-1, -2), keepdims=True)
+    norm = largest * powers(np.where(total > 0, total, 1.0), 1 / exponent)
     return norm, sizes / norm
 
 
@@ -254,7 +254,7 @@ def _spectral_curvature(
     ``(f'_i + f'_j) / (s_i + s_j)`` on antisymmetric ones, ``f'_i / s_i`` beyond the square.
     """
     count, least = relative.shape
-    power = relative ** (exponent[:, 0] - 2)
+    power = powers(relative, exponent[:, 0] - 2)
     larger = np.maximum(relative[:, :, None], relative[:, None])
     smaller = np.minimum(relative[:, :, None], relative[:, None])
     safe = np.where(larger > 0, larger, 1.0)
@@ -264,7 +264,7 @@ def _spectral_curvature(
         quotient = np.expm1(-(exponent - 1) * x) / np.expm1(-x)
     quotient = np.where(x > 0, quotient, exponent - 1)
     ratio = smaller / safe
-    halves = np.triu(quotient) + np.tril((1 + ratio ** (exponent - 1)) / (1 + ratio), -1)
+    halves = np.triu(quotient) + np.tril((1 + powers(ratio, exponent - 1)) / (1 + ratio), -1)
     curvature = np.empty((count, *shape))
     curvature[:, :least, :least] = halves * np.maximum(power[:, :, None], power[:, None])
     if shape[0] > least:
