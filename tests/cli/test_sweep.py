@@ -154,3 +154,17 @@ def test_what_is_neither_a_plan_nor_a_command_is_no_riddle(run):
     assert result.exit_code == ExitCode.BAD_INPUT and "Did you mean status?" in result.stderr
     bare = run("sweep", "--help")
     assert "attractor sweep PLAN --store STORE" in bare.stdout
+
+
+def test_a_store_is_checked(run_json, plan, tmp_path):
+    run_json("sweep", plan, "--store", "s.zarr")
+    found, result = run_json("sweep", "check", "s.zarr", "--again", 2)
+    assert result.exit_code == ExitCode.DONE
+    assert (found["read"], found["again"], found["passed"]) == (6, 2, True)
+    chunk = next(file for file in (tmp_path / "s.zarr" / "margin").iterdir() if "c." in file.name)
+    chunk.write_bytes(chunk.read_bytes()[:-1])
+    found, result = run_json("sweep", "check", "s.zarr", "--discard")
+    assert result.exit_code == ExitCode.SOME_FAILED and len(found["damaged"]) == 1
+    mended, _ = run_json("sweep", plan, "--store", "s.zarr")
+    assert (mended["computed"], mended["done"]) == (1, 6)
+    assert run_json("sweep", "check", "s.zarr")[0]["passed"]

@@ -46,6 +46,7 @@ def calls() -> Iterator[Call]:
     yield Call(sweeps.sweep, grid=GRID, experiment=EXPERIMENT, store=STORE)
     yield Call(sweeps.open_sweep, store=STORE)
     yield Call(sweeps.sweep_status, store=STORE)
+    yield Call(sweeps.check_sweep, store=STORE)
     yield Call(sweeps.average_trials, data=RESULTS, of="margin", axes=["n"], nan=True,
                blames={"axes": "at"})  # fmt: skip
     yield Call(sweeps.load_plan, path=PLAN, blames={"path": "file"})
