@@ -47,6 +47,14 @@ def test_a_given_solution_is_held_against_all(run, data):
         xr.testing.assert_allclose(found.sel(**variant).data, alone.data, rtol=1e-12)
 
 
+def test_a_norm_of_one_s_choice_is_that_of_all(run, data):
+    verdict = at.verify(run, geometry="l_3", selection="reached at step")
+    assert verdict.why.endswith("l_3, was chosen; the one that training descended is frobenius.")
+    first = run.variants[0]
+    one = at.verify(run.sel(**first), geometry="l_3", selection="reached at step")
+    np.testing.assert_allclose(verdict.sel(**first).margin_ratio, one.margin_ratio, rtol=1e-12)
+
+
 def test_the_table_shows_each_variant(run, verdict):
     text = str(verdict)
     for variant in run.variants:

@@ -96,6 +96,44 @@ def test_one_data_set_needs_no_axis_of_instances(data):
     assert verdict.margin_ratio.shape == (1, 3)
 
 
+@pytest.mark.parametrize("selection", ["reached at end", "reached at step"])
+@pytest.mark.parametrize("geometry", ["l_inf", at.Schatten(3)])
+def test_the_norm_may_be_chosen(run, geometry, selection):
+    named = geometry if isinstance(geometry, str) else geometry.name
+    chosen = at.verify(run, geometry=geometry, selection=selection)
+    own = at.verify(at.Trajectory(**(vars(run) | {"geometry": named})), selection=selection)
+    assert chosen.data.identical(own.data)
+    assert chosen.solution.geometry.name == chosen.summary()["geometry"] == named
+    assert chosen.trajectory.geometry == "frobenius"
+    text = f"The norm, {named}, was chosen; the one that training descended is frobenius."
+    assert chosen.why == f"{own.why} {text}"
+    assert not chosen.errors
+
+
+def test_the_norm_may_be_chosen_for_an_optimizer_without_one(data):
+    run = at.train(*data, at.adam(0.1), steps=30, parameterization="KQ")
+    with pytest.raises(at.InvalidInputError, match=r"^geometry: .*not known"):
+        at.verify(run)
+    verdict = at.verify(run, geometry="l_inf")
+    assert verdict.solution.geometry == at.Lp(np.inf)
+    assert verdict.why.endswith("the one that training descended is not known.")
+    assert np.isfinite(verdict.margin_ratio).any()
+
+
+def test_the_norm_may_be_chosen_for_a_path(data):
+    path = at.regularization_path(data[0][:2], at.LinearHead(data[1].weight[:2]), radii=[1, 10])
+    verdict = at.verify(path, geometry="l_1")
+    assert verdict.axis == "radius" and verdict.solution.geometry.name == "l_1"
+    np.testing.assert_array_less(verdict.margin_ratio, at.verify(path).margin_ratio)
+
+
+def test_a_norm_beside_a_solution_is_refused(data, run):
+    with pytest.raises(at.InvalidInputError, match=r"^geometry: a solution was given as well"):
+        at.verify(run, predicted(*data), geometry="frobenius")
+    with pytest.raises(at.InvalidInputError, match=r"^geometry: none is called 'round'"):
+        at.verify(run, geometry="round")
+
+
 def test_the_selection_may_be_read_at_each_step(data, run):
     at_end, at_step = at.verify(run), at.verify(run, selection="reached at step")
     np.testing.assert_allclose(at_end.margin_ratio, at_step.margin_ratio)

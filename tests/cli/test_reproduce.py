@@ -32,7 +32,9 @@ def test_what_differs_is_named_and_nothing_else(run_json, file, change, tmp_path
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_verified_run_comes_out_the_same(run_json, file):
     run_json("train", file, "--out", "run.nc", "--steps", 100, "--seeds", 2)
-    run_json("verify", "run.nc", "--out", "report")
+    verified, _ = run_json("verify", "run.nc", "--geometry", "l_3", "--out", "report")
+    assert verified["verdict"]["geometry"] == "l_3"
+    assert read_provenance("report/summary.json").arguments["geometry"] == "l_3"
     found, result = run_json("reproduce", "report/training.png")
     assert result.exit_code == ExitCode.BAD_INPUT
     assert "saved run" in found["error"]["message"]

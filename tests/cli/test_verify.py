@@ -31,6 +31,19 @@ def test_writes_nothing_unless_told(run, saved, tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_in_a_norm_of_one_s_choice(run, run_json, saved):
+    own, _ = run_json("verify", saved)
+    chosen, _ = run_json("verify", saved, "--geometry", "l_inf")
+    assert (own["verdict"]["geometry"], chosen["verdict"]["geometry"]) == ("frobenius", "l_inf")
+    ratios = [found["verdict"]["margin_ratio"]["median"] for found in (own, chosen)]
+    assert ratios[1] < ratios[0]
+    text = " ".join(run("verify", saved, "--norm", "l_inf").stdout.split())
+    assert "The norm, l_inf, was chosen; the one that training descended is frobenius." in text
+    result = run("verify", saved, "--geometry", "round")
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "geometry" in result.stderr and "round" in result.stderr
+
+
 def test_not_a_run(run, file):
     for path in (file, "nowhere.nc"):
         result = run("verify", path)

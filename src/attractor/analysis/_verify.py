@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.analysis.comparison import check_some_finite, comparison
-from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
-from attractor.analysis.measures import measure_direction
+from attractor.analysis.curves import attended, curves, head_curves
 from attractor.analysis.prediction import RELAXED, counted_reasons, head_lags
 from attractor.analysis.reference import Reference, solve_for, use_given
-from attractor.analysis.trained import head_was_trained, what_was_trained, with_instances
-from attractor.analysis.unselected import log_mean, log_unselected
+from attractor.analysis.trained import (
+    favors_token_scores,
+    head_was_trained,
+    what_was_trained,
+    with_instances,
+)
 from attractor.analysis.verdict import Verdict
-from attractor.attention import get_loss
-from attractor.attention.losses import is_margin_loss
 from attractor.checks import check_kind
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
-from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
+from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 
@@ -38,6 +38,7 @@ def verify(
     solution: Solution | None = None,
     *,
     selection: str | Selection = "reached at end",
+    geometry: Geometry | str | None = None,
 ) -> Verdict:
     """Compares every trial of a training run with the solution of a margin problem.
 
@@ -54,6 +55,8 @@ def verify(
         selection: Which tokens to solve for without a solution: those each trial attends to
             ``"reached at end"``, or at the recorded step itself (``"reached at step"``), or a
             selection of the user's, one for all or one for each instance.
+        geometry: The norm to solve in without a solution; default: the one that the optimizer
+            descends in. A trained head is then compared in it, too.
 
     Returns:
         The verdict: margin ratio, correlation, and how the selection reached compares with the
@@ -61,7 +64,8 @@ def verify(
 
     Raises:
         InvalidInputError: If the solution or the selection does not fit the run, the solution is
-            one of other data, or the matrices of no trial are finite at the end.
+            one of other data, selection or geometry is given beside it, no norm is known and
+            none is given, or the matrices of no trial are finite at the end.
     """
     import xarray as xr
 
@@ -72,13 +76,26 @@ def verify(
     check_kind("trajectory", trajectory, Trajectory, "Give what train or a path returned")
     if solution is not None:
         check_kind("solution", solution, Solution, "Give what solve returned, or None")
+        if not (isinstance(selection, str) and selection == "reached at end"):
+            raise InvalidInputError(
+                "selection", "a solution was given as well", "Give the one or the other"
+            )
+        if geometry is not None:
+            raise InvalidInputError(
+                "geometry", "a solution was given as well, in its own", "Give the one or the other"
+            )
+    norm = None if solution is not None else _norm_to_solve_in(trajectory, geometry)
     if trajectory.hyperparameters:
-        return _of_variants(trajectory, solution, selection)
+        return _of_variants(trajectory, solution, selection, geometry)
     tokens, axis = with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]})
-    W = kept.transpose("instance", "seed", axis, "row", "column").to_numpy().astype(np.float64)
+    W = (
+        kept.transpose("instance", "seed", axis, "row", "column")
+        .to_numpy()
+        .astype(np.float64, order="C")
+    )
     check_some_finite(W[:, :, -1], trajectory)
     trained = what_was_trained(
         tokens,
@@ -86,25 +103,19 @@ def verify(
         trajectory.settings.get("loss", ""),
         head_trained=head_was_trained(trajectory),
     )
-    reached = _attended(tokens, W)
+    reached = attended(tokens, W)
     if solution is not None:
-        if not (isinstance(selection, str) and selection == "reached at end"):
-            raise InvalidInputError(
-                "selection", "a solution was given as well", "Give the one or the other"
-            )
         reference = use_given(tokens, solution, trained, W.shape[:3])
     else:
-        reference = solve_for(tokens, reached, selection, trained, _geometry_of(trajectory))
-    instances = [tokens[place] for place in range(len(W))]
-    curves = _curves(instances, W, reference)
-    curves |= _excess_curve(tokens, instances, W, reference, trajectory)
+        assert norm is not None
+        reference = solve_for(tokens, reached, selection, trained, norm)
     head = head_measures(trajectory, W, reference)
-    curves |= head.curves
+    measured = curves(tokens, W, reference, trajectory) | head.curves
     along = ("instance", "seed", axis)
     data = xr.Dataset(
-        {name: (along, values) for name, values in curves.items()}
+        {name: (along, values) for name, values in measured.items()}
         | _outcome(tokens, trajectory, reference, reached)
-        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, curves))}
+        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, measured))}
         | head.outcome,
         coords={name: (kept if name == axis else trajectory.data)[name] for name in along},
     )
@@ -113,18 +124,27 @@ def verify(
             data[name] = trajectory.data[name].sel({axis: data[axis]})
     data["status"] = trajectory.data["status"]
     last = reference.number[:, :, -1].ravel()
+    why = counted_reasons(reference.why[number] for number in last)
+    if geometry is not None:
+        why += _CHOSEN.format(norm=reference.solution.geometry.name, own=trajectory.geometry)
     return Verdict(
         data,
         reference.solution,
         trajectory,
         reference.description,
-        why=counted_reasons(reference.why[number] for number in last),
+        why=why,
         label=None if reference.label is None else reference.label.solution,
     )
 
 
+_CHOSEN = " The norm, {norm}, was chosen; the one that training descended is {own}."
+
+
 def _of_variants(
-    trajectory: Trajectory, solution: Solution | None, selection: str | Selection
+    trajectory: Trajectory,
+    solution: Solution | None,
+    selection: str | Selection,
+    geometry: Geometry | str | None,
 ) -> Verdict:
     """The verdict of a run with several values of hyperparameters: as if of more seeds."""
     import xarray as xr
@@ -136,6 +156,7 @@ def _of_variants(
         dataclasses.replace(trajectory, data=_as_seeds(data, tuple(labels))),
         solution,
         selection=selection,
+        geometry=geometry,
     )
     variables = {}
     for name, array in found.data.data_vars.items():
@@ -171,79 +192,17 @@ def _as_seeds(data: xr.Dataset, names: tuple[str, ...]) -> xr.Dataset:
     return xr.Dataset(variables, coordinates | {"seed": np.arange(count)}, data.attrs)
 
 
-def _geometry_of(trajectory: Trajectory) -> Geometry:
-    """The norm that training descended."""
+def _norm_to_solve_in(trajectory: Trajectory, geometry: Geometry | str | None) -> Geometry:
+    """The norm chosen, or the one that training descended."""
+    if geometry is not None:
+        return get_geometry(geometry)
     if trajectory.geometry == "not known":
         raise InvalidInputError(
-            "solution",
+            "geometry",
             "which norm this optimizer descends is not known, so there is none to solve in",
-            "Solve in a norm of your choice and pass the solution",
+            'Give the norm of your choice, such as geometry="frobenius", or a solution',
         )
     return get_geometry(trajectory.geometry)
-
-
-def _attended(tokens: Tokens, W: Float[np.ndarray, "instance seed step d e"]) -> Selection:
-    """The tokens attended to, with the axes of the trajectory."""
-    turned = attended_tokens(tokens, np.moveaxis(np.nan_to_num(W), 0, 2))
-    return Selection(np.moveaxis(turned.mask, 2, 0), np.moveaxis(turned.tied, 2, 0))
-
-
-def _curves(
-    instances: Sequence[Tokens],
-    W: Float[np.ndarray, "instance seed step d e"],
-    reference: Reference,
-) -> dict[str, np.ndarray]:
-    """Measures of every recorded matrix, over (instance, seed, record)."""
-    shape = W.shape[:3]
-    names = (
-        "margin_ratio",
-        "correlation",
-        "directional_bregman_divergence",
-        "kkt_residual",
-        "violated",
-        "removed_norm",
-    )
-    found = {name: np.full(shape, np.nan) for name in names}
-    log_losers = np.full(shape, np.nan)
-    for number in range(len(reference.instance)):
-        places = np.nonzero(reference.number == number)
-        measures = measure_direction(W[places], reference.solutions[number])
-        for name in names:
-            found[name][places] = getattr(measures, name)
-        own = instances[int(reference.instance[number])]
-        chosen = reference.selection.mask[number]
-        rows = log_unselected(own, chosen, np.nan_to_num(W[places]))
-        log_losers[places] = log_mean(rows.reshape(len(rows), -1))
-    # A matrix that is not finite has no probabilities, and must not pass for a saturated one.
-    log_losers[~np.isfinite(W).all((-1, -2))] = np.nan
-    found["log_unselected_probability"] = log_losers
-    found["selected_probability"] = -np.expm1(np.minimum(log_losers, 0))
-    return found
-
-
-def _excess_curve(
-    tokens: Tokens,
-    instances: Sequence[Tokens],
-    W: Float[np.ndarray, "instance seed step d e"],
-    reference: Reference,
-    trajectory: Trajectory,
-) -> dict[str, np.ndarray]:
-    """Loss above that of the selected tokens, where it follows from head and loss."""
-    head = trajectory.head
-    weighted = trajectory.tokens.weights is not None
-    if head is None or weighted or not _has_token_scores(trajectory):
-        return {}
-    loss = get_loss(trajectory.settings["loss"])
-    if not has_excess_loss(loss, head):
-        return {}
-    gamma, reach = token_scores(tokens, head), np.asarray(head.reach(tokens.values))
-    logs = np.full(W.shape[:3], np.nan)
-    for number, instance in enumerate(reference.instance):
-        places = np.nonzero((reference.number == number) & np.isfinite(W).all((-1, -2)))
-        scores = instances[int(instance)].scores(W[places])
-        chosen = reference.selection.mask[number]
-        logs[places] = log_excess_loss(loss, scores, gamma[instance], reach[instance], chosen)
-    return {"log_excess_loss": logs}
 
 
 def _outcome(
@@ -252,17 +211,15 @@ def _outcome(
     """The outcome of each trial: feasibility, and the selection predicted and reached."""
     trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
     last = reference.number[:, :, -1]
-    gaps = np.array([float(solution.gap) for solution in reference.solutions])
-    norms = np.array([float(solution.value) for solution in reference.solutions])
     end = Selection(reached.mask[:, :, -1], reached.tied[:, :, -1])
     outcome = {
         "feasible": (trials, reference.feasible[last]),
-        "gap": (trials, gaps[last]),
-        "solution_norm": (trials, norms[last]),
+        "gap": (trials, reference.gap[last]),
+        "solution_norm": (trials, reference.value[last]),
         "reached": (rows, _index(end)),
         "problem": (trials, np.array(reference.kind)[last]),
     }
-    if trajectory.head is not None and _has_token_scores(trajectory):
+    if trajectory.head is not None and favors_token_scores(trajectory):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TiedTokensWarning)
             predicted = optimal_tokens(tokens, trajectory.head)
@@ -279,16 +236,6 @@ def _outcome(
     outcome["predicted"] = (("instance", "sequence", "query"), _index(predicted))
     outcome["selection_agreement"] = (trials, agreement)
     return outcome
-
-
-def _has_token_scores(trajectory: Trajectory) -> bool:
-    """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
-    head, tokens = trajectory.head, trajectory.tokens
-    if head_was_trained(trajectory):
-        return False  # the scores changed on the way
-    if head is None or head.classes is not None or tokens.labels is None:
-        return False
-    return is_margin_loss(trajectory.settings.get("loss", ""))
 
 
 def _index(selection: Selection) -> np.ndarray:
@@ -327,15 +274,7 @@ def head_measures(
     kept = trajectory.data["head_weight"]
     if axis not in kept.dims:
         kept = kept.expand_dims({axis: trajectory.steps[-1:]}, axis=2)
-    heads = kept.to_numpy().astype(np.float64)[..., None]
-    curves = {
-        name: np.full(W.shape[:3], np.nan) for name in ("label_margin_ratio", "label_correlation")
-    }
-    for number in range(len(reference.instance)):
-        places = np.nonzero(reference.number == number)
-        measures = measure_direction(heads[places], label.solution[number])
-        curves["label_margin_ratio"][places] = measures.margin_ratio
-        curves["label_correlation"][places] = measures.correlation
+    heads = kept.to_numpy().astype(np.float64, order="C")[..., None]
     last = reference.number[:, :, -1]
     trials, rows = ("instance", "seed"), ("instance", "seed", "sequence", "query")
     sizes = label.solution.geometry.norm(heads[:, :, -1])
@@ -344,7 +283,7 @@ def head_measures(
     critical = reference.critical_ratio[last]
     lags = head_lags(ratio, critical) & (np.array(reference.kind)[last] == RELAXED)
     return HeadMeasures(
-        curves,
+        head_curves(heads, reference),
         {
             "label_separable": (trials, label.separable[last]),
             "label_gap": (trials, np.asarray(label.solution.gap)[last]),

@@ -30,9 +30,9 @@ def has_excess_loss(loss: Loss, head: Head) -> bool:
 def log_excess_loss(
     loss: Loss,
     scores: Float[np.ndarray, "batch sequence query token"],
-    token_scores: Float[np.ndarray, "sequence query token"],
-    reach: Float[np.ndarray, "sequence token"],
-    selected: Bool[np.ndarray, "sequence query token"],
+    token_scores: Float[np.ndarray, "*#batch sequence query token"],
+    reach: Float[np.ndarray, "*#batch sequence token"],
+    selected: Bool[np.ndarray, "*#batch sequence query token"],
 ) -> Float[np.ndarray, "batch"]:
     """``log(L(W) - L_selected)``, far past where the difference underflows.
 
@@ -54,13 +54,13 @@ def log_excess_loss(
     """
     kept = np.where(selected, token_scores, -np.inf).max(-1)
     place = selected & (token_scores == kept[..., None])
-    reach = reach[:, None, :]
+    reach = reach[..., None, :]
     rounding = np.finfo(float).eps * (reach + np.where(place, reach, 0).max(-1, keepdims=True))
     gap = kept[..., None] - np.where(np.isfinite(token_scores), token_scores, kept[..., None])
     gap = np.where(np.abs(gap) > _TIE_ROUNDINGS * rounding, gap, 0.0)
     logits = scores - np.logaddexp.reduce(scores, axis=-1)[..., None]
     log_rise, sign = _log_rise(loss, *_signed_sum(logits, gap), kept)
-    rows = kept.size
+    rows = kept.shape[-2] * kept.shape[-1]
     total, sign = _signed_sum(log_rise.reshape(-1, rows), sign.reshape(-1, rows))
     return np.where(sign < 0, np.nan, total - np.log(rows))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -13,6 +13,7 @@ from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, 
 from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import MarginProblem, Solution
 from attractor.margin.extended import two_product
+from attractor.margin.problem import derived
 from attractor.precision import as_real
 
 _SERIES_TERMS = 16
@@ -60,35 +61,137 @@ def measure_direction(W: Float[np.ndarray, "batch d e"], solution: Solution) -> 
         solution: The solution of a single problem; infeasible ones measure NaN.
     """
     check_kinds(solution=(solution, Solution))
-    problem, geometry = solution.problem, solution.geometry
-    W = as_real("W", W, ("batch", *problem.shape))
-    undefined = np.full(len(W), np.nan)
-    if not np.isfinite(solution.W).all() or not (problem.bounds > 0).any():
-        none = np.zeros(len(W), dtype=int)
-        return DirectionMeasures(undefined, undefined, undefined, undefined, none, undefined)
+    W = as_real("W", W, ("batch", *solution.problem.shape))
+    return measure_directions(W, solution, np.zeros(len(W), dtype=int))
+
+
+def measure_directions(
+    W: Float[np.ndarray, "item d e"], solution: Solution, number: Int[np.ndarray, "item"]
+) -> DirectionMeasures:
+    """Measures matrices, each against one of several solutions, as if one after another.
+
+    Args:
+        W: Matrices; those that are zero or not finite measure NaN.
+        solution: The solution of one problem or of several; infeasible ones measure NaN.
+        number: The solution that each matrix is measured against.
+    """
+    nothing = {field.name: np.full(len(W), np.nan) for field in fields(DirectionMeasures)}
+    found = DirectionMeasures(**nothing | {"violated": np.zeros(len(W), dtype=int)})
+    used, own = np.unique(number, return_inverse=True)
+    problem = solution.problem.batched()
+    sizes = np.where(_defined(solution)[used], problem.constraints[used], 0)
+    # Solutions of as many constraints fill arrays without empty slots, and are measured at once.
+    for size in np.unique(sizes[sizes > 0]):
+        alike = np.flatnonzero(sizes == size)
+        items = np.flatnonzero(np.isin(own, alike))
+        targets = _Targets.of(solution, used[alike])
+        measured = _measured(W[items], targets, np.searchsorted(alike, own[items]))
+        for name, values in vars(measured).items():
+            getattr(found, name)[items] = values
+    return found
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """Solutions with as many constraints each, and what measuring needs of them.
+
+    Attributes:
+        problem: Their constraints, without empty slots.
+        direction: Their matrices, times a power of two.
+        value: Their norms.
+        unique: Whether each is known to be the only one.
+        multipliers: One a constraint.
+        combined: ``sum_j lambda_j a_j b_j^T``.
+        geometry: The norm.
+    """
+
+    problem: MarginProblem
+    direction: Float[np.ndarray, "target d e"]
+    value: Float[np.ndarray, "target"]
+    unique: Bool[np.ndarray, "target"]
+    multipliers: Float[np.ndarray, "target m"]
+    combined: Float[np.ndarray, "target d e"]
+    geometry: Geometry
+
+    @classmethod
+    def of(cls, solution: Solution, rows: Int[np.ndarray, "target"]) -> _Targets:
+        """Some of the solutions, one or several, all with as many constraints."""
+        whole = solution.problem.batched()
+        present = whole.present[rows]
+
+        def filled(array: np.ndarray) -> np.ndarray:
+            kept = array[rows][present]
+            return kept.reshape(len(rows), -1, *array.shape[2:])
+
+        names = ("left", "right", "bounds", "equality", "present")
+        places = dict.fromkeys(("sequence", "query", "token", "selection"))
+        problem = derived(whole, **{name: filled(getattr(whole, name)) for name in names}, **places)
+        multipliers = filled(solution.multipliers.reshape(whole.present.shape))
+        W = solution.W.reshape(len(whole), *whole.shape)[rows]
+        return cls(
+            problem=problem,
+            direction=W * ordinary_factor(np.abs(W).max((-1, -2), keepdims=True)),
+            value=np.atleast_1d(solution.value)[rows],
+            unique=_known_to_be_unique(solution)[rows],
+            multipliers=multipliers,
+            combined=problem.apply_adjoint(multipliers),
+            geometry=solution.geometry,
+        )
+
+
+def _defined(solution: Solution) -> Bool[np.ndarray, "solution"]:
+    """Whether there is a matrix, and a constraint that requires a margin."""
+    problem = solution.problem.batched()
+    required = required_margins(problem) & problem.present
+    return np.isfinite(solution.W).all((-1, -2)).reshape(-1) & required.any(-1)
+
+
+def _known_to_be_unique(solution: Solution) -> Bool[np.ndarray, "solution"]:
+    if solution.geometry.unique:  # the answer needs no look at each problem
+        return np.isfinite(solution.W).all((-1, -2)).reshape(-1)
+    return np.atleast_1d(np.asarray(solution.uniqueness, dtype=object)) == "unique"
+
+
+def _measured(
+    W: Float[np.ndarray, "item d e"], targets: _Targets, number: Int[np.ndarray, "item"]
+) -> DirectionMeasures:
+    """Measures matrices, each against one of the targets."""
+    geometry = targets.geometry
     # All but two of the measures are of the direction alone, and squares of large entries overflow.
     factor = ordinary_factor(np.abs(W).max((-1, -2), initial=0.0))
     W = in_ordinary_units(W)
-    target = solution.W * ordinary_factor(np.abs(solution.W).max())
-    projected = project_on_equalities(W, problem)
+    projected = _projected(W, targets.problem, number)
     norm = np.where(np.isfinite(W).all((-1, -2)), geometry.norm(projected), np.nan)
     norm = np.where(norm > 0, norm, np.nan)
+    problem, direction = targets.problem[number], targets.direction[number]
     margins = problem.margins(projected)
     loose = ~problem.equality & (problem.bounds <= 0)
-    smallest = smallest_margin(margins, problem)
-    correlation = undefined
-    if solution.uniqueness == "unique":
-        lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.linalg.norm(target)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            correlation = np.where(norm > 0, (projected * target).sum((-1, -2)) / lengths, np.nan)
+    flat = targets.direction.reshape(len(targets.direction), -1)
+    lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.sqrt(np.vecdot(flat, flat))[number]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = (projected * direction).sum((-1, -2)) / lengths
     return DirectionMeasures(
-        margin_ratio=smallest / norm * solution.value,
-        correlation=correlation,
-        directional_bregman_divergence=directional_bregman_divergence(projected, target, geometry),
-        kkt_residual=_kkt_residual(projected, norm, margins, solution),
-        violated=(margins[:, loose] < factor[:, None] * problem.bounds[loose]).sum(-1),
+        margin_ratio=smallest_margin(margins, problem) / norm * targets.value[number],
+        correlation=np.where(targets.unique[number] & (norm > 0), correlation, np.nan),
+        directional_bregman_divergence=_divergences(projected, direction, geometry),
+        kkt_residual=_kkt_residual(projected, norm, margins, problem, targets, number),
+        violated=(loose & (margins < factor[:, None] * problem.bounds)).sum(-1),
         removed_norm=np.linalg.norm(W - projected, axis=(-1, -2)) / factor,
     )
+
+
+def _projected(
+    W: Float[np.ndarray, "item d e"], problem: MarginProblem, number: Int[np.ndarray, "item"]
+) -> Float[np.ndarray, "item d e"]:
+    """Matrices without the part that acts on the equality constraints of their own problem."""
+    bound = np.flatnonzero(problem.equality.any(-1))
+    if not bound.size:
+        return W
+    W = W.copy()
+    for row in bound:
+        own = number == row
+        W[own] = project_on_equalities(W[own], problem[int(row)])
+    return W
 
 
 def required_margins(problem: MarginProblem) -> Bool[np.ndarray, "constraint"]:
@@ -101,7 +204,7 @@ def smallest_margin(
 ) -> Float[np.ndarray, "batch"]:
     """``min_j (a_j^T W b_j) / c_j`` over the constraints that require a margin."""
     required = required_margins(problem)
-    return (margins[:, required] / problem.bounds[required]).min(-1)
+    return np.where(required, margins / np.where(required, problem.bounds, 1.0), np.inf).min(-1)
 
 
 def project_on_equalities(
@@ -126,20 +229,20 @@ def _near_one(vectors: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m d"]:
 
 
 def _kkt_residual(
-    W: Float[np.ndarray, "batch d e"],
-    norm: Float[np.ndarray, "batch"],
-    margins: Float[np.ndarray, "batch constraint"],
-    solution: Solution,
-) -> Float[np.ndarray, "batch"]:
-    problem, multipliers = solution.problem, solution.multipliers
-    combined = problem.apply_adjoint(multipliers)
-    alignment = (W * combined).sum((-1, -2)) / (norm * solution.geometry.dual_norm(combined))
-    weights = np.where(problem.equality, 0, multipliers)
-    value = (weights * problem.bounds).sum()
-    scaled = margins * (solution.value / norm)[:, None] - problem.bounds
-    complementarity = (weights * np.abs(scaled)).sum(-1) / value
-    required = required_margins(problem)
-    infeasibility = np.maximum(-scaled[:, required] / problem.bounds[required], 0).max(-1)
+    W: Float[np.ndarray, "item d e"],
+    norm: Float[np.ndarray, "item"],
+    margins: Float[np.ndarray, "item constraint"],
+    problem: MarginProblem,
+    targets: _Targets,
+    number: Int[np.ndarray, "item"],
+) -> Float[np.ndarray, "item"]:
+    dual_norm = targets.geometry.dual_norm(targets.combined)[number]
+    alignment = (W * targets.combined[number]).sum((-1, -2)) / (norm * dual_norm)
+    weights = np.where(targets.problem.equality, 0, targets.multipliers)
+    total = (weights * targets.problem.bounds).sum(-1)[number]
+    scaled = margins * (targets.value[number] / norm)[:, None] - problem.bounds
+    complementarity = (weights[number] * np.abs(scaled)).sum(-1) / total
+    infeasibility = np.maximum(-smallest_margin(scaled, problem), 0)
     return np.maximum(np.maximum(1 - alignment, infeasibility), complementarity)
 
 
@@ -169,15 +272,28 @@ def directional_bregman_divergence(
     geometry = get_geometry(geometry)
     solution = as_real("solution", solution, ("d", "e"))
     W = as_real("W", W, ("batch", *solution.shape))
+    if not (np.isfinite(solution).all() and np.any(solution)):
+        return np.full(len(W), np.nan)
+    return _divergences(W, solution[None], geometry)
+
+
+def _divergences(
+    W: Float[np.ndarray, "item d e"],
+    solution: Float[np.ndarray, "#item d e"],
+    geometry: Geometry,
+) -> Float[np.ndarray, "item"]:
+    """The divergence of each matrix from a solution of its own, or from one for all."""
     usable = np.isfinite(W).all((-1, -2)) & (W != 0).any((-1, -2))
     divergence = np.full(len(W), np.nan)
-    if not (np.isfinite(solution).all() and np.any(solution)) or not usable.any():
+    if not usable.any():
         return divergence
     try:
-        geometry.mirror_map(solution)
+        geometry.mirror_map(solution[:1])
     except NotImplementedError:
         return divergence
     own, other = _scaled_by_power_of_two(W[usable]), _scaled_by_power_of_two(solution)
+    if len(other) > 1:
+        other = other[usable]
     if geometry == Frobenius():
         geometry = Lp(2)
     if has_norm_of(geometry, Lp):
@@ -186,8 +302,8 @@ def directional_bregman_divergence(
         divergence[usable] = _divergence(own, other, geometry, _spectral)
     else:
         unit = own / geometry.norm(own)[:, None, None]
-        inner = (geometry.mirror_map(unit) * (other / geometry.norm(other))).sum((-1, -2))
-        divergence[usable] = 1 - inner
+        toward = other / geometry.norm(other)[:, None, None]
+        divergence[usable] = 1 - (geometry.mirror_map(unit) * toward).sum((-1, -2))
     return divergence
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.label_direction import LabelDirection, label_direction
 from attractor.analysis.measures import required_margins
 from attractor.analysis.trained import Trained
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution, solve
+from attractor.margin.problem import derived
 from attractor.margin.rate_ratio import critical_ratio
 from attractor.margin.relaxed import at_rows, relaxed
 from attractor.selection import Selection
@@ -37,7 +38,6 @@ class Prediction:
 
     Attributes:
         solution: Solutions of the problems predicted, with an axis of selections.
-        solutions: The same, one by one.
         kind: ``"margin problem"``, ``"relaxed margin problem"``, ``"margin problem of tie
             classes"``, ``"margin problem, as a stand-in"`` where no statement covers what was
             trained, or ``"none"`` where no direction is predicted.
@@ -48,7 +48,6 @@ class Prediction:
     """
 
     solution: Solution
-    solutions: list[Solution]
     kind: list[str]
     why: list[str]
     label: LabelDirection | None
@@ -93,21 +92,19 @@ def predicted_problem(
             problem = relaxed(problem, supports)
         kind, why = _joint_kinds(problem, label, tokens)
     solution = solve(problem, geometry, progress=progress)
-    solutions = [solution[i] for i in range(count)]
     if trained.scores is not None:
         between = _between_equals(problem, trained.of_equal_score(selection))
         needed = (solution.support & between).any(-1) | (
             between.any(-1) & ~np.isfinite(solution.value)
         )
-        solution = _without(solution, between & needed[:, None])
-        for i in np.flatnonzero(needed & np.isfinite(solution.value)):
-            solutions[i], kind[i], why[i] = solution[i], CLASSES, _TIED
-    for i, one in enumerate(solutions):
-        if kind[i] in (PLAIN, CLASSES) and not requires_margin(one.problem):
+        solution, relieved = _without(solution, between & needed[:, None])
+        for i in relieved:
+            kind[i], why[i] = CLASSES, _TIED
+    requires = requires_margin(solution.problem)
+    for i in np.flatnonzero(~requires):
+        if kind[i] in (PLAIN, CLASSES):
             kind[i], why[i] = NONE, _ALL_ALIKE
-    return Prediction(
-        solution, solutions, kind, why, label, _critical_ratios(problem, solution, label, kind)
-    )
+    return Prediction(solution, kind, why, label, _critical_ratios(problem, solution, label, kind))
 
 
 def _joint_kinds(
@@ -166,23 +163,33 @@ def _between_equals(
     return problem.present & ~problem.equality & against
 
 
-def _without(solution: Solution, left_out: Bool[np.ndarray, "selection constraint"]) -> Solution:
-    """The solution without some constraints; the one given if there are none."""
-    if not left_out.any():
-        return solution
-    problem = solution.problem
-    fewer = MarginProblem(
-        problem.left,
-        problem.right,
-        problem.bounds,
-        problem.equality,
-        problem.present & ~left_out,
-        sequence=problem.sequence,
-        query=problem.query,
-        token=problem.token,
-        selection=problem.selection,
+def _without(
+    solution: Solution, left_out: Bool[np.ndarray, "selection constraint"]
+) -> tuple[Solution, Int[np.ndarray, "relieved"]]:
+    """The solution without some constraints, where there is one, and where that is."""
+    places = np.flatnonzero(left_out.any(-1))
+    if not places.size:
+        return solution, places
+    present = solution.problem.present & ~left_out
+    fewer = derived(solution.problem[places], present=present[places])
+    found = solve(fewer, solution.geometry)
+    solved = np.flatnonzero(np.isfinite(found.value))
+    places, found = places[solved], found[solved]
+    W, multipliers, status = (
+        array.copy() for array in (solution.W, solution.multipliers, solution.status)
     )
-    return solve(fewer, solution.geometry)
+    W[places], multipliers[places], status[places] = found.W, found.multipliers, found.status
+    kept = solution.problem.present.copy()
+    kept[places] = present[places]
+    merged = Solution(
+        W,
+        multipliers,
+        status,
+        derived(solution.problem, present=kept),
+        solution.geometry,
+        solution.certificate.replaced(places, found.certificate),
+    )
+    return merged, places
 
 
 def counted_reasons(reasons: Iterable[str]) -> str:

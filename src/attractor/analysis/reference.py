@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,12 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.label_direction import label_direction
 from attractor.analysis.prediction import GIVEN, Prediction, predicted_problem
-from attractor.analysis.trained import Trained
+from attractor.analysis.trained import Trained, with_instances
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution
 from attractor.margin.local_optimality import score_advantage, worst_advantage
+from attractor.margin.problem import places_of
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -24,16 +26,19 @@ _REACHED = {
 _AS_GIVEN = "The solution was given, and its problem is about the tokens of this run."
 _ROUNDINGS = 8
 """Roundings, relative to what a difference of keys is taken of, that rows may be off by."""
+_CHECKED = 1000
+"""Instances whose rows are checked at once."""
 
 
 @dataclass(frozen=True)
 class Reference(Prediction):
     """Solutions, predicted or given, and which of them belongs to which trial and step.
 
-    ``solution`` may also be the one given, for all references.
+    ``solution`` may also be one given for all references.
 
     Attributes:
-        number: Position among ``solutions`` for every trial and step.
+        number: The reference of every trial and step.
+        row: The place of every reference among the instances of ``solution``.
         selection: The selected tokens of every reference.
         instance: The instance that every reference belongs to.
         description: What the trials are compared with, in words.
@@ -41,6 +46,7 @@ class Reference(Prediction):
     """
 
     number: Int[np.ndarray, "instance seed step"]
+    row: Int[np.ndarray, "reference"]
     selection: Selection
     instance: Int[np.ndarray, "reference"]
     description: str
@@ -54,14 +60,25 @@ class Reference(Prediction):
         Infeasible references are not locally optimal. Source: *Transformers as Support Vector
         Machines*, definition of locally optimal tokens.
         """
-        support = np.stack([solution.support_tokens for solution in self.solutions])
+        support = self.solution.support_tokens
+        support = support.reshape(-1, *support.shape[-3:])[self.row]
         advantage = score_advantage(scores[self.instance], self.selection.mask)
         return (worst_advantage(advantage, support) > 0) & self.feasible
 
     @property
     def feasible(self) -> Bool[np.ndarray, "reference"]:
         """Whether a matrix satisfies the constraints of every reference."""
-        return np.array([np.isfinite(solution.W).all() for solution in self.solutions])
+        return np.isfinite(self.solution.W).all((-1, -2)).reshape(-1)[self.row]
+
+    @property
+    def value(self) -> Float[np.ndarray, "reference"]:
+        """The norm of the solution of every reference; infinite where there is none."""
+        return np.atleast_1d(self.solution.value)[self.row]
+
+    @property
+    def gap(self) -> Float[np.ndarray, "reference"]:
+        """The certified gap of every reference."""
+        return np.atleast_1d(self.solution.gap)[self.row]
 
 
 def solve_for(
@@ -101,6 +118,7 @@ def solve_for(
     return Reference(
         **vars(found),
         number=number,
+        row=np.arange(len(instance)),
         selection=chosen,
         instance=instance,
         description=f"the solution for {description}",
@@ -179,18 +197,17 @@ def use_given(
             "Build the problem with MarginProblem.from_selection",
         )
     own = np.arange(instances)
-    solutions = [solution] * instances if lead == () else [solution[i % lead[0]] for i in own]
+    row = own % (lead[0] if lead else 1)
     shared = chosen.mask.reshape(-1, *tokens.mask.shape[1:])
     predicted = _one_for_each(Selection(shared, shared.sum(-1) > 1), tokens)
-    for i in own:
-        check_about(solutions[i].problem, tokens[int(i)], trained[i])
+    check_about(solution.problem, tokens, trained)
     label = None
     if trained.head_trained and not trained.no_statement:
         label = label_direction(tokens, predicted, solution.geometry)
     return Reference(
         solution=solution,
-        solutions=solutions,
         number=np.broadcast_to(own[:, None, None], shape),
+        row=row,
         selection=predicted,
         instance=own,
         description="the solution given",
@@ -217,23 +234,22 @@ def _one_for_each(selection: Selection, tokens: Tokens) -> Selection:
 
 
 def check_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> None:
-    """Checks that the rows of a problem are those of a data set.
+    """Checks that the rows of problems are those of data sets.
 
     Each row names a sequence, a query and a token: it must be the difference of keys between the
     selected token and that one, and the query. Tokens that the selected one is to be ahead of may
     be missing only where their scores are equal, as between them there is no force.
 
     Args:
-        problem: A single problem, with its selection.
-        tokens: A single data set.
-        trained: What was trained on it.
+        problem: One problem for all data sets, or one for each, with its selection.
+        tokens: The data sets, or a single one.
+        trained: What was trained on them.
 
     Raises:
         InvalidInputError: If the rows do not name tokens, so that nothing can be compared with
             them; one is not of these tokens; or one is missing.
     """
-    selection = problem.selection
-    assert selection is not None
+    assert problem.selection is not None
     if problem.sequence is None or problem.query is None or problem.token is None:
         raise InvalidInputError(
             "solution",
@@ -241,37 +257,48 @@ def check_about(problem: MarginProblem, tokens: Tokens, trained: Trained) -> Non
             "Build the problem with MarginProblem.from_selection, or give it sequence, query and "
             "token",
         )
-    present = problem.present
-    sequence, query, token = (
-        np.asarray(array)[present] for array in (problem.sequence, problem.query, problem.token)
-    )
-    chosen = selection.mask.reshape(tokens.mask.shape)
-    place = (sequence, query, token)
-    shape = tokens.mask.shape
+    problem, tokens = problem.batched(), with_instances(tokens)
+    count = tokens.mask.shape[0]
+    for start in range(0, count, _CHECKED):
+        own = np.arange(start, min(start + _CHECKED, count))
+        _check_rows(problem[own % len(problem)], tokens, trained, own)
+
+
+def _check_rows(
+    problem: MarginProblem, tokens: Tokens, trained: Trained, own: Int[np.ndarray, "problem"]
+) -> None:
+    """Checks the rows of one problem for each of some instances."""
+    assert problem.sequence is not None and problem.query is not None and problem.token is not None
+    assert problem.selection is not None
+    shape = tokens.mask.shape[1:]
+    chosen = problem.selection.mask.reshape(len(own), *shape)
+    number, *place = places_of(problem, problem.present)
     inside = [(0 <= n) & (n < size) for n, size in zip(place, shape, strict=True)]
     if not np.all(inside):
         raise _other_data("its rows name tokens that these do not have")
-    ahead = chosen.argmax(-1)[sequence, query]
-    keys = tokens.keys[sequence]
-    own = np.arange(len(keys))
+    sequence, query, token = place
+    instance = own[number]
+    ahead = chosen.argmax(-1)[number, sequence, query]
+    keys, queries = tokens.keys, tokens.queries
     for rows, minuend, subtrahend in (
-        (problem.left[present], keys[own, ahead], keys[own, token]),
-        (problem.right[present], tokens.queries[sequence, query], 0.0),
+        (problem.left, keys[instance, sequence, ahead], keys[instance, sequence, token]),
+        (problem.right, queries[instance, sequence, query], 0.0),
     ):
-        wrong = _differ(rows, minuend, subtrahend)
+        wrong = _differ(rows[problem.present], minuend, subtrahend)
         if wrong.any():
             raise _other_data(_at(place, int(wrong.argmax()), "are other vectors"))
-    masked = ~tokens.mask[place]
+    masked = ~tokens.mask[instance, sequence, query, token]
     if masked.any():
         raise _other_data(_at(place, int(masked.argmax()), "are about a token that is masked"))
     named = chosen & (np.cumsum(chosen, -1) == 1)
-    named[place] = True
-    missing = tokens.mask & ~named
+    named[number, sequence, query, token] = True
+    missing = tokens.mask[own] & ~named
     if trained.scores is not None:
-        missing &= ~trained.of_equal_score(Selection(chosen, selection.tied))
+        kept = Selection(chosen, problem.selection.tied.reshape(chosen.shape[:-1]))
+        missing &= ~trained[own].of_equal_score(kept)
     if missing.any():
-        at = tuple(np.argwhere(missing)[0])
-        raise _other_data(f"it asks nothing about token {at[2]} of sequence {at[0]}, query {at[1]}")
+        _, n, k, t = np.argwhere(missing)[0]
+        raise _other_data(f"it asks nothing about token {t} of sequence {n}, query {k}")
 
 
 def _differ(
@@ -285,7 +312,7 @@ def _differ(
     return (np.abs(rows - (minuend - subtrahend)) > allowed).any(-1)
 
 
-def _at(place: tuple[Int[np.ndarray, "m"], ...], row: int, what: str) -> str:
+def _at(place: Sequence[Int[np.ndarray, "m"]], row: int, what: str) -> str:
     n, k, t = (int(numbers[row]) for numbers in place)
     return f"its rows {what} at sequence {n}, query {k}, token {t}"
 

@@ -78,6 +78,16 @@ def head_was_trained(trajectory: Trajectory) -> bool:
     return any(str(name).startswith("head_") for name in trajectory.data)
 
 
+def favors_token_scores(trajectory: Trajectory) -> bool:
+    """Whether training favors the tokens for which ``y h(x)`` is highest, with the head fixed."""
+    head, tokens = trajectory.head, trajectory.tokens
+    if head_was_trained(trajectory):
+        return False  # the scores changed on the way
+    if head is None or head.classes is not None or tokens.labels is None:
+        return False
+    return is_margin_loss(trajectory.settings.get("loss", ""))
+
+
 def with_instances(tokens: Tokens) -> Tokens:
     """The same data with an axis of instances, of length one if there was none."""
     if tokens.instances is not None:

@@ -22,8 +22,15 @@ def log_unselected(
         chosen: The tokens chosen.
         W: Matrices, finite.
     """
+    return log_off(tokens.scores(W), chosen)
+
+
+def log_off(
+    scores: Float[np.ndarray, "*batch sequence query token"],
+    chosen: Bool[np.ndarray, "*#batch sequence query token"],
+) -> Float[np.ndarray, "*batch sequence query"]:
+    """The same from attention scores."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = tokens.scores(W)
         everything = np.logaddexp.reduce(scores, axis=-1)
         return np.logaddexp.reduce(np.where(chosen, -np.inf, scores), axis=-1) - everything
 

@@ -58,5 +58,5 @@ def predict(
     several = loaded.tokens.instances is not None
     kept = selection if several else Selection(selection.mask[None], selection.tied[None])
     found = predicted_problem(tokens, kept, trained, geometry, progress=progress)
-    solution = found.solution if several else found.solutions[0]
+    solution = found.solution if several else found.solution[0]
     return Predicted(solution, counted_reasons(found.kind), counted_reasons(found.why))

@@ -29,6 +29,7 @@ from attractor.cli import (
 )
 from attractor.containers import read_json
 from attractor.errors import FileFormatError, InvalidInputError
+from attractor.geometry import get_geometry
 from attractor.papers.figure import SIZES
 from attractor.papers.reproduction import Reproduction
 from attractor.provenance import Provenance, differences, read_provenance
@@ -59,11 +60,13 @@ class Reproducible:
         run: The command.
         arguments: What its report can set.
         takes: Its argument for the file that the report was made from; empty if there is none.
+        may_lack: Arguments that reports of earlier versions do not have.
     """
 
     run: Callable[..., None]
     arguments: Mapping[str, Argument]
     takes: str = ""
+    may_lack: tuple[str, ...] = ()
 
 
 def _found(words: str, find: Callable[[str], object]) -> Argument:
@@ -82,6 +85,7 @@ _KNOWN = _found("the name of an optimizer that Attractor knows", named_optimizer
 _LOSS = _found("the name of a loss", get_loss)
 _LAYER = _found("what is trained, such as W or KQ", get_parameterization)
 _AXIS = text(r"[A-Za-z]\w*", "the name of an axis or a measure", 100)
+_NORM = _found("the name of a norm", get_geometry)
 _STEPS = whole(1, 10**7)
 _OF_FILE = truth(True)
 
@@ -190,7 +194,12 @@ COMMANDS = {
         },
         takes="store",
     ),
-    "verify": Reproducible(verify.verify, {"data": _OF_FILE}, takes="run"),
+    "verify": Reproducible(
+        verify.verify,
+        {"geometry": optional(_NORM), "data": _OF_FILE},
+        takes="run",
+        may_lack=("geometry",),
+    ),
 }
 """The commands whose reports can be made again, and all that a report can set."""
 
@@ -234,7 +243,7 @@ def report_arguments(
     rest: Any = [one for one in named if one not in own]
     plain = {OPTIMIZER: rest if isinstance(found, list) and rest else None} if own else {}
     checked = replace(provenance, arguments={**provenance.arguments, **plain})
-    arguments = check_arguments(checked, declared)
+    arguments = check_arguments(checked, declared, may_lack=command.may_lack)
     arguments.pop("data", None)
     if own:
         given = iter(optimizers or [])

@@ -10,6 +10,7 @@ import typer
 from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
+from attractor.cli.solve import NORMS
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
@@ -23,6 +24,14 @@ HELP = (
 
 def verify(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run, or a report's folder.")],
+    geometry: Annotated[
+        str | None,
+        typer.Option(
+            "--geometry",
+            "--norm",
+            help=f"The norm to compare in: {NORMS}; default: the one that training descended.",
+        ),
+    ] = None,
     out: OptionalReport = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
@@ -38,11 +47,13 @@ def verify(
             )
 
         from attractor.analysis import verify as verify_run
+        from attractor.geometry import get_geometry
         from attractor.report.words import verdict_sentences
         from attractor.training import Trajectory
 
+        norm = None if geometry is None else get_geometry(geometry)
         trajectory = Trajectory.load(file)
-        verdict = verify_run(trajectory)
+        verdict = verify_run(trajectory, geometry=norm)
         current.say(verdict.table(), *verdict_sentences(verdict))
         current.result(verdict=verdict.summary())
         if not verdict.feasible.any():
@@ -53,7 +64,7 @@ def verify(
 
             provenance = report_provenance(
                 "verify",
-                {},
+                {"geometry": geometry},
                 source=trajectory,
                 seeds=trajectory.data["seed"].to_numpy(),
                 settings={"optimizer": trajectory.optimizer_name, "training": trajectory.settings},

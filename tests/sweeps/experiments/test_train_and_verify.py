@@ -1,7 +1,5 @@
 """Training held against the direction predicted, beside a plain loop over train and verify."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -28,9 +26,7 @@ def plain(optimizer, steps, *, initial=None, geometry=None, **settings):
         tokens, head, optimizer, steps=steps, seeds=2, seed=3, record=[steps], initial=initial,
         **settings,
     )  # fmt: skip
-    if geometry:
-        trained = dataclasses.replace(trained, geometry=geometry)
-    return trained, at.verify(trained)
+    return trained, at.verify(trained, geometry=geometry)
 
 
 def test_measures_are_those_of_train_and_verify():

@@ -243,10 +243,8 @@ def run(
             record=steps,
             weights="all",
         )
-        if given["geometry"] != OWN:
-            name = get_geometry(given["geometry"]).name
-            trained = dataclasses.replace(trained, geometry=name)
-        found = [_measured(_ended_at(trained, step)) for step in steps]
+        norm = None if given["geometry"] == OWN else given["geometry"]
+        found = [_measured(_ended_at(trained, step), norm) for step in steps]
     if not horizons:
         return found[0]
     return {name: np.stack([one[name] for one in found], axis=-1) for name in MEASURES}
@@ -313,8 +311,13 @@ def _ended_at(trained: Trajectory, step: int) -> Trajectory:
     return dataclasses.replace(trained, data=data.assign(status=data["status"].where(ended, going)))
 
 
-def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
-    """The measures of a run at its end, ``(instances, seeds)`` each."""
+def _measured(trained: Trajectory, norm: str | None) -> dict[str, np.ndarray]:
+    """The measures of a run at its end, ``(instances, seeds)`` each.
+
+    Args:
+        trained: The run.
+        norm: The norm to solve and to measure in; None for the one that was descended.
+    """
     from attractor.analysis import verify
 
     trials = ("instance", "seed")
@@ -329,16 +332,15 @@ def _measured(trained: Trajectory) -> dict[str, np.ndarray]:
     found["status"] = data["status"].to_numpy().astype(np.int8)
     if not known.any():
         return found
-    verdict = verify(trained).data.isel(step=-1)
+    verdict = verify(trained, geometry=norm).data.isel(step=-1)
     values = {
         name: verdict[name].transpose(*trials).to_numpy()
         for name in (*_CURVES, *_OUTCOMES)
         if name in verdict
     }
     values["training_loss"] = data["loss"].to_numpy()
-    values["norm"] = np.asarray(
-        get_geometry(trained.geometry).norm(np.where(known[..., None, None], W, 0.0))
-    )
+    geometry = get_geometry(norm or trained.geometry)
+    values["norm"] = np.asarray(geometry.norm(np.where(known[..., None, None], W, 0.0)))
     if "selection_agreement" in values:
         values["as_predicted"] = values["selection_agreement"] == 1
     reached = verdict["reached"].transpose(*trials, ...).to_numpy()
