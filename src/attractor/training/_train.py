@@ -70,7 +70,9 @@ def train(
         initial: Initial attention parameters instead of random ones: ``W`` or ``p`` as an array,
             ``{"K": ..., "Q": ...}`` for both factors, each for all trials, with an axis of
             instances, or with axes of instances and seeds. Default: uniform on [-1/sqrt(d),
-            1/sqrt(d)].
+            1/sqrt(d)]. A number multiplies these, every array of them; several, as in
+            ``[0.01, 0.1, 1.0]``, are trained side by side, and ``initial_scale`` becomes an axis of
+            the trajectory, as hyperparameters do. For a prompt vector a sequence is the vector.
         loss: ``"logistic"``, ``"exponential"``, ``"linear"``, ``"cross_entropy"``, ``"squared"`` or
             ``"negative_log"``; a ``Loss``; or a function of a prediction and a label.
         parameterization: What is trained: the matrix ``"W"`` itself; its factors ``"KQ"``, or
@@ -109,7 +111,7 @@ def train(
         validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = check_steps("steps", steps)
     batch_size = _check_batch_size(batch_size, inputs.tokens)
-    chosen = validation.check_metrics(metrics, optimizer.axes)
+    chosen = validation.check_metrics(metrics, {**optimizer.axes, **inputs.axes})
     check_choice("weights", weights, ("auto", "all", "last"))
     check_choice("dtype", dtype, ("float64", "float32"))
     check_choice("kernel", kernel, ("exact", "plain"))
@@ -125,8 +127,7 @@ def train(
     layer = inputs.parameterization
     training = AttentionTraining(layer, inputs.loss, optimizer.example, batch_size, chosen, kernel)
     trials = inputs.trials(training, optimizer, dtype)
-    variants = len(optimizer.variants)
-    count = variants * inputs.count
+    count = len(optimizer.variants) * inputs.count
     last_only = weights_kept_at_end_only(weights, trials, training, count * len(recorded))
     settings = {
         **inputs.settings,
@@ -148,7 +149,7 @@ def train(
             trials,
             count,
             recorded,
-            instances=variants * (inputs.tokens.instances or 1),
+            instances=count // inputs.seeds,
             last_only=last_only,
             stop=stop,
             checkpoint=saved,

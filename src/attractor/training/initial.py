@@ -1,4 +1,4 @@
-"""Initial parameters that a user gives."""
+"""Initial parameters that a user gives, or the scale of random ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,48 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Parameterization
+from attractor.checks import check_number, shown
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import LARGEST, as_float64, as_plain
 from attractor.tokens import Tokens
+
+INITIAL_SCALE = "initial_scale"
+"""The axis of several scales, and the setting of one."""
+
+
+def check_scale(
+    initial: Any, parameterization: Parameterization, tokens: Tokens
+) -> float | tuple[float, ...] | None:
+    """What random initial parameters are to be multiplied by; None if that is not what is given.
+
+    It is a number, or a sequence of them; but for a prompt vector a sequence is the vector itself.
+
+    Args:
+        initial: As the user gave it.
+        parameterization: What is trained.
+        tokens: The data sets.
+
+    Raises:
+        InvalidInputError: If a scale is negative or too large, of several two are equal, or
+            training could not leave the parameters.
+    """
+    if initial is None or isinstance(initial, Mapping):
+        return None
+    shapes = parameterization.shapes(tokens.key_dimension, tokens.query_dimension)
+    given = as_plain(initial)
+    several = given.ndim == 1 and all(len(shape) > 1 for shape in shapes.values())
+    if given.dtype.kind not in "iuf" or not (given.ndim == 0 or several):
+        return None
+    scales = tuple(
+        check_number("initial", value, least=0, most=LARGEST, example=0.1)
+        for value in given.ravel().tolist()
+    )
+    if not scales or len(set(scales)) < len(scales):
+        problem = "names a scale twice" if scales else "names no scale"
+        raise InvalidInputError("initial", f"{shown(initial)} {problem}", "Give scales that differ")
+    if 0 in scales:
+        parameterization.check_initial({n: np.zeros(shape) for n, shape in shapes.items()})
+    return scales if several else scales[0]
 
 
 def check_initial(

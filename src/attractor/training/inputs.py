@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.attention_training import AttentionTraining
 from attractor.training.footprint import BOOKKEEPING, Footprint, check_run, size_of
-from attractor.training.initial import check_initial
+from attractor.training.initial import INITIAL_SCALE, check_initial, check_scale
 from attractor.training.measurements import Records
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import Trajectory, trajectory_data
@@ -53,6 +54,8 @@ class Inputs:
         initial: Initial attention parameters by name, or None for random ones.
         seeds: Number of seeds.
         seed: The first seed.
+        scale: What random attention parameters are multiplied by: one number or several; None if
+            they are left as they are.
     """
 
     tokens: Tokens
@@ -62,11 +65,18 @@ class Inputs:
     initial: dict[str, np.ndarray] | None
     seeds: int
     seed: int
+    scale: float | tuple[float, ...] | None = None
 
     @property
     def count(self) -> int:
-        """Number of trials."""
-        return (self.tokens.instances or 1) * self.seeds
+        """Number of trials, for one value of each hyperparameter of the optimizer."""
+        scales = math.prod(map(len, self.axes.values()))
+        return scales * (self.tokens.instances or 1) * self.seeds
+
+    @property
+    def axes(self) -> dict[str, tuple[float, ...]]:
+        """The scales of the start, where there are several, by the name of their axis."""
+        return {INITIAL_SCALE: self.scale} if isinstance(self.scale, tuple) else {}
 
     @property
     def seed_numbers(self) -> np.ndarray:
@@ -76,12 +86,14 @@ class Inputs:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that a trajectory records of them."""
+        scale = list(self.scale) if isinstance(self.scale, tuple) else self.scale
         return {
             "loss": self.loss.name,
             "parameterization": self.parameterization.name,
             "seeds": self.seeds,
             "seed": self.seed,
             "initial": "random" if self.initial is None else "given",
+            **({} if self.scale is None else {INITIAL_SCALE: scale}),
         }
 
     def check_memory(self, records: int, *, last_only: bool = False, copies: int = 1) -> None:
@@ -120,6 +132,7 @@ class Inputs:
         optimizer: str,
         geometry: Geometry | None,
         settings: dict[str, Any],
+        hyperparameters: Mapping[str, tuple[float, ...]] = {},
         **labels: Any,
     ) -> Trajectory:
         """The trajectory of a run on these inputs.
@@ -130,11 +143,13 @@ class Inputs:
             optimizer: Name of what trained.
             geometry: The norm of W that it descended, None if it is not known.
             settings: Settings of the run beside those of the inputs.
+            hyperparameters: Those of the optimizer that have several values.
             labels: Further arguments of ``trajectory_data``.
         """
         numbers, seeds = self.tokens.instance_numbers, self.seed_numbers
+        axes = {**hyperparameters, **self.axes}
         return Trajectory(
-            data=trajectory_data(records, numbers, seeds, values, **labels),
+            data=trajectory_data(records, numbers, seeds, values, hyperparameters=axes, **labels),
             tokens=self.tokens,
             head=self.head,
             optimizer_name=optimizer,
@@ -147,7 +162,11 @@ class Inputs:
     ) -> Trials:
         """The trials, for training in some precision."""
         tokens, head, initial = self.tokens, self.head, self.initial
-        return Trials(training, optimizer, tokens, head, initial, self.seeds, self.seed, dtype)
+        scale = self.scale if isinstance(self.scale, tuple) else (self.scale,)
+        scales = None if self.scale is None else np.asarray(scale, np.float64)
+        return Trials(
+            training, optimizer, tokens, head, initial, self.seeds, self.seed, dtype, scales
+        )
 
 
 def check_inputs(
@@ -167,8 +186,9 @@ def check_inputs(
     seed = check_seed("seed", seed)
     check_seed("seed", seed + seeds - 1)
     _check_size(layer, tokens)
-    given = check_initial(initial, layer, tokens, seeds)
-    return Inputs(tokens, head, loss, layer, given, seeds, seed)
+    scale = check_scale(initial, layer, tokens)
+    given = None if scale is not None else check_initial(initial, layer, tokens, seeds)
+    return Inputs(tokens, head, loss, layer, given, seeds, seed, scale)
 
 
 def _check_size(layer: Parameterization, tokens: Tokens) -> None:

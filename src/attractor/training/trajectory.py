@@ -18,6 +18,7 @@ from attractor.checks import check_choice, shown
 from attractor.errors import InvalidInputError
 from attractor.records import AXES, RecordedRun, Rows, StoredRun, reading_run, save_run
 from attractor.tokens import Tokens
+from attractor.training.initial import INITIAL_SCALE
 from attractor.training.loop import Records
 from attractor.training.trajectory_check import check_trajectory
 
@@ -66,7 +67,7 @@ class Trajectory(RecordedRun):
     """The records of training, trial by trial.
 
     A trial is an (instance, seed) pair; both axes are always there, of length one if need be. Where
-    hyperparameters had several values, each has an axis before them.
+    hyperparameters, or the scale of the start, had several values, each has an axis before them.
 
     Attributes:
         data: Labeled arrays over instance, seed, step, sequence, query, row and column: ``loss``,
@@ -98,7 +99,10 @@ class Trajectory(RecordedRun):
 
     @property
     def hyperparameters(self) -> tuple[str, ...]:
-        """The hyperparameters that had several values, which are axes of the data."""
+        """The hyperparameters that had several values, which are axes of the data.
+
+        ``initial_scale`` is among them where the start had several scales.
+        """
         return tuple(str(name) for name in self.data["status"].dims[:-2])
 
     @property
@@ -133,7 +137,7 @@ class Trajectory(RecordedRun):
         Raises:
             InvalidInputError: If there was no such hyperparameter or value.
         """
-        settings = dict(self.settings.get("optimizer", {}))
+        optimizer, start = dict(self.settings.get("optimizer", {})), {}
         for name, value in values.items():
             check_choice("values", name, self.hyperparameters)
             if value not in self.data[name]:
@@ -141,9 +145,10 @@ class Trajectory(RecordedRun):
                 raise InvalidInputError(
                     name, f"{shown(value)} was not trained with", f"Give one of {trained}"
                 )
-            settings[name] = float(value)
+            (start if name == INITIAL_SCALE else optimizer)[name] = float(value)
         data = self.data.sel(values, drop=True)
-        return replace(self, data=data, settings=self.settings | {"optimizer": settings})
+        settings = self.settings | start | {"optimizer": optimizer}
+        return replace(self, data=data, settings=settings)
 
     def W(self, step: float | None = None) -> Float[np.ndarray, "*trials d e"]:
         """The attention matrices at a recorded step, over instances and seeds.

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int, PyTree
+from jaxtyping import Float, Int, PyTree
 
 from attractor.attention import Head, Parameterization, attention_rows
 from attractor.precision import double_precision
@@ -24,8 +24,9 @@ _BATCHES = "mini-batches"
 class Trials:
     """Trials of all instances and seeds: returns the initial state and the data of any of them.
 
-    Those of a trial depend on the numbers of its instance, its seed and its hyperparameters
-    alone. Trials with the same hyperparameters follow each other.
+    Those of a trial depend on the numbers of its instance, its seed, its hyperparameters and the
+    scale of its start alone. Trials with the same hyperparameters follow each other, and among
+    them those of the same scale.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Trials:
         seeds: int,
         seed: int,
         dtype: str,
+        scales: Float[np.ndarray, "scale"] | None = None,
     ) -> None:
         """Casts the data once.
 
@@ -51,10 +53,11 @@ class Trials:
             seeds: Number of seeds.
             seed: The first of them.
             dtype: Precision of the training.
+            scales: What random parameters are multiplied by.
         """
         self.training, self.optimizer = training, optimizer
         self.initial, self.seeds, self.seed = initial, seeds, seed
-        self.dtype = np.dtype(dtype)
+        self.dtype, self.scales = np.dtype(dtype), scales
         rows = attention_rows(tokens, self.dtype, head)
         self.rows = rows if tokens.instances is not None else jax.tree.map(lambda a: a[None], rows)
         self.head = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), head)
@@ -64,13 +67,16 @@ class Trials:
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[AttentionState, AttentionData]:
         """State and data, with a leading axis of trials on every leaf."""
         rest, repeat = np.divmod(trials, self.seeds)
-        variant, instance = np.divmod(rest, len(self.numbers))
+        rest, instance = np.divmod(rest, len(self.numbers))
+        variant, scale = np.divmod(rest, 1 if self.scales is None else len(self.scales))
         seeds, numbers = self.seed + repeat, self.numbers[instance]
         layer = self.training.parameterization
         head = self.head.for_instances(instance)
         with double_precision():
             if self.initial is None:
                 attention = initial_parameters(layer, seeds, numbers, *self.shape)
+                if self.scales is not None:
+                    attention = _multiplied(attention, self.scales[scale])
             else:
                 attention = layer.from_arrays(
                     {name: array[instance, repeat] for name, array in self.initial.items()}
@@ -80,6 +86,11 @@ class Trials:
             settings = self.optimizer.numbers(variant, self.dtype)
             data = AttentionData(rows, head, key_data(seeds, numbers, _BATCHES), settings)
             return _started(self.training, attention, data), data
+
+
+def _multiplied(tree: PyTree[Any], factors: Float[np.ndarray, "trial"]) -> PyTree[Any]:
+    """Leaves with a leading axis of trials, each times its factor."""
+    return jax.tree.map(lambda leaf: (leaf.T * factors).T, tree)
 
 
 @functools.partial(jax.jit, static_argnums=0)  # else JAX compiles it operation by operation

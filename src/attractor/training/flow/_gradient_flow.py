@@ -76,7 +76,8 @@ def gradient_flow(
             nuclear for factors.
         seeds: Number of initial parameters per instance: seeds ``seed`` to ``seed + seeds - 1``.
         seed: The first seed.
-        initial: Initial attention parameters instead of random ones, as in ``train``.
+        initial: Initial attention parameters instead of random ones, or the scale of these, one or
+            several, as in ``train``.
         loss: The loss, as in ``train``.
         parameterization: What moves, as in ``train``.
         record: Times, logarithms of times, or norms to record at; the end is added. Default: the
@@ -105,7 +106,7 @@ def gradient_flow(
     tolerance = _check_tolerance(tolerance)
     check_choice("solver", solver, ("auto", "explicit", "implicit"))
     max_steps = check_steps("max_steps", max_steps)
-    chosen = validation.check_metrics(metrics)
+    chosen = validation.check_metrics(metrics, inputs.axes)
     check_choice("weights", weights, ("auto", "all", "last"))
 
     layer, count = inputs.parameterization, inputs.count

@@ -145,7 +145,7 @@ class FlowTrials:
         targets, by_norm, norm, limits = jax.tree.map(
             lambda leaf: np.broadcast_to(leaf, (count, *np.shape(leaf))), (*shared, self.limits)
         )
-        fixed = self.fixed[trials // self.trials.seeds]
+        fixed = self.fixed[trials // self.trials.seeds % len(self.trials.numbers)]
         return FlowState(state, starting_positions(points)), FlowData(
             data, parameters.attention, units, fixed, targets, by_norm, norm, limits
         )

@@ -11,7 +11,7 @@ from attractor.attention.excess import check_decreasing, check_excess, check_log
 from attractor.attention.heads import is_linear
 from attractor.attention.mixing import measure_mixing
 from attractor.blas import single_blas_thread
-from attractor.checks import check_choice, check_count
+from attractor.checks import check_choice, check_count, shown
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.selection import Selection, optimal_tokens
@@ -92,7 +92,8 @@ def regularization_path(
             loss that lead to the margin solution of these tokens, followed down from the largest
             radius. Where there is none any more, ``optimality`` is large. ``local_path`` minimizes
             the loss in a cone instead.
-        initial: Attention parameters to start from besides, as in ``train``.
+        initial: Attention parameters whose direction to start from besides, as arrays of
+            ``train``. It takes no scale, as every start is brought to the radius.
         head_radius: For a head that is trained: r as a function of R, or its values; default R.
             Beyond about 10^13 margins ``y v^T x`` are rounding, and ``optimality`` is large.
         tolerance: Optimality up to which a point counts as stationary; a trial that exceeds it
@@ -112,6 +113,12 @@ def regularization_path(
     Selection in Attention Mechanism* (arXiv 2306.13596), joint path and local path.
     """
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
+    if inputs.scale is not None:
+        raise InvalidInputError(
+            "initial",
+            f"{shown(initial)} is a scale, and every start is brought to the radius of the ball",
+            "Give arrays, for their direction, or leave it out; starts=... are random ones",
+        )
     tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
     if layer.trains_head or selected is not None:
         check_excess(loss, head)
