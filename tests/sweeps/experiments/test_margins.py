@@ -1,5 +1,6 @@
 """Feasibility and margins, beside a plain loop over solve."""
 
+import math
 import warnings
 
 import numpy as np
@@ -61,6 +62,19 @@ def test_the_margin_in_l_inf_is_that_of_a_linear_program():
             bounds=[*[(-1, 1)] * 9, (0, None)],
         )  # fmt: skip
         assert found["margin"][place, 0] == pytest.approx(-largest.fun, abs=1e-7)
+
+
+def test_feasibility_of_pairs_follows_covers_theorem():
+    """Of two tokens with random labels every dichotomy of n points in d^2 dimensions is as likely.
+
+    Cover (1965): the share ``2^(1-n) sum_{k < d^2} C(n-1, k)`` of them can be separated.
+    """
+    draws = 1500
+    for n, d in ((6, 2), (8, 2), (11, 2)):
+        found = run({"n": n, "T": 2, "d": d}, np.arange(draws), range(1))["feasible"]
+        share = sum(math.comb(n - 1, k) for k in range(d * d)) / 2 ** (n - 1)
+        error = math.sqrt(share * (1 - share) / draws)
+        assert abs(found.mean() - share) < 4 * error, (n, d)
 
 
 def test_several_seeds_are_refused():

@@ -89,6 +89,8 @@ def test_the_initial_scale_multiplies_the_usual_start(parameterization):
     near = run({"initial_scale": 1.0 + 1e-9}, INSTANCES, SEEDS, **given)
     far = run({"initial_scale": 3.0}, INSTANCES, SEEDS, **given)
     assert np.allclose(near["norm"], usual["norm"], rtol=1e-7)
+    plainly, _ = plain(at.normalized_gradient_descent(0.1), 3, parameterization=parameterization)
+    assert np.array_equal(usual["training_loss"], plainly.data["loss"].isel(step=-1))
     assert (far["norm"] > 1.5 * usual["norm"]).all()
 
 

@@ -27,7 +27,6 @@ from attractor.sweeps.grid import Grid
 
 if TYPE_CHECKING:
     from attractor.attention import Parameterization
-    from attractor.tokens import Tokens
     from attractor.training import Trajectory
     from attractor.training.optimizers import Optimizer
 
@@ -237,7 +236,7 @@ def run(
             steps=steps[-1],
             seeds=len(seeds),
             seed=seeds.start,
-            initial=_initial(given, tokens, seeds),
+            initial=given["initial_scale"],
             loss=given["loss"],
             parameterization=given["parameterization"],
             record=steps,
@@ -283,24 +282,6 @@ def _check_training(given: Mapping[str, Any]) -> None:
 
     tokens, head = draw_tokens(given, np.arange(1))
     check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)
-
-
-def _initial(given: Mapping[str, Any], tokens: Tokens, seeds: range) -> dict[str, Any] | None:
-    """Random initial parameters times a factor; None where that is one."""
-    if given["initial_scale"] == 1:
-        return None
-    from attractor.training.trials import initial_parameters
-
-    layer, count = _layer(given), len(seeds)
-    prepared = layer.prepare(tokens)
-    numbers = np.repeat(prepared.instance_numbers, count)
-    each = np.tile(np.asarray(seeds), len(prepared.instance_numbers))
-    shape = (prepared.key_dimension, prepared.query_dimension)
-    drawn = layer.to_arrays(initial_parameters(layer, each, numbers, *shape))
-    return {
-        name: given["initial_scale"] * np.asarray(array).reshape(-1, count, *array.shape[1:])
-        for name, array in drawn.items()
-    }
 
 
 def _ended_at(trained: Trajectory, step: int) -> Trajectory:
