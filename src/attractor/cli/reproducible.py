@@ -187,7 +187,7 @@ COMMANDS = {
             "of": _AXIS,
             **dict.fromkeys(("y", "lines", "panels"), optional(_AXIS)),
             "at": optional(several(text(r"[A-Za-z]\w*=.+", "axis=value"), 100)),
-            "levels": optional(text(r"[-+.,eE\d ]*", "numbers")),
+            "levels": optional(text(r"[-+.,eE\d ]+", "numbers")),
             "confidence": number(),
             "seed": SEED,
             "data": _OF_FILE,
