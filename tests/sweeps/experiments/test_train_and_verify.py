@@ -46,11 +46,15 @@ def test_measures_are_those_of_train_and_verify():
     assert {array.shape for array in found.values()} == {(3, 2)}
 
 
-def test_a_horizon_is_a_run_of_so_many_steps():
-    """Also where a trial ended between two horizons."""
-    given = {"optimizer": "gradient descent", "learning_rate": 1e3}
-    together = run(given, INSTANCES, SEEDS, horizons=[10, 60], **SIZE)
-    for place, steps in enumerate((10, 60)):
+@pytest.mark.parametrize("rate", [0.1, 1e6])
+def test_a_horizon_is_a_run_of_so_many_steps(rate):
+    """Also where trials end before it: the first step of 1e6 saturates attention."""
+    given = {"optimizer": "gradient descent", "learning_rate": rate}
+    horizons = [1, 10, 60]
+    together = run(given, INSTANCES, SEEDS, horizons=horizons, **SIZE)
+    ended = together["status"] == TrialStatus.BELOW_ROUNDING
+    assert not ended[..., 0].any() and ended[..., 1:].all() == (rate == 1e6)
+    for place, steps in enumerate(horizons):
         alone = run(given, INSTANCES, SEEDS, steps=steps, **SIZE)
         for name in MEASURES:
             one = together[name][..., place]
