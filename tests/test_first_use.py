@@ -12,7 +12,7 @@ PACKAGES = [
     for name in (
         "analysis", "files", "margin", "next_token", "next_token.linear", "next_token.mechanics",
         "papers", "plots", "plots.plane", "prompt", "prompt.finite_length", "prompt.length",
-        "prompt.measures", "prompt.regression", "report", "training", "training.flow",
+        "prompt.measures", "prompt.regression", "report", "sweeps", "training", "training.flow",
         "training.paths",
     )
 ]  # fmt: skip

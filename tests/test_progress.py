@@ -1,4 +1,7 @@
-from attractor.progress import progress_bar
+import pytest
+
+from attractor import progress
+from attractor.progress import progress_bar, time_in_words
 
 
 def test_work_of_an_earlier_run_is_done_but_says_nothing_about_the_rate():
@@ -21,3 +24,28 @@ def test_a_bar_that_is_not_shown_takes_everything_and_prints_nothing(capfd):
         advance(1)
         advance.note("at rest")
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_log_gets_lines_now_and_then(capfd, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress_bar("sweeping", 1000, lines_every=30) as bar:
+        bar.skip(400)
+        for now in (110.0, 131.0, 140.0):  # noqa: B007
+            bar(100)
+        bar.note("2 failed")
+        now = 200.0
+        bar(100)
+    assert capfd.readouterr().err.splitlines() == [
+        "sweeping: 600 of 1,000, 6.45/s, 62 s left",
+        "sweeping: 800 of 1,000, 4/s, 50 s left; 2 failed",
+        "sweeping: 800 of 1,000, 4/s, 50 s left; 2 failed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.25, "0.25 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (864000, "10 days")],
+)
+def test_times_in_words(seconds, words):
+    assert time_in_words(seconds) == words

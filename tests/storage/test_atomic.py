@@ -6,7 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from attractor.errors import InvalidInputError, WriteError
-from attractor.storage import atomic, atomic_directory, atomic_file, write_file
+from attractor.storage import (
+    append_line,
+    atomic,
+    atomic_directory,
+    atomic_file,
+    new_directory,
+    write_file,
+)
 
 
 def names(folder):
@@ -147,3 +154,34 @@ def test_writing_leaves_the_mask_of_permissions_alone(tmp_path):
         assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
     finally:
         assert os.umask(before) == 0o027
+
+
+def test_of_two_new_folders_the_first_stays(tmp_path):
+    destination = tmp_path / "store"
+    with new_directory(destination) as slow:
+        (slow / "file").write_text("slow")
+        with new_directory(destination) as quick:
+            (quick / "file").write_text("quick")
+    assert (destination / "file").read_text() == "quick"
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_new_folder_appears_whole_or_not_at_all(tmp_path):
+    with pytest.raises(KeyError), new_directory(tmp_path / "store") as folder:
+        (folder / "file").write_text("half")
+        raise KeyError
+    assert not list(tmp_path.iterdir())
+
+
+def test_lines_are_appended_or_the_file_stays(tmp_path, monkeypatch):
+    for line in ("one", "zwölf"):
+        append_line(tmp_path / "lines", line)
+    assert (tmp_path / "lines").read_text("utf-8") == "one\nzwölf\n"
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(WriteError, match="lines cannot be written: No space left on device"):
+        append_line(tmp_path / "lines", "three")
+    assert (tmp_path / "lines").read_text("utf-8") == "one\nzwölf\n"

@@ -1,6 +1,7 @@
 """Sweeps on processes that are killed, hang or are gone: the same bytes in the end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,18 +151,49 @@ def test_all_workers_are_gone(whole, start, scheduler, tmp_path):
 def test_chunks_that_kill_hang_or_raise_are_marked_and_no_other(tmp_path):
     cured = tmp_path / "cured"
     kinds = ["fine", "kills", "hangs", "raises"]
-    grid = Grid({"kind": kinds, "n": [1, 2, 3]}, instances=2)
+    grid = Grid({"kind": kinds, "n": [1, 2]}, instances=2)
     experiment = made_up.experiment(cured=str(cured), seconds=0.05)
     summary = sweep(grid, experiment, tmp_path / "s", cluster=2, patience_chunk=3)
     assert {place[0] for place in summary.newly_failed} == {1, 2, 3}
-    assert summary.status.done == 3 and summary.status.left == 0
+    assert summary.status.done == 2 and summary.status.left == 0
     errors = {kinds[one.place[0]]: one.error for one in summary.status.failed}
     assert "its process ended" in errors["kills"] and "it hangs" in errors["hangs"]
     cured.touch()
     again = sweep(grid, experiment, tmp_path / "s", cluster=2, retry_failed=True)
-    assert again.computed == 9 and again.status.done == 12
+    assert again.computed == 6 and again.status.done == 8
     sweep(grid, experiment, tmp_path / "fine")
     assert measures(tmp_path / "s") == measures(tmp_path / "fine")
+
+
+def test_a_full_disk_is_an_error_and_what_is_done_stays(tmp_path):
+    mount = 'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"'
+    apart = ["unshare", "--mount", "sh", "-c", mount, str(tmp_path)]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode:
+        pytest.skip("this machine does not let us mount a file system")
+    command = [*apart, sys.executable, str(HERE / "full_sweep.py"), str(tmp_path)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said, checked, resumed = done.stdout.splitlines()
+    assert f"{tmp_path / 's'} cannot be written: No space left on device" in said
+    assert checked == "True True" and resumed == "12 0 True"
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    code = f"""
+import made_up
+from attractor.sweeps import Grid, sweep
+try:
+    sweep(Grid({{"n": [1]}}, 1), made_up.PLAIN, {str(tmp_path / "s")!r}, cluster=1)
+except ValueError as error:
+    print(error)
+"""
+    (tmp_path / "script.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        env=ENVIRONMENT, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert "cluster: its processes cannot be started" in done.stdout
+    assert "below `if __name__ == '__main__':`" in done.stdout
 
 
 CODE = """

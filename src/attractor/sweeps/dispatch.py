@@ -1,12 +1,15 @@
 """Chunks on the workers of a Dask cluster: few at a time, and every worker stays with its program.
 
 Traps of Dask that shape this file: a call to a worker that dies meanwhile waits for ever, so that
-none is made; a task bound to one worker waits for it for ever, so that others may take it; and
-chunks beside one that ends its process are blamed with it, so that each is tried once more, alone.
+none is made; a task bound to one worker waits for it for ever once all workers are lost together,
+even if others may take it, so that it is handed out anew; an answer is lost with its worker, so
+that it is fetched beside all else and at once; and chunks beside one that ends its process are
+blamed with it, so that each of them is tried once more, alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import heapq
 import itertools
@@ -29,7 +32,7 @@ from attractor.sweeps.store import DONE, Layout, require_sweep_libraries
 from attractor.sweeps.work import Job, Outcome, run_chunk
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
 _AHEAD = 2
 """Chunks of a thread that are at its worker at once: one that runs and one that waits."""
@@ -37,6 +40,13 @@ _LOOK = 1.0
 """Seconds after which the workers are looked up again, if that takes little time."""
 _SHARE = 20
 """One part in so many of the time is spent on it at most: of 1,000 workers it takes 0.3 s."""
+_DEATHS = 1
+"""Lost workers after which a scheduler of ours gives up a chunk: it is then suspected."""
+_LOSSES = 2
+"""Lost workers that a chunk may have been with before it is suspected, on any cluster."""
+_NEVER = "1000 days"
+"""When a cluster of ours lets go of a process that is gone: it is started anew. By default it looks
+15 seconds after each end of one, and does so if it happens to be starting at that moment."""
 _WAIT = 0.5
 _TIMES, _FLOOR, _FLOOR_FIRST = 10, 600.0, 3600.0
 _MOST_PROCESSES = 1024
@@ -157,10 +167,12 @@ class Dispatcher:
         self._patience, self._patience_chunk, self._settle = patience, patience_chunk, settle
         self._programs = Programs(numbers, layout.programs(numbers))
         self._flying: dict[Any, _Flight] = {}
-        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
         self._slots: dict[str, int] = {}
         self._load: Counter[str] = Counter()
         self._closing: set[str] = set()
+        self._again: deque[int] = deque()
+        self._losses: Counter[int] = Counter()
         self._suspects: deque[int] = deque()
         self._counter = itertools.count()
         self._run = f"attractor-sweep-{job.token[:8]}{time.time_ns():x}"
@@ -175,20 +187,25 @@ class Dispatcher:
             AttractorError: What a chunk raised that no other would do better.
         """
         try:
-            while self._programs.left or self._flying or self._suspects:
+            while self._left or self._flying or self._suspects:
                 self._look()
-                if self._programs.left:
+                if self._left:
                     self._fill()
-                elif not self._flying:
+                elif not self._flying and not self._closing:
                     self._submit(self._suspects.popleft(), None)
                 with contextlib.suppress(queue.Empty):
-                    self._take(self._ended.get(timeout=_WAIT))
+                    self._take(*self._answers.get(timeout=_WAIT))
                     while True:
-                        self._take(self._ended.get_nowait())
+                        self._take(*self._answers.get_nowait())
         finally:
             if self._flying and self._client.status == "running":
                 with contextlib.suppress(Exception):
                     self._client.cancel([flight.future for flight in self._flying.values()])
+
+    @property
+    def _left(self) -> int:
+        """Chunks that any worker may get."""
+        return self._programs.left + len(self._again)
 
     def _look(self) -> None:
         """Looks up which workers there are, now and then."""
@@ -210,8 +227,7 @@ class Dispatcher:
             if told.get("status", "running") == "running" and worker not in self._closing
         }
         for worker in [worker for worker in self._load if worker not in info]:
-            del self._load[worker]  # its chunks are with others now
-            self._programs.forget(worker)
+            self._lose(worker)
         looked = time.monotonic()
         self._look_at = looked + max(_LOOK, _SHARE * (looked - now))
         if self._slots:
@@ -219,16 +235,24 @@ class Dispatcher:
         elif looked - self._seen > self._patience:
             raise TimeoutError(f"there was no worker for {self._patience:g} s: {_STORED}")
 
+    def _lose(self, worker: str) -> None:
+        """Has the chunks of a worker that is gone computed by others."""
+        for flight in [one for one in self._flying.values() if one.worker == worker]:
+            self._drop(flight)
+            self._losses[flight.number] += 1
+            suspected = self._losses[flight.number] > _LOSSES
+            (self._suspects if suspected else self._again).append(flight.number)
+        del self._load[worker]
+        self._programs.forget(worker)
+
     def _fill(self, *workers: str) -> None:
         """Gives some workers, or all, as many chunks as they take ahead."""
-        most = _AHEAD * sum(self._slots.values())
         for turn in range(1, _AHEAD + 1):
             for worker in workers or self._slots:
                 slots = self._slots.get(worker, 0)
-                while self._programs.left and self._load[worker] < turn * slots:
-                    if len(self._flying) >= most:  # those of lost workers are with others
-                        return
-                    self._submit(self._programs.take(worker), worker)
+                while self._left and self._load[worker] < turn * slots:
+                    number = self._again.popleft() if self._again else self._programs.take(worker)
+                    self._submit(number, worker)
 
     def _submit(self, number: int, worker: str | None) -> None:
         chunk = self._layout.chunk(number)
@@ -246,15 +270,28 @@ class Dispatcher:
         self._flying[future.key] = _Flight(future, number, program, chunk, worker)
         if worker is not None:
             self._load[worker] += 1
-        future.add_done_callback(self._ended.put)
+        loop: Any = self._client.loop
+        loop.add_callback(self._fetch, future)
 
-    def _take(self, future: Future) -> None:
+    async def _fetch(self, future: Future) -> None:
+        """Waits for the answer to a chunk; a worker that ends first has it computed again."""
+        try:
+            fetching: Any = self._client.gather(future, asynchronous=True)
+            answer = await fetching
+        except (Exception, asyncio.CancelledError) as error:
+            answer = error
+        self._answers.put((future.key, answer))
+
+    def _take(self, key: Any, answer: Any) -> None:
         """Takes the answer to a chunk, and gives its worker another."""
-        flight = self._flying[future.key]
-        outcome = self._outcome(flight)
-        if outcome is None:
+        flight = self._flying.get(key)
+        if flight is None:  # it was handed out anew
             return
+        outcome = self._outcome(flight, answer)
         self._drop(flight)
+        if outcome is None:
+            self._suspects.append(flight.number)
+            return
         if outcome.worker is not None:
             self._closing.add(outcome.worker)
             self._slots.pop(outcome.worker, None)
@@ -264,29 +301,19 @@ class Dispatcher:
         if flight.worker is not None and flight.worker in self._slots:
             self._fill(flight.worker)
 
-    def _outcome(self, flight: _Flight) -> Outcome | None:
-        """What became of a chunk; None if that is not known yet."""
+    def _outcome(self, flight: _Flight, answer: Any) -> Outcome | None:
+        """What became of a chunk; None if its process ended, and others may have been beside it."""
         from distributed import KilledWorker
 
-        future = flight.future
-        if future.status == "finished":
-            try:
-                return future.result(timeout=self._patience)
-            except TimeoutError:  # its worker ended meanwhile, and another computes it
-                future.add_done_callback(self._ended.put)
-                return None
-        if future.status == "cancelled" or self._client.status != "running":
+        if isinstance(answer, Outcome):
+            return answer
+        if isinstance(answer, KilledWorker):
+            times = answer.allowed_failures + 1
+            said = f"its process ended, {times} times, with no other beside it"
+            return None if flight.worker is not None else Outcome(0.0, error=said)
+        if isinstance(answer, asyncio.CancelledError) or self._client.status != "running":
             raise ConnectionError(f"the scheduler is gone: {_STORED}")
-        error = future.exception(timeout=self._patience)
-        if not isinstance(error, KilledWorker):
-            assert isinstance(error, BaseException)  # the client is no asynchronous one
-            raise error
-        if flight.worker is None:
-            times = error.allowed_failures + 1
-            return Outcome(0.0, error=f"its process ended, {times} times, with no other beside it")
-        self._drop(flight)
-        self._suspects.append(flight.number)
-        return None
+        raise answer
 
     def _drop(self, flight: _Flight) -> None:
         """Lets go of a chunk that is no longer with the scheduler."""
@@ -333,10 +360,11 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
         The client. One that was given stays open.
 
     Raises:
-        InvalidInputError: If no scheduler answers.
+        InvalidInputError: If no scheduler answers, or processes cannot be started.
     """
     require_sweep_libraries("distributed")
-    from distributed import Client, LocalCluster
+    from dask import config
+    from distributed import Client
 
     if is_of_loaded(cluster, "distributed", "Client"):
         if cluster.asynchronous or cluster.status != "running":
@@ -350,11 +378,16 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
             "n_workers": cluster,
             "threads_per_worker": 1,
             "host": "127.0.0.1",
-            "dashboard_address": None,
+            "dashboard_address": "127.0.0.1:0",
             "memory_limit": 0,
+            "scheduler_kwargs": {"allowed_failures": _DEATHS},
             "silence_logs": logging.CRITICAL,
         }
-        with LocalCluster(**settings) as local, Client(local, set_as_default=False) as client:
+        with (
+            config.set({"distributed.deploy.lost-worker-timeout": _NEVER}),
+            _started(settings) as local,
+            Client(local, set_as_default=False) as client,
+        ):
             yield client
         return
     place = {"address" if "://" in cluster else "scheduler_file": cluster}
@@ -366,3 +399,17 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
         ) from error
     with client:
         yield client
+
+
+def _started(settings: dict[str, Any]) -> LocalCluster:
+    """A cluster of processes here."""
+    from distributed import LocalCluster
+
+    try:
+        return LocalCluster(**settings)
+    except RuntimeError as error:
+        raise InvalidInputError(
+            "cluster",
+            f"its processes cannot be started ({error.__cause__ or error})",
+            "In a script, call sweep below `if __name__ == '__main__':`, as they run it, too",
+        ) from error
