@@ -25,7 +25,7 @@ SLOPE = rates.Slope(0.0, -1.0, 1.0)
 DATA = {"tokens": ex.TOKENS, "head": ex.HEAD}
 EITHER = {"tokens": "head", "head": "tokens"}
 TAKES = {
-    "initial": "array mapping none",
+    "initial": "array mapping real sequence none",
     "record": "array sequence none",
     "radii": "array sequence none",
     "head_radius": "array real none",
@@ -70,7 +70,7 @@ def _optimizers() -> Iterator[Call]:
     yield Call(at.polyak_step, takes=TAKES)
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
-    yield Call(at.declare, **wrapped)
+    yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})
     yield Call(at.with_rescaled_state, **wrapped)
     yield Call(
         at.get_optimizer, name="sign descent", learning_rate=0.1, blames={"name": "optimizer"}

@@ -108,6 +108,64 @@ def test_no_value_of_a_hyperparameter_but_zero_compiles_anew(data, compiled):
     assert len(compiled()) > count
 
 
+def sgd(**numbers):
+    return at.declare(optax.sgd, hyperparameters=numbers, geometry="frobenius", name="my own")
+
+
+def test_the_numbers_of_a_declared_transformation_are_data(data, compiled):
+    tokens, head = data
+    values = {"learning_rate": [0.1, 0.2, 0.4], "momentum": [0.5, 0.9]}
+    together = at.train(tokens, head, sgd(**values), steps=20, seeds=2)
+    assert together.hyperparameters == ("learning_rate", "momentum")
+    count = len(compiled())
+    for variant in together.variants:
+        alone = at.train(tokens, head, sgd(**variant), steps=20, seeds=2)
+        chosen = together.sel(**variant)
+        assert chosen.data.identical(alone.data) and chosen.settings == alone.settings
+    assert len(compiled()) == count
+    constant = at.declare(optax.sgd(0.2, 0.9), geometry="frobenius")
+    plain = at.train(tokens, head, constant, steps=20, seeds=2)
+    np.testing.assert_allclose(
+        together.sel(learning_rate=0.2, momentum=0.9).W(), plain.W(), rtol=1e-12, atol=1e-15
+    )
+
+
+def test_a_declared_weight_decay_may_have_several_values():
+    several = at.declare(
+        optax.sgd, hyperparameters={"learning_rate": 0.1}, geometry=None, weight_decay=[0.1, 0.2]
+    )
+    assert several.axes == {"weight_decay": (0.1, 0.2)}
+    assert several.settings == {"learning_rate": 0.1, "weight_decay": [0.1, 0.2]}
+    assert sgd(learning_rate=0.1) is sgd(learning_rate=0.1)
+    assert sgd(learning_rate=0.1).example is sgd(learning_rate=0.2).example
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"transformation": optax.sgd(0.1)}, "transformation: .*give the function that makes it"),
+        ({"hyperparameters": {}}, "hyperparameters: .*names no numbers"),
+        ({"hyperparameters": {"momentum": 2.0}}, "momentum: 2.0 is not"),
+        ({"hyperparameters": {"my temperature": 2.0}}, "hyperparameters: .*names no numbers"),
+        ({"hyperparameters": {"temperature": 2.0}}, "hyperparameters: .*called with temperature"),
+        ({"hyperparameters": {"loss": 2.0}}, "hyperparameters: 'loss' is the name"),
+        ({"hyperparameters": {"weight_decay": 0.1}}, "hyperparameters: 'weight_decay' is"),
+        ({"settings": {"a": 1}}, "settings: hyperparameters are given"),
+        ({"transformation": lambda learning_rate: 3}, "transformation: int is not an optax"),
+        ({"transformation": optax.sgd, "weight_decay": -1.0}, "weight_decay: -1.0 is not"),
+    ],
+)
+def test_what_a_transformation_cannot_be_made_of_is_refused(given, words):
+    settings = {"transformation": optax.sgd, "hyperparameters": {"learning_rate": 0.1}} | given
+    with pytest.raises(InvalidInputError, match=f"^{words}"):
+        at.declare(**settings, geometry=None)
+
+
+def test_several_exponents_are_several_runs():
+    with pytest.raises(InvalidInputError, match=r"^p: .*Train once for each"):
+        at.mirror_descent(0.1, p=[1.5, 3.0])
+
+
 def test_settings_of_an_optimizer_with_several_values_say_so():
     several = at.momentum([0.1, 0.2], decay=0.5)
     assert several.axes == {"learning_rate": (0.1, 0.2)}

@@ -61,9 +61,10 @@ def check_mirror_exponent(p: Any, argument: str = "p") -> float:
     except InvalidInputError:
         value = math.nan
     if not 1 < value < math.inf:
-        raise InvalidInputError(
-            argument, f"{p!r} is not a number above 1", "Give one, such as 1.5; not infinity"
-        )
+        remedy = "Give one, such as 1.5; not infinity"
+        if isinstance(p, Sequence | np.ndarray) and not isinstance(p, str):
+            remedy = "Train once for each: it is the norm that is descended, of which a run has one"
+        raise InvalidInputError(argument, f"{p!r} is not a number above 1", remedy)
     return value
 
 
@@ -81,12 +82,14 @@ def check_not_traced(argument: str, value: Any) -> None:
 def check_one_hyperparameter(argument: str, value: Any) -> Any:
     """Checks one number of an optimizer against the bounds of its name; a traced one passes.
 
+    A name that the library does not use has none.
+
     Raises:
         InvalidInputError: If it is out of bounds.
     """
-    return (
-        value if isinstance(value, Tracer) else check_number(argument, value, **_BOUNDS[argument])
-    )
+    if isinstance(value, Tracer):
+        return value
+    return check_number(argument, value, **_BOUNDS.get(argument, {}))
 
 
 def check_hyperparameter(argument: str, value: Any) -> Any:

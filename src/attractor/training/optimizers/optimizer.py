@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Mapping
@@ -20,12 +22,18 @@ from attractor.attention.scaled import (
     leaf_directions,
     magnitude,
 )
-from attractor.checks import check_choice, check_kinds, check_text
+from attractor.checks import check_choice, check_function, check_kinds, check_text, shown
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
 from attractor.geometry import Geometry, get_geometry
 from attractor.training.optimizers.checks import check_one_hyperparameter
-from attractor.training.optimizers.hyperparameters import Number, example_of, is_zero
+from attractor.training.optimizers.hyperparameters import (
+    Number,
+    Numbers,
+    example_of,
+    hyperparameters as as_data,
+    is_zero,
+)
 
 GradientScale = Literal[
     "absolute", "global", "per_array", "per_entry", "log_per_array", "log_per_entry"
@@ -226,20 +234,28 @@ class Optimizer(optax.GradientTransformationExtraArgs):
 
 @renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
 def declare(
-    transformation: optax.GradientTransformation,
+    transformation: optax.GradientTransformation | Callable[..., optax.GradientTransformation],
     *,
     geometry: Geometry | str | None,
     gradient_scale: GradientScale = "absolute",
     name: str = "declared by the user",
     settings: dict[str, Any] | None = None,
-    weight_decay: Number = 0.0,
+    weight_decay: Numbers = 0.0,
+    hyperparameters: Mapping[str, Numbers] | None = None,
 ) -> Optimizer:
     """Declares which geometry an optax transformation descends.
 
-    Also puts back what ``optax.chain`` loses of a declaration.
+    Also puts back what ``optax.chain`` loses of a declaration. The numbers within a transformation
+    are constants of the program that is compiled. To have them as data of a trial, give the
+    function that makes it, and the numbers by name:
+
+        declare(optax.sgd, hyperparameters={"learning_rate": [0.1, 0.2]}, geometry="frobenius")
 
     Args:
-        transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance.
+        transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance; with
+            ``hyperparameters`` a function of these that returns one, which works with traced
+            numbers. The same function object is compiled once for all values but zero, which
+            it is given as a plain number.
         geometry: The norm whose steepest descent it is, or its name; None if none is known.
         gradient_scale: ``"absolute"`` gives it true gradients, which underflow to zero where
             floating point ends; ``"global"`` gives them up to a positive factor and is right for
@@ -249,12 +265,19 @@ def declare(
         settings: Hyperparameters to keep with the results.
         weight_decay: Multiple of the parameters to add to the gradient before anything else, and
             without loss where either is tiny.
+        hyperparameters: Numbers to make the transformation of, by name, each one value or several
+            that ``train`` runs side by side; they are kept with the results in place of settings.
 
     Raises:
         InvalidInputError: If an argument is of the wrong kind.
     """
     name = check_text("name", name)
     check_kinds(settings=(settings, Mapping | None))
+    if hyperparameters is not None:
+        given = _check_own_numbers(transformation, settings, hyperparameters)
+        norm = None if geometry is None else get_geometry(geometry)
+        make = _maker(transformation, tuple(given), norm, gradient_scale, name)
+        return make(*given.values(), weight_decay)
     if not isinstance(transformation, optax.GradientTransformation):
         raise InvalidInputError(
             "transformation",
@@ -273,6 +296,67 @@ def declare(
         settings=settings or {},
         weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
     )
+
+
+def _check_own_numbers(make: Any, settings: Any, given: Any) -> dict[str, Numbers]:
+    """Checks what ``declare`` is given to make a transformation of."""
+    # They import this file.
+    from attractor.training.initial import INITIAL_SCALE
+    from attractor.training.trajectory import RECORDED
+
+    names = list(given) if isinstance(given, Mapping) else []
+    if not names or not all(isinstance(n, str) and n.isidentifier() for n in names):
+        raise InvalidInputError(
+            "hyperparameters",
+            f"{shown(given)} names no numbers",
+            'Give {"learning_rate": 0.1}, say',
+        )
+    remedy = "With hyperparameters, give the function that makes it of them, such as optax.sgd"
+    check_function("transformation", make, remedy)
+    if settings:
+        raise InvalidInputError(
+            "settings", "hyperparameters are given, which are kept in their place", "Leave it out"
+        )
+    if taken := {"weight_decay", INITIAL_SCALE, *RECORDED} & {*names}:
+        raise InvalidInputError(
+            "hyperparameters",
+            f"{taken.pop()!r} is the name of something else",
+            "Give the number another name, by a function of your own",
+        )
+    return dict(given)
+
+
+@functools.cache
+def _maker(
+    factory: Callable[..., Any],
+    names: tuple[str, ...],
+    geometry: Geometry | None,
+    gradient_scale: GradientScale,
+    name: str,
+) -> Callable[..., Optimizer]:
+    """The function of hyperparameters that declares what a factory makes: one object for each."""
+
+    def make(*values: Any) -> Optimizer:
+        *own, weight_decay = values
+        settings = dict(zip(names, own, strict=True))
+        try:
+            transformation = factory(**settings)
+        except TypeError as error:
+            raise InvalidInputError(
+                "hyperparameters",
+                f"the function cannot be called with {', '.join(names)}: {error}",
+                "Give the numbers that it takes, by their names",
+            ) from error
+        return declare(
+            transformation, geometry=geometry, gradient_scale=gradient_scale, name=name,
+            settings=settings, weight_decay=weight_decay,
+        )  # fmt: skip
+
+    numbers = (*names, "weight_decay")
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(number, kind) for number in numbers]
+    make.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return as_data(*numbers)(make)
 
 
 def _with_decay(update: Any, weight_decay: Number) -> Any:
