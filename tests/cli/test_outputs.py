@@ -105,6 +105,23 @@ TABLE = {
         ("data",),
     ),
     "reproduce": Command(("{file}", "--data", "{data}"), "", {}, ("file", "data")),
+    "sweep run": Command(
+        ("{plan}", "--store", "{store}"), "attractor.sweeps.plan.load_plan",
+        {"store": HELD}, ("plan",), "zarr.json",
+    ),
+    "sweep status": Command(("{store}",), "", {}, ("store",)),
+    "sweep check": Command(("{store}",), "", {}, ("store",)),
+    "sweep draw": Command(
+        ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
+        "attractor.sweeps.store.open_sweep",
+        {"out": REPLACED},
+        ("store",),
+        "sweep.nc",
+    ),
+    "example sweep": Command(
+        ("{path}", "--out", "{out}"), "attractor.sweeps.plan.example_plan",
+        {"path": FILE, "out": SHARED},
+    ),
     "example tokens": Command(
         ("{path}", "--out", "{out}"), "attractor.datasets.unit_tokens",
         {"path": FILE, "out": SHARED},

@@ -67,3 +67,12 @@ def test_seeds_name_the_instances():
 def test_refuses_bad_arguments(arguments, named):
     with pytest.raises(InvalidInputError, match=f"^{named}:"):
         unit_tokens(**arguments)
+
+
+def test_a_data_set_is_the_same_alone_and_after_others():
+    """Odd sizes leave half of a pair of normal numbers over, which the next must not get."""
+    several, heads = unit_tokens(3, 4, 5, seeds=[7, 8])
+    alone, head = unit_tokens(3, 4, 5, seeds=[8])
+    assert np.array_equal(several.keys[1], alone.keys[0])
+    assert np.array_equal(several.queries[1], alone.queries[0])
+    assert np.array_equal(heads.weight[1], head.weight[0])

@@ -79,10 +79,10 @@ def wrong(returned):
     return Experiment("made_up:run_wrong", measures, ["n"], settings={"returned": returned})
 
 
-def check(axes, **settings):
+def check(grid, **settings):
     from attractor.errors import InvalidInputError
 
-    if min(axes["n"]) < 1:
+    if min(grid.axes["n"]) < 1:
         raise InvalidInputError("axes['n']", "it is below 1", "Give at least 1")
 
 

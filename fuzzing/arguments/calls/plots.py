@@ -9,10 +9,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import attractor as at
-from attractor import analysis, next_token, plots
+from attractor import analysis, next_token, plots, sweeps
 from attractor.analysis import rates
 from attractor.prompt.length import error_quantiles, phase_diagram
 from fuzzing.arguments import example_files as given, examples as ex
+from fuzzing.arguments.calls.sweeps import RESULTS
 from fuzzing.arguments.table import Call, Fresh, Lazy
 
 FIGURE = Fresh(lambda: Figure(figsize=(2, 2)))
@@ -40,6 +41,7 @@ RATE = Lazy(lambda: rates.fit_rate(STEPS, 1.0 / STEPS[None] ** np.ones((3, 1))))
 CHECKS = Lazy(lambda: ex.STRUCTURE.value.assumptions)
 COMPARED = Lazy(lambda: analysis.compare_geometries(ex.PROBLEM_OF_ONE.value, [at.Frobenius()]))
 SENSITIVE = Lazy(lambda: ex.SOLUTION_OF_ONE.value.sensitivity().to_xarray())
+AVERAGES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "margin", ["n", "d"]))
 LENGTHS = np.geomspace(1, 1e4, 9)
 BY_LENGTH = Lazy(lambda: error_quantiles(ex.PROMPT_LENGTH.value, LENGTHS))
 PHASES = Lazy(lambda: phase_diagram(ex.PROMPT_LENGTH.value, [0.5, 1.0], LENGTHS))
@@ -106,6 +108,9 @@ def _of_runs() -> Iterator[Call]:
     yield Call(plots.basin_map_figure, data=PLANE)
     yield Call(plots.basin_shares_axes, axes=AXES, data=SHARES)
     yield Call(plots.basin_shares_figure, data=SHARES)
+    yield Call(plots.phase_map_figure, data=AVERAGES, x="n", y="d",
+               takes={"levels": "sequence array objects"})  # fmt: skip
+    yield Call(plots.phase_lines_figure, data=AVERAGES, x="n", lines="d")
     yield Call(plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
     yield Call(plots.bias_map, axes=AXES, matrix=ex.BIAS)
     yield Call(plots.bias_matrix_figure, matrix=ex.BIAS)

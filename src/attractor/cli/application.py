@@ -31,6 +31,8 @@ COMMANDS = {
     "in-context": "Train attention to regress in context at several prompt lengths, side by side: "
     "risk, blocks of the head, balance and the gap to the optimum, with gradient flow on infinite "
     "prompts drawn over; writes a report with figures, a table and NetCDF.",
+    "sweep": "Run an experiment at every point of a grid, a million trials, here or on a cluster; "
+    "say how far it is, check it and draw maps of it.",
     "claims": "Check the papers' statements: on the papers' data, or on yours.",
     "figures": "Draw the papers' figures: PNG, SVG and the labeled data behind them.",
     "reproduce": "Run a figure, outcomes of claims or a report again, and say what differs.",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.options import Json, Quiet, Seed, UnusedSeed
 from attractor.cli.session import session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
@@ -143,6 +143,30 @@ def head(
         shown = {name: what for name, what in HEAD_LAYOUT.items() if name in entries}
         current.say_lines(f"  {line}" for line in layout_table(shown).splitlines())
         current.say(f"Next: attractor prompt-length {file} --error 0.1 --out report/")
+
+
+@app.command()
+def sweep(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A .toml file.")],
+    out: Folder = None,
+    seed: UnusedSeed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a plan of a sweep: three optimizers at five learning rates, every key explained."""
+    with session("example sweep", as_json=as_json, quiet=quiet) as current:
+        file = _destination(path, out)
+        if file.suffix != ".toml":
+            raise InvalidInputError(
+                "path", f"{file} is no .toml file", "Give a name like plan.toml"
+            )
+
+        from attractor.sweeps import example_plan
+
+        write_file(file, example_plan(file.name))
+        current.result(file=str(file.absolute()))
+        current.say(f"Wrote {file.absolute()}")
+        current.say(f"Next: attractor sweep {file} --store {file.with_suffix('.zarr')}")
 
 
 def _destination(path: Path, folder: Path | None) -> Path:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attractor.files import DataSet, LoadedTokens
 from attractor.papers.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
 from attractor.provenance import Provenance, data_hash
 from attractor.training import Trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _STATEMENT = "direction of attention under gradient descent"
 
@@ -46,6 +49,26 @@ def report_provenance(
         seeds=seeds,
         settings=settings,
         bibtex=bibtex,
+    )
+
+
+def sweep_provenance(data: xr.Dataset, of: str, arguments: Mapping[str, Any]) -> Provenance:
+    """Where a drawing of a sweep comes from.
+
+    Args:
+        data: What the store holds.
+        of: The measure drawn.
+        arguments: What the command was called with, but for files.
+    """
+    from attractor.training.fingerprint import digest
+
+    described = {name: str(data.attrs[name]) for name in ("experiment", "settings")}
+    return Provenance.record(
+        "report",
+        "sweep draw",
+        arguments={**arguments, "data": True},
+        data=digest(data[of].to_numpy(), *(data[name].to_numpy() for name in data[of].dims)),
+        settings=described,
     )
 
 

@@ -144,7 +144,12 @@ def _report(request: _Request) -> Reproduction:
 
     file, provenance, data, optimizers, current = request
     command, arguments = report_arguments(provenance, optimizers)
-    kinds = {"": "", "run": "a saved run", "file": "a file of yours"}
+    kinds = {
+        "": "",
+        "run": "a saved run",
+        "store": "the store of a sweep",
+        "file": "a file of yours",
+    }
     _check_given("data", data, kinds[command.takes])
     _announce(f"attractor {provenance.name}", arguments, current)
     return reproduce_report(file, provenance, command, arguments, data)

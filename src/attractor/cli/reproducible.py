@@ -24,6 +24,7 @@ from attractor.cli import (
     in_context,
     matrix,
     prompt_length,
+    sweep,
     verify,
 )
 from attractor.containers import read_json
@@ -83,6 +84,7 @@ def _found(words: str, find: Callable[[str], object]) -> Argument:
 _KNOWN = _found("the name of an optimizer that Attractor knows", named_optimizer)
 _LOSS = _found("the name of a loss", get_loss)
 _LAYER = _found("what is trained, such as W or KQ", get_parameterization)
+_AXIS = text(r"[A-Za-z]\w*", "the name of an axis or a measure", 100)
 _NORM = _found("the name of a norm", get_geometry)
 _STEPS = whole(1, 10**7)
 _OF_FILE = truth(True)
@@ -177,6 +179,20 @@ COMMANDS = {
             "data": _OF_FILE,
         },
         takes="file",
+    ),
+    "sweep draw": Reproducible(
+        sweep.draw,
+        {
+            "x": _AXIS,
+            "of": _AXIS,
+            **dict.fromkeys(("y", "lines", "panels"), optional(_AXIS)),
+            "at": optional(several(text(r"[A-Za-z]\w*=.+", "axis=value"), 100)),
+            "levels": optional(text(r"[-+.,eE\d ]+", "numbers")),
+            "confidence": number(),
+            "seed": SEED,
+            "data": _OF_FILE,
+        },
+        takes="store",
     ),
     "verify": Reproducible(
         verify.verify,

@@ -26,6 +26,7 @@ class ExitCode(enum.IntEnum):
     DONE = 0
     BAD_INPUT = 2
     INFEASIBLE = 3
+    SOME_FAILED = 4
     INTERRUPTED = 130
     TERMINATED = 143
 

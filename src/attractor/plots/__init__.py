@@ -84,6 +84,10 @@ if TYPE_CHECKING:
         panel_letters as panel_letters,
         shared_legend as shared_legend,
     )
+    from attractor.plots.phase_map import (
+        phase_lines_figure as phase_lines_figure,
+        phase_map_figure as phase_map_figure,
+    )
     from attractor.plots.plane import (
         frame as frame,
         log_radius as log_radius,

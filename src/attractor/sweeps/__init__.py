@@ -19,6 +19,7 @@ from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.sweeps._sweep import SweepSummary as SweepSummary, sweep as sweep
+    from attractor.sweeps.averages import average_trials as average_trials
     from attractor.sweeps.check import SweepCheck as SweepCheck, check_sweep as check_sweep
     from attractor.sweeps.experiment import (
         Experiment as Experiment,
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
         from_python as from_python,
     )
     from attractor.sweeps.grid import Chunk as Chunk, Grid as Grid
+    from attractor.sweeps.plan import (
+        Plan as Plan,
+        example_plan as example_plan,
+        load_plan as load_plan,
+    )
     from attractor.sweeps.status import (
         Failure as Failure,
         SweepStatus as SweepStatus,

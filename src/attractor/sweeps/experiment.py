@@ -66,7 +66,7 @@ class Experiment:
             mappings of them.
         along: Further axes of every measure, with their values: what one run gives at once, such as
             several horizons.
-        check: A function beside the other, by its name, that gets the values of every axis and the
+        check: A function beside the other, by its name, that gets the grid and the
             settings before any work, and raises what is wrong with them; or None.
 
     Raises:
@@ -131,6 +131,7 @@ class Experiment:
             InvalidInputError: If the grid has an axis that it does not know, that is also a
                 setting, or has the name of a measure; or if its own check raises it.
         """
+        check_kinds(grid=(grid, Grid))
         for name in grid.axes:
             if name not in self.axes:
                 raise InvalidInputError(
@@ -146,7 +147,7 @@ class Experiment:
         for name in sorted(twice):
             raise InvalidInputError("experiment", f"{name} names two things", "Rename one")
         if self.check is not None:
-            _function(_place(self.name)[0], self.check)(dict(grid.axes), **self.settings)
+            _function(_place(self.name)[0], self.check)(grid, **self.settings)
 
     def identity(self) -> dict[str, Any]:
         """What its results depend on, as JSON."""
@@ -266,7 +267,7 @@ def _measure(name: str, given: Any) -> Measure:
 
 
 def _words(argument: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Collection):
+    if isinstance(names, str | bytes) or not isinstance(names, Collection):
         raise InvalidInputError(argument, f"{shown(names)} is no list of names", "Give a list")
     return tuple(check_word(argument, name) for name in names)
 

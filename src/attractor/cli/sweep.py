@@ -1,0 +1,364 @@
+"""``attractor sweep``: an experiment at every point of a grid, resumed, checked and drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from attractor.checks import near_names
+from attractor.cli.application import COMMANDS
+from attractor.cli.options import Json, Quiet, Seed, UnusedSeed, recorded
+from attractor.cli.session import ExitCode, session
+from attractor.errors import InvalidInputError
+from attractor.storage import (
+    Input,
+    OutputFolder,
+    atomic_directory,
+    check_paths,
+    existing_file,
+    save_netcdf,
+    write_file,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from attractor.sweeps import SweepStatus
+
+MARKER = "sweep.nc"
+"""The file by which a folder of drawings is known."""
+STORE_MARKER = "zarr.json"
+_NO_PLAN = "Write one: attractor example sweep plan.toml"
+_SHARE = re.compile(r"(\d{1,9})/(\d{1,9})")
+_LISTED = 20
+"""Failures in the JSON object."""
+
+HELP = (
+    f"{COMMANDS['sweep']}\n\n"
+    "`attractor sweep PLAN --store STORE` runs a plan (`sweep run` is the same), as often as it "
+    "takes: what is done stays, and the same command goes on. `attractor example sweep plan.toml` "
+    "writes a plan to start from."
+)
+
+
+class PlanOrCommand(TyperGroup):
+    """A group in which anything but a command is a plan, to be run."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts ``run`` before a plan."""
+        word = args[0] if args else "--help"
+        if word in self.commands or word == "--help":
+            return super().parse_args(ctx, args)
+        near = near_names(word, self.commands)
+        if near and not word.startswith("-") and not Path(word).exists():
+            raise typer.BadParameter(
+                f"There is neither a plan nor a command {word!r}. Did you mean {near[0]}?", ctx
+            )
+        return super().parse_args(ctx, ["run", *args])
+
+
+app = typer.Typer(
+    help=HELP,
+    cls=PlanOrCommand,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+StoreOf = Annotated[
+    Path, typer.Argument(metavar="STORE", help="The folder that a sweep was written to.")
+]
+OwnExperiment = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:NAME",
+        help="An experiment of yours, which is imported and run; in a module that Python finds.",
+    ),
+]
+
+
+@app.command()
+def run(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan, .toml.")],
+    store: Annotated[
+        Path, typer.Option("--store", help="Folder for the results, new or of the same sweep.")
+    ],
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|FILE", help="The scheduler of a Dask cluster: address or its file."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes to start here; default: this one alone.")
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Compute part I of N, counted from 0, as one task of an array job, without a "
+            "scheduler.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads in every process; default: as many as fit.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Compute chunks again that failed before.")
+    ] = False,
+    experiment: OwnExperiment = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: UnusedSeed = 0,
+) -> None:
+    """Run a plan; the same command goes on where it ended.
+
+    Results are the same bytes however the work is divided. Exit codes: 0 all is done, or all of
+    this share; 2 bad input; 4 some chunks failed; 130 interrupted.
+    """
+    with session("sweep", as_json=as_json, quiet=quiet) as current:
+        given = {"cluster": cluster, "workers": workers, "share": share}
+        chosen = [name for name, value in given.items() if value is not None]
+        if len(chosen) > 1:
+            raise InvalidInputError(chosen[0], f"it stands beside {chosen[1]}", "Give one of them")
+        part = None if share is None else _share(share)
+        scheduler = Path(cluster) if cluster and "://" not in cluster else None
+        inputs = [Input("PLAN", plan), Input("cluster", scheduler)]
+        check_paths([OutputFolder("store", store, STORE_MARKER)], inputs)
+        existing_file(plan, _NO_PLAN)
+
+        from attractor.sweeps import load_plan, sweep
+
+        loaded = load_plan(plan, experiment)
+        grid = loaded.grid
+        current.say(
+            f"{loaded.experiment.name}: {grid.points:,} points, {grid.trials:,} trials",
+            "Ctrl-C ends it; the same command goes on.",
+        )
+        try:
+            found = sweep(
+                grid,
+                loaded.experiment,
+                store,
+                workers or cluster,
+                share=part,
+                retry_failed=retry_failed,
+                threads=threads,
+                progress=not quiet,
+            )
+        except KeyboardInterrupt:
+            current.say(f"What is done is in {store}: the same command goes on from there.")
+            raise
+        current.say(str(found))
+        current.result(computed=found.computed, **_numbers(found.status))
+        if found.status.failed:
+            current.exit_code = ExitCode.SOME_FAILED
+            current.say("Chunks that failed are computed again with --retry-failed.")
+        measure = next(iter(loaded.experiment.measures))
+        axes = [*grid.axes, *loaded.experiment.along]
+        places = " ".join(f"--{to} {name}" for to, name in zip("xy", axes, strict=False))
+        current.say_lines([f"Next: attractor sweep draw {store} {places} --of {measure}"])
+
+
+@app.command()
+def status(
+    store: StoreOf, as_json: Json = False, quiet: Quiet = False, seed: UnusedSeed = 0
+) -> None:
+    """Say what is done, what failed and what is left."""
+    with session("sweep status", as_json=as_json, quiet=quiet) as current:
+        check_paths([], [Input("STORE", store)])
+
+        from attractor.sweeps import sweep_status
+
+        found = sweep_status(store)
+        current.say(str(found))
+        current.result(**_numbers(found))
+
+
+@app.command()
+def check(
+    store: StoreOf,
+    again: Annotated[
+        int, typer.Option(min=0, help="Random chunks to compute anew, to compare every bit.")
+    ] = 0,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Mark damaged chunks as not done.")
+    ] = False,
+    experiment: OwnExperiment = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the checksum of every chunk, and compute some anew.
+
+    Exit codes: 0 all is right; 2 bad input; 4 some chunks are damaged or came out differently;
+    130 interrupted.
+    """
+    with session("sweep check", as_json=as_json, quiet=quiet) as current:
+        check_paths([], [Input("STORE", store)])
+
+        from attractor.sweeps import check_sweep
+
+        own = None if experiment is None else _own(store, experiment)
+        found = check_sweep(store, again, seed, own, discard=discard)
+        current.say(str(found))
+        current.result(
+            read=found.read,
+            damaged=[list(place) for place in found.damaged],
+            again=found.again,
+            differing=[list(place) for place in found.differing],
+            elsewhere=[list(place) for place in found.elsewhere],
+            passed=found.passed,
+        )
+        if not found.passed:
+            current.exit_code = ExitCode.SOME_FAILED
+
+
+@app.command()
+def draw(
+    store: StoreOf,
+    x: Annotated[str, typer.Option("--x", metavar="AXIS", help="The axis to the right.")],
+    of: Annotated[str, typer.Option("--of", metavar="MEASURE", help="What is averaged.")],
+    y: Annotated[
+        str | None, typer.Option("--y", metavar="AXIS", help="The axis upward, of a heat map.")
+    ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS", help="Without --y: an axis with a line for each value."),
+    ] = None,
+    panels: Annotated[
+        str | None, typer.Option(metavar="AXIS", help="An axis with a panel for each value.")
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=VALUE",
+            help="The value of an axis that is not drawn; may be given several times.",
+        ),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Contours of a heat map, with commas between."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
+    ] = Path("attractor-sweep"),
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: UnusedSeed = 0,
+) -> None:
+    """Draw averages over trials: a heat map, or lines with bands.
+
+    Writes PNG, SVG, and the averages as NetCDF and JSON. Trials that are missing are counted and
+    marked in the picture.
+    """
+    arguments = recorded({name: value for name, value in locals().items() if name != "store"})
+    with session("sweep draw", as_json=as_json, quiet=quiet) as current:
+        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("STORE", store)])
+        if y is not None and lines is not None:
+            raise InvalidInputError("lines", "a heat map with --y has none", "Give --y or --lines")
+        contours = None if levels is None else _levels(levels)
+        axes = [axis for axis in (x, y, lines, panels) if axis is not None]
+        points = _points(at or [])
+
+        from attractor import plots
+        from attractor.cli.provenance import sweep_provenance
+        from attractor.provenance import embed_all
+        from attractor.sweeps import average_trials, open_sweep, sweep_status
+
+        done = sweep_status(store)
+        if done.left or done.failed:
+            current.complain(
+                "warning",
+                f"{done.left:,} of {done.chunks:,} chunks are not done and {len(done.failed):,} "
+                "failed: their trials are missing",
+            )
+        data = open_sweep(store)
+        averages = average_trials(data, of, axes, at=points, confidence=confidence)
+        summary = _averages(averages)
+        provenance = sweep_provenance(data, of, arguments)
+        with atomic_directory(out, MARKER) as folder, plots.style():
+            if y is not None:
+                figure = plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
+            else:
+                figure = plots.phase_lines_figure(averages, x, lines=lines, panels=panels)
+            plots.save_figure(figure, folder, "map" if y is not None else "lines")
+            save_netcdf(averages, folder / MARKER)
+            write_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
+            embed_all(folder, provenance)
+        current.wrote("folder", out, **{key: summary[key] for key in ("of", "measured", "trials")})
+
+
+def _numbers(found: SweepStatus) -> dict[str, Any]:
+    """How far a sweep is, for the JSON object."""
+    return {
+        "store": str(found.store),
+        "trials": found.trials,
+        "chunks": found.chunks,
+        "done": found.done,
+        "failed": len(found.failed),
+        "left": found.left,
+        "failures": [
+            {"place": list(one.place), "times": one.times, "error": one.error}
+            for one in found.failed[:_LISTED]
+        ],
+    }
+
+
+def _own(store: Path, name: str) -> Any:
+    """An experiment of the user's own, with the settings that the store has of it."""
+    from attractor.sweeps import from_python, open_sweep
+
+    return from_python(name, **json.loads(open_sweep(store).attrs["settings"]))
+
+
+def _share(text: str) -> tuple[int, int]:
+    found = _SHARE.fullmatch(text)
+    if found is None:
+        raise InvalidInputError("share", f"it is {text!r}", "Give I/N, such as 0/64 for the first")
+    part, parts = int(found[1]), int(found[2])
+    if not part < parts:
+        raise InvalidInputError("share", f"{text} is none", f"Count from 0: 0/{parts}, and so on")
+    return part, parts
+
+
+def _levels(text: str) -> list[float]:
+    try:
+        return [float(one) for one in text.split(",") if one.strip()]
+    except ValueError:
+        raise InvalidInputError("levels", f"it is {text!r}", "Give numbers, as 0.1,0.5") from None
+
+
+def _points(written: list[str]) -> dict[str, str]:
+    points = {}
+    for one in written:
+        name, equals, value = one.partition("=")
+        if not (equals and name and value):
+            raise InvalidInputError("at", f"it is {one!r}", "Give AXIS=VALUE, such as T=8")
+        if name in points:
+            raise InvalidInputError("at", f"it gives {name} twice", "Give one value of each axis")
+        points[name] = value
+    return points
+
+
+def _averages(averages: xr.Dataset) -> dict[str, Any]:
+    """Every average with its interval and counts, in plain numbers."""
+    names = ("mean", "low", "high", "measured", "trials")
+    table = averages[list(names)].to_dataframe().reset_index()
+    rows = [
+        {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()}
+        for row in table.to_dict("records")
+    ]
+    return {
+        **averages.attrs,
+        "measured": int(averages["measured"].sum()),
+        "trials": int(averages["trials"].sum()),
+        "points": rows,
+    }
