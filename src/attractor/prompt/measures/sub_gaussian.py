@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.special
 from jaxtyping import Float
+from scipy.special import logsumexp
 
 from attractor.randomness import generator
 
@@ -98,7 +98,7 @@ def _proxy_on_line(
     bounds = [variance * math.exp(nearest * width), 2 * float(np.abs(points).max()) / farthest]
     for sign in (1.0, -1.0):
         logs = np.concatenate([
-            scipy.special.logsumexp(sign * np.multiply.outer(part, points), axis=-1, b=weights)
+            np.asarray(logsumexp(sign * np.multiply.outer(part, points), axis=-1, b=weights))
             for part in np.array_split(slopes, math.ceil(len(slopes) / _SLOPES_AT_ONCE))
         ])  # fmt: skip
         bounds.append(float((2 * logs[1:] / slopes[:-1] ** 2).max()))
