@@ -194,7 +194,7 @@ def _projected(
     return W
 
 
-def required_margins(problem: MarginProblem) -> Bool[np.ndarray, "constraint"]:
+def required_margins(problem: MarginProblem) -> Bool[np.ndarray, "*instances constraint"]:
     """The constraints that require a margin: inequalities with a positive bound."""
     return ~problem.equality & (problem.bounds > 0)
 
