@@ -6,7 +6,6 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.prompt.regression import (
-    Blocks,
     RegressionTask,
     kac_murdock_szego,
     linear_attention_optimum,
@@ -15,6 +14,8 @@ from attractor.prompt.regression import (
     softmax_optimum,
     softmax_risk,
 )
+from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
+from attractor.prompt.regression.prompt_averages import OppositeHeads
 
 TASK = RegressionTask.official(as_run=True)
 LENGTH = 10
@@ -166,9 +167,9 @@ def test_two_opposite_heads_on_long_prompts_are_linear_attention_with_a_token_le
 def test_no_opposite_heads_nearby_are_better():
     task = RegressionTask(np.array([[1.0, 0.4], [0.4, 0.7]]), np.diag([0.5, 1.0]))
     best = opposite_heads_optimum(task, 5)
-    first = Blocks(*(block[0] for block in best.blocks))
+    a, b = best.blocks.key_query[0], 2 * float(best.blocks.value_label[0])
+    averaged = AveragedSoftmax(task, OppositeHeads(5))
     rng = np.random.default_rng(1)
-    for _ in range(3):
-        moved = first._replace(key_query=first.key_query + 0.02 * rng.standard_normal((2, 2)))
-        pair = Blocks(*(np.stack([block, -block]) for block in moved))
-        assert softmax_risk(task, pair, 5).risk > best.risk
+    for _ in range(5):
+        move = 0.02 * rng.standard_normal((2, 2))
+        assert averaged(a + move, b * (1 + 0.02 * rng.standard_normal())).risk > best.risk
