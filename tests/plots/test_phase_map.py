@@ -165,3 +165,25 @@ def test_data_of_another_kind_are_refused():
     many = averages(rule=[f"rule {k}" for k in range(9)], n=[1, 2], shape=(9, 2))
     with pytest.raises(InvalidInputError, match="rule has 9 names"):
         plots.phase_lines_figure(many, "n", lines="rule")
+
+
+def test_numbers_that_crowd_below_one_lie_by_their_distance_from_it():
+    data = averages(n=[0.9, 0.99, 0.999, 0.9999], T=[1, 2, 3], shape=(4, 3))
+    axes = plots.phase_map_figure(data, "n", "T").axes[0]
+    steps = np.diff(axes.get_xticks())
+    assert steps == pytest.approx(np.log(10) * np.ones(3))
+    assert [text.get_text() for text in axes.get_xticklabels()][1] == "0.99"
+
+
+def test_panels_stand_in_rows_of_nearly_one_length_with_labels_below_each_column():
+    data = averages(n=[1, 2], T=[1, 2], d=list(range(1, 8)), shape=(2, 2, 7))
+    figure = plots.phase_map_figure(data, "n", "T", panels="d")
+    figure.draw_without_rendering()
+    shown = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in shown][3:5] == ["$d$ = 4", "$d$ = 5"]
+    first_row = {round(axes.get_position().y0, 3) for axes in shown[:4]}
+    assert len(first_row) == 1
+    assert round(shown[4].get_position().y0, 3) not in first_row
+    labeled = [axes for axes in figure.axes if axes.get_xlabel()]
+    assert len(labeled) == 4
+    assert all(axes.get_xticklabels()[0].get_visible() for axes in labeled)

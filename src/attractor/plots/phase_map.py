@@ -31,8 +31,8 @@ _HATCHED: dict[str, Any] = {
 }  # fmt: skip
 """Cells without a value: white below the lines."""
 _PROBABILITIES = (0.1, 0.5, 0.9)
-_COLUMNS = 4
-"""Panels beside each other."""
+_COLUMNS = 5
+"""Most panels beside each other."""
 _TICKS = 8
 _ACROSS = 10
 """Cells beside each other that numbers can be written into."""
@@ -72,8 +72,8 @@ def phase_map_figure(
     scales = _scale(data[x].values), _scale(data[y].values)
     if "names" in (scales[0].kind, scales[1].kind):  # a table, with room for its numbers
         scales = _in_places(scales[0]), _in_places(scales[1])
-    columns = min(_COLUMNS, len(parts)) if panels else 1
-    blocks = math.ceil(len(parts) / columns)
+    blocks = math.ceil(len(parts) / _COLUMNS)
+    columns = math.ceil(len(parts) / blocks)
     width = (data["high"] - data["low"]).values
     limits = _limits(data["mean"].values, data.attrs["kind"])
     widest = float(np.nanmax(width)) if np.isfinite(width).any() else 1.0
@@ -114,7 +114,7 @@ def phase_map_figure(
         bar = figure.colorbar(image, ax=own, pad=0.02, aspect=24)
         bar.set_label("\n".join(textwrap.wrap(label, 22 * blocks if panels else 36)))
         bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    for axes in every[-1] if panels else every.ravel():
+    for axes in _lowest(every) if panels else every.ravel():
         axes.set_xlabel(_words(x))
     for axes in every[:, 0]:
         axes.set_ylabel(_words(y))
@@ -141,8 +141,8 @@ def phase_lines_figure(
     """
     _check(data, x=x, lines=lines, panels=panels)
     parts, scale = _parts(data, panels), _scale(data[x].values)
-    columns = min(_COLUMNS - 1, len(parts))
-    rows = math.ceil(len(parts) / columns)
+    rows = math.ceil(len(parts) / (_COLUMNS - 2))
+    columns = math.ceil(len(parts) / rows)
     width = PAGE if panels else 0.6 * PAGE + 1.2 * bool(lines)
     figure = Figure(figsize=(width, 0.5 + (2.6 if panels is None else 2.0) * rows))
     every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
@@ -158,7 +158,7 @@ def phase_lines_figure(
         axes.set_title(name)
     for axes in every.ravel()[len(parts) :]:
         axes.set_axis_off()
-    for axes in every[-1]:
+    for axes in _lowest(every):
         axes.set_xlabel(_words(x))
     for axes in every[:, 0]:
         axes.set_ylabel("\n".join(textwrap.wrap(_colors_of(data), 28 if panels else 40)))
@@ -170,6 +170,14 @@ def phase_lines_figure(
         figure.legend(handles, labels, loc="outside right upper", **title)
     figure.supxlabel(_note(data, hatched=False), **_NOTE)
     return figure
+
+
+def _lowest(panels: np.ndarray) -> list[Axes]:
+    """The lowest panel of each column that is not empty, whose ticks are labeled."""
+    found = [next(axes for axes in column[::-1] if axes.axison) for column in panels.T]
+    for axes in found:
+        axes.tick_params(axis="x", labelbottom=True)
+    return found
 
 
 class _Scale(NamedTuple):
@@ -191,7 +199,10 @@ class _Scale(NamedTuple):
 
 
 def _scale(values: np.ndarray) -> _Scale:
-    """Even places for names; for numbers the scale on which they lie more evenly."""
+    """Even places for names; for numbers the scale on which they lie more evenly.
+
+    Numbers below one, such as momenta, may lie by the logarithm of their distance from it.
+    """
     if values.dtype.kind not in "iuf" or len(values) == 1:
         places = np.arange(len(values), dtype=float)
         labels = _labels(values)
@@ -200,14 +211,23 @@ def _scale(values: np.ndarray) -> _Scale:
         )
     order = np.argsort(values, kind="stable")
     numbers = values[order].astype(float)
+    labels = _labels(numbers)
     logarithmic = numbers[0] > 0 and _is_more_even(np.log(numbers), numbers)
     turned = np.log(numbers) if logarithmic else numbers
-    middle = (turned[1:] + turned[:-1]) / 2
-    ends = 2 * turned[[0, -1]] - middle[[0, -1]]
-    edges = np.concatenate([ends[:1], middle, ends[1:]])
-    labels = _labels(numbers)
+    if len(numbers) > 2 and 0 <= numbers[0] and numbers[-1] < 1:
+        from_one = -np.log1p(-numbers)
+        if _is_more_even(from_one, turned):
+            return _Scale("linear", order, from_one, _edges(from_one), labels)
+    edges = _edges(turned)
     kind = "log" if logarithmic else "linear"
     return _Scale(kind, order, numbers, np.exp(edges) if logarithmic else edges, labels)
+
+
+def _edges(places: Float[np.ndarray, "value"]) -> Float[np.ndarray, "edge"]:
+    """Borders half-way between places, and as far beyond the ends."""
+    middle = (places[1:] + places[:-1]) / 2
+    ends = 2 * places[[0, -1]] - middle[[0, -1]]
+    return np.concatenate([ends[:1], middle, ends[1:]])
 
 
 def _labels(values: np.ndarray) -> list[str]:
