@@ -1,6 +1,7 @@
 """Plans: what they say, and what is said of those that are wrong."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,6 +49,19 @@ def test_ranges_are_those_of_numpy(load):
 def test_the_example_can_be_run(load):
     grid, experiment = load(example_plan("p.toml"))
     assert experiment.name == "train_and_verify" and grid.trials == 300
+
+
+PLANS = sorted((Path(__file__).parents[2] / "examples" / "sweeps").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_the_plans_of_the_maps_are_understood_and_say_how_to_draw_them(path):
+    plan = load_plan(path)
+    plan.experiment.check_grid(plan.grid)
+    words = path.read_text().split("attractor sweep draw")[1].replace("\\\n#", "").split()
+    drawn = {words[words.index(option) + 1] for option in ("--x", "--y", "--panels")}
+    assert drawn <= {*plan.grid.axes, *plan.experiment.along}
+    assert words[words.index("--of") + 1] in plan.experiment.measures
 
 
 @pytest.mark.parametrize(
