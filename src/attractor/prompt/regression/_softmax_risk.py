@@ -101,16 +101,6 @@ def _check_scores(name: str, value: float, most: float) -> None:
         )
 
 
-def label_head(task: RegressionTask, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """``A`` and ``b`` of blocks that must be one head with ``c = v = 0``."""
-    key_query, value_label = label_heads(task, blocks)
-    if len(value_label) != 1:
-        raise InvalidInputError(
-            "blocks", f"they are {len(value_label)} heads", "Give the blocks of one head"
-        )
-    return key_query[0], value_label[0]
-
-
 def label_heads(
     task: RegressionTask, blocks: Blocks
 ) -> tuple[Float[np.ndarray, "head d d"], Float[np.ndarray, "head"]]:

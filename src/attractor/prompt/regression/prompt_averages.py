@@ -19,12 +19,13 @@ from attractor.prompt.finite_length.two_heads import two_head_moments
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
 
 _SPACING, _BEYOND, _DEGREE = 1 / 16, 6, 5
+_LARGEST_OF_TWO = 11.0  # tables go on beyond it, to the largest deviation of a pair
 
 
 class Averages(NamedTuple):
     """Averages over prompts at some deviations ``s``; all vanish on long prompts.
 
-    With ``F = b S A - I``, ``a = A x_q`` and a prediction that is ``b x_q^T A^T S w`` on infinite
+    With ``a = A x_q`` and a prediction that is ``b x_q^T A^T S w`` on infinite
     prompts, a finite length adds to twice the risk ``E[b^2 (t |S a|^2 along + (t tr S + n) shared)
     + 2 b t a^T S x_q pull]``.
 
@@ -40,15 +41,7 @@ class Averages(NamedTuple):
 
 
 class PromptAverages(abc.ABC):
-    """Splines through exact averages over prompts of one length, made as far as they are needed.
-
-    Attributes:
-        heads: Number of heads, of equal size.
-        most: The largest deviation of scores.
-    """
-
-    heads: int
-    most: float
+    """Splines through exact averages over prompts of one length, made as far as they are needed."""
 
     def __init__(self, length: float) -> None:
         """Computes nothing yet.
@@ -58,34 +51,16 @@ class PromptAverages(abc.ABC):
         """
         self.length = float(length)
 
-    def at(self, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at some deviations, the largest of them last.
-
-        Raises:
-            InvalidInputError: If the largest is beyond ``most``.
-        """
-        largest = float(deviations[-1])
-        if not largest <= self.most:
-            raise InvalidInputError(
-                "initial",
-                f"scores from it reach standard deviation {largest:.3g}, where one token takes all "
-                "attention",
-                f"Give a start whose scores stay below {self.most:g}",
-            )
-        return self.within(largest, deviations)
-
     @abc.abstractmethod
-    def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at deviations up to one that a table is made for."""
+    def at(self, deviations: Float[np.ndarray, "node"]) -> Averages:
+        """The averages at some deviations, the largest of them last."""
 
 
 class OneHead(PromptAverages):
     """One head: ``shared = pull = E sum_l p_l^2``. Its scores may be however wide."""
 
-    heads, most = 1, math.inf
-
-    def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at deviations up to one that a table is made for."""
+    def at(self, deviations: Float[np.ndarray, "node"]) -> Averages:
+        """The averages at some deviations, the largest of them last."""
         near = deviations <= LARGEST_TABLE
         q, along = np.empty((2, len(deviations)))
         if near.any():
@@ -107,10 +82,20 @@ class OppositeHeads(PromptAverages):
     Here ``q'`` is ``E sum_l p_l p'_l`` of the two, and ``q`` that of one; the pull is ``q``.
     """
 
-    heads, most = 2, 11.0  # the table goes on beyond it, to the largest of a pair
+    def at(self, deviations: Float[np.ndarray, "node"]) -> Averages:
+        """The averages at some deviations, the largest of them last.
 
-    def within(self, largest: float, deviations: Float[np.ndarray, "node"]) -> Averages:
-        """The averages at deviations up to one that a table is made for."""
+        Raises:
+            InvalidInputError: If the largest is beyond 11.
+        """
+        largest = float(deviations[-1])
+        if not largest <= _LARGEST_OF_TWO:
+            raise InvalidInputError(
+                "initial",
+                f"scores from it reach standard deviation {largest:.3g}, where one token takes all "
+                "attention",
+                f"Give a start whose scores stay below {_LARGEST_OF_TWO:g}",
+            )
         intervals = max(1, math.ceil(math.asinh(largest) / _SPACING))
         shared, pull, along = _opposite_heads(self.length, intervals)(np.arcsinh(deviations))
         return Averages(deviations**2 * shared, pull, along)
