@@ -11,7 +11,7 @@ from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length.functions import check_queries, prompt_moments
 from attractor.prompt.finite_length.squared_errors import covariance_factor
-from attractor.prompt.finite_length.two_heads import two_head_moments
+from attractor.prompt.finite_length.two_heads import along_scores, two_head_moments
 from attractor.prompt.head import AttentionHead
 
 
@@ -79,6 +79,5 @@ def multi_head_output_error(
             by_first, by_second = (alphas[..., [h, k], :] @ side.T for side in (first, second))
             inner = by_first @ np.swapaxes(by_second, -1, -2)
             total += 2 * np.sum(first * second) * found.shared
-            total += 2 * (found.first * inner[..., 0, 0] + found.second * inner[..., 1, 1])
-            total += 2 * (found.outer * inner[..., 0, 1] + found.swapped * inner[..., 1, 0])
+            total += 2 * along_scores(found, inner)
     return total

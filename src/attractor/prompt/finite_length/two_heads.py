@@ -95,6 +95,19 @@ def two_head_moments(
     return TwoHeadMoments(*found.reshape(5, *shape))
 
 
+def along_scores(
+    found: TwoHeadMoments, inner: Float[np.ndarray, "*batch 2 2"]
+) -> Float[np.ndarray, "..."]:
+    """All terms but that of the identity, under a bilinear form ``f``.
+
+    Args:
+        found: The moments of two heads.
+        inner: ``[[f(alpha, alpha), f(alpha, beta)], [f(beta, alpha), f(beta, beta)]]``.
+    """
+    once = found.first * inner[..., 0, 0] + found.second * inner[..., 1, 1]
+    return once + found.outer * inner[..., 0, 1] + found.swapped * inner[..., 1, 0]
+
+
 def _checked(
     score_covariance: ArrayLike, length: ArrayLike
 ) -> tuple[Float[np.ndarray, "*batch 2 2"], Float[np.ndarray, "..."]]:

@@ -15,7 +15,7 @@ from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length.averages import interpolated_averages
 from attractor.prompt.finite_length.functions import prompt_moments
 from attractor.prompt.finite_length.table import error_table, spline_values
-from attractor.prompt.finite_length.two_heads import two_head_moments
+from attractor.prompt.finite_length.two_heads import along_scores, two_head_moments
 from attractor.prompt.regression.finite_softmax import LARGEST_TABLE
 
 _SPACING, _BEYOND, _DEGREE = 1 / 16, 6, 5
@@ -123,8 +123,8 @@ def _opposite_heads(length: float, intervals: int) -> scipy.interpolate.BSpline:
 def _opposite_at(length: float, s: float) -> Float[np.ndarray, "3"]:
     """The averages at one deviation, the first of which is as small as ``s^2``, over that."""
     alone = prompt_moments(s, length)
-    pair = two_head_moments(s**2 * np.array([[1.0, -1.0], [-1.0, 1.0]]), length)
-    across = pair.first + pair.second - pair.outer - pair.swapped
+    opposite = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    pair = two_head_moments(s**2 * opposite, length)
     q = alone.sum_of_squared_weights
-    along = (alone.error_per_variance - across) / 2 - 2 * q
+    along = (alone.error_per_variance - along_scores(pair, opposite)) / 2 - 2 * q
     return np.stack([(q - pair.shared) / 2 / s**2, q, along])

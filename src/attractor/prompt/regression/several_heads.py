@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from attractor.prompt.finite_length.functions import prompt_moments
 from attractor.prompt.finite_length.score_variance import ScoreVariance
-from attractor.prompt.finite_length.two_heads import TwoHeadMoments, two_head_moments
+from attractor.prompt.finite_length.two_heads import along_scores, two_head_moments
 from attractor.prompt.regression.task import RegressionTask
 
 _RAREST = 1e-12
@@ -67,11 +67,12 @@ class SeveralHeads:
         self._scores = np.linalg.cholesky(task.covariance).T @ key_query @ self._right
         self._outputs = task.covariance @ key_query @ self._right
         self._mean_variance = task.weight_variance * np.trace(task.covariance) + task.label_noise
+        self._laws = [self._law(scores) for scores in self._scores]
 
     @property
     def largest_deviation(self) -> float:
         """The largest standard deviation of scores that matters, of any head and query."""
-        return max(float(self._law(h)[0].deviations[-1]) for h in range(len(self._scores)))
+        return max(float(law.deviations[-1]) for law, _ in self._laws)
 
     def added(self, queries: int, seed: int) -> FiniteLengthRisk:
         """What a finite length adds to the risk.
@@ -86,7 +87,7 @@ class SeveralHeads:
         for h, value in enumerate(b):
             if value == 0:
                 continue
-            law, axes = self._law(h)
+            law, axes = self._laws[h]
             alone = prompt_moments(law.deviations, self._length)
             q = alone.sum_of_squared_weights
             total += value**2 * self._term(h, law, axes, q, alone.error_per_variance)
@@ -102,17 +103,18 @@ class SeveralHeads:
                 else:
                     line = np.outer(*2 * [np.array([1.0, multiple])])
                     pair = two_head_moments(law.deviations[:, None, None] ** 2 * line, self._length)
-                    along = _along(pair, np.broadcast_to(line, (len(law.deviations), 2, 2)))
-                    total += 2 * value * b[k] * self._term(h, law, axes, pair.shared, along)
+                    term = self._term(h, law, axes, pair.shared, along_scores(pair, line))
+                    total += 2 * value * b[k] * term
         if not apart:
             return FiniteLengthRisk(total / 2, 0.0)
         means = np.array([self._apart(apart, queries, (seed, i)) for i in range(_SETS)])
         error = float(np.std(means, ddof=1)) / math.sqrt(_SETS)
         return FiniteLengthRisk(total / 2 + float(np.mean(means)), error)
 
-    def _law(self, head: int) -> tuple[ScoreVariance, Float[np.ndarray, "d d"]]:
+    def _law(
+        self, scores: Float[np.ndarray, "d d"]
+    ) -> tuple[ScoreVariance, Float[np.ndarray, "d d"]]:
         """The law of the score variance of a head over queries, and its axes."""
-        scores = self._scores[head]
         variances, axes = np.linalg.eigh(scores.T @ scores)
         return ScoreVariance.of(np.maximum(variances, 0), _RAREST / self._length), axes
 
@@ -150,17 +152,9 @@ class SeveralHeads:
             pair = np.ix_(range(queries), (h, k), (h, k))
             found = two_head_moments(covariances[pair], self._length)
             terms = self._mean_variance * found.shared
-            terms = terms + self._task.weight_variance * _along(found, inner[pair])
+            terms = terms + self._task.weight_variance * along_scores(found, inner[pair])
             total += self._values[h] * self._values[k] * float(terms.mean())
         return total
-
-
-def _along(
-    found: TwoHeadMoments, inner: Float[np.ndarray, "query 2 2"]
-) -> Float[np.ndarray, "query"]:
-    """``E (m - alpha)^T M (m' - beta)`` less the trace of ``M`` times what is shared."""
-    across = (found.outer + found.swapped) * inner[:, 0, 1]
-    return found.first * inner[:, 0, 0] + found.second * inner[:, 1, 1] + across
 
 
 def _scrambled(dimension: int, count: int, seed: tuple[int, ...]) -> Float[np.ndarray, "query d"]:
