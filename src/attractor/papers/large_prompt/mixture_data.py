@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
+from attractor.papers.once import once_a_case
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.measures.mixture import Mixture
@@ -34,6 +35,7 @@ class Clusters(NamedTuple):
     covariances: Float[np.ndarray, "component d d"]
 
 
+@once_a_case
 def clusters(case: HeadCase) -> Clusters:
     """The components of the law of the tokens, where it is a Gaussian mixture."""
     law = case.tokens

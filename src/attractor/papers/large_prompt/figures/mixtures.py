@@ -81,7 +81,9 @@ def _iterated(count: int) -> xr.Dataset:
         case = noisy_points((distance, 0.0), (-distance, 0.0), _SPREAD, _NOISE)
         point = np.array([[0.1 * distance, 0.0]])
         for _ in range(_STEPS):
-            point = posterior_mean(case, point)
+            before, point = point, posterior_mean(case, point)
+            if np.array_equal(point, before):  # and so it stays
+                break
         ends[place] = point[0, 0] / distance
     return xr.Dataset(
         {"end": ("ratio", ends), "fixed_point": ("ratio", _fixed_points(ratios))},
