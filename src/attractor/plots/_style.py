@@ -101,7 +101,8 @@ def _drawings(figure: Figure) -> dict[str, bytes]:
     _thin_minor_ticks(figure)
     try:
         figure.dpi = matplotlib.rcParams["savefig.dpi"]
-        figure.draw_without_rendering()  # lays it out for both; `savefig` would draw it four times
+        if layout is not None:  # for both: `savefig` would lay it out, and draw it, twice for each
+            layout.execute(figure)
         figure.set_layout_engine("none")
         png, svg = io.BytesIO(), io.BytesIO()
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
