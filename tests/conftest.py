@@ -1,5 +1,6 @@
 import gc
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -7,6 +8,10 @@ from pathlib import Path
 # of the suite's time on two cores. Workers inherit this before they load NumPy.
 if os.environ.setdefault("OMP_NUM_THREADS", "1") == "1":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Where bytecode is not kept, workers and the processes that tests start compile every file anew.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    sys.dont_write_bytecode = False
 
 import numpy as np
 import pytest
@@ -46,18 +51,24 @@ settings.register_profile(
 settings.load_profile("attractor")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def optimized():
-    """Compiles as users do, which pays where tests train for long.
+    """Compiles as users do what asks for it, which pays where tests train for long."""
 
-    What was compiled otherwise is let go: JAX does not tell the two apart.
-    """
-    jax.clear_caches()
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    unoptimized = os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1"
-    jax.config.update("jax_disable_most_optimizations", unoptimized)
-    jax.clear_caches()
+
+def pytest_collection_modifyitems(items):
+    """What compiles as users do comes first, before there is much that it lets go."""
+    items.sort(key=lambda item: "optimized" not in item.fixturenames)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Lets go what was compiled otherwise than a test asks for: JAX does not tell the two apart."""
+    otherwise = "optimized" not in item.fixturenames
+    unoptimized = otherwise and os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1"
+    if jax.config.values["jax_disable_most_optimizations"] != unoptimized:
+        jax.clear_caches()
+        jax.config.update("jax_disable_most_optimizations", unoptimized)
 
 
 @pytest.fixture
