@@ -101,7 +101,7 @@ def _drawings(figure: Figure) -> dict[str, bytes]:
     _thin_minor_ticks(figure)
     try:
         figure.dpi = matplotlib.rcParams["savefig.dpi"]
-        if layout is not None:  # for both: `savefig` would lay it out, and draw it, twice for each
+        if layout is not None and figure.axes:  # once for both: `savefig` would draw it four times
             layout.execute(figure)
         figure.set_layout_engine("none")
         png, svg = io.BytesIO(), io.BytesIO()
