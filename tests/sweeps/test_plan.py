@@ -59,9 +59,10 @@ def test_the_plans_of_the_maps_are_understood_and_say_how_to_draw_them(path):
     plan = load_plan(path)
     plan.experiment.check_grid(plan.grid)
     words = path.read_text().split("attractor sweep draw")[1].replace("\\\n#", "").split()
-    drawn = {words[words.index(option) + 1] for option in ("--x", "--y", "--panels")}
+    options = [name for name in ("--x", "--y", "--lines", "--panels") if name in words]
+    drawn = {words[words.index(option) + 1] for option in options} - {"measure"}
     assert drawn <= {*plan.grid.axes, *plan.experiment.along}
-    assert words[words.index("--of") + 1] in plan.experiment.measures
+    assert {*words[words.index("--of") + 1].split(",")} <= {*plan.experiment.measures}
 
 
 @pytest.mark.parametrize(
