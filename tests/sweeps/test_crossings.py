@@ -82,7 +82,7 @@ def test_seeds_are_averaged_first_and_what_is_missing_is_left_out():
 @pytest.mark.parametrize(
     ("arguments", "argument"),
     [
-        ({"along": "tim"}, "axes"),
+        ({"along": "tim"}, "along"),
         ({"along": "time", "of": "shar"}, "of"),
         ({"along": "time", "axes": []}, "at"),
         ({"along": "time", "level": float("nan")}, "level"),

@@ -65,6 +65,24 @@ def test_the_plans_of_the_maps_are_understood_and_say_how_to_draw_them(path):
     assert {*words[words.index("--of") + 1].split(",")} <= {*plan.experiment.measures}
 
 
+def test_the_script_of_a_map_draws_what_its_plans_measure():
+    folder = Path(__file__).parents[2] / "examples" / "sweeps"
+    script = (folder / "selection.sh").read_text().replace("\\\n", " ")
+    shares = next(line for line in script.splitlines() if line.startswith("shares="))
+    lines = [line.strip().replace("$shares", shares[7:]).replace("$name", "KQ").split()
+             for line in script.splitlines() if line.strip().startswith("draw ")]  # fmt: skip
+    assert len(lines) == 11
+    for _, store, _, *words in lines:
+        plan = load_plan(folder / f"selection_{store}.toml")
+        given = dict(zip(words[::2], words[1::2], strict=True))
+        assert {*given.pop("--of").split(",")} <= {*plan.experiment.measures}
+        own = {**plan.grid.axes, **plan.experiment.along}
+        if "--at" in given:
+            axis, value = given.pop("--at").split("=")
+            assert value in [v if isinstance(v, str) else f"{v:g}" for v in own[axis]]
+        assert {*given.values()} - {"measure"} <= {*own}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_count, check_number, check_share, check_text
+from attractor.checks import check_choice, check_count, check_items, check_number, check_share
 from attractor.errors import InvalidInputError
+from attractor.loaded import is_of_loaded
 from attractor.randomness import generator
-from attractor.sweeps.averages import average_trials, trial_values
+from attractor.sweeps.averages import TRIALS, average_trials, trial_values
 from attractor.sweeps.grid import is_more_even
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ def crossings(
 
     level, share = check_number("level", level), check_share("confidence", confidence, 0.95)
     count = check_count("resamples", resamples)
-    averages = average_trials(data, of, [*axes, check_text("along", along)], at=at).sortby(along)
+    kept = [str(name) for name in check_items("axes", axes, str)]
+    if is_of_loaded(data, "xarray", "Dataset"):  # another is refused with the averages
+        check_choice("along", along, [str(name) for name in data.dims if name not in TRIALS])
+    averages = average_trials(data, of, [*kept, along], at=at).sortby(along)
     if averages[along].dtype.kind not in "iuf" or averages.sizes[along] < 2:
         raise InvalidInputError(
             "along", f"{along} has no two numbers", "Name an axis of numbers, such as step"
@@ -75,7 +79,7 @@ def crossings(
         )
     sign = np.sign(change)
     found = np.full((3, *curves.shape[:-1]), np.nan)
-    of_each = _of_each(data, of, [*axes, along], at)
+    of_each = _of_each(data, of, [*kept, along], at)
     random = generator(0, purpose="data sets drawn anew")
     sets = of_each.shape[-1]
     drawn = random.multinomial(sets, np.full(sets, 1 / sets), count).astype(float)
@@ -94,9 +98,9 @@ def crossings(
     described = f"{along} from which on the mean {of} is {side} {level:g}"
     counts = averages[["measured", "trials"]].sum(along)
     return xr.Dataset(
-        {name: (axes, array) for name, array in zip(("mean", "low", "high"), found, strict=True)}
-        | {name: (axes, counts[name].to_numpy()) for name in ("measured", "trials")},
-        coords={name: averages[name].to_numpy() for name in axes},
+        {name: (kept, array) for name, array in zip(("mean", "low", "high"), found, strict=True)}
+        | {name: (kept, counts[name].to_numpy()) for name in ("measured", "trials")},
+        coords={name: averages[name].to_numpy() for name in kept},
         attrs={
             **averages.attrs,
             "description": described,
