@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every number and picture of "Which selection wins, and when" in docs/sweeps.md. 60 minutes of one core:
+# The sweeps, pictures and tables of "Which selection wins, and when" in docs/sweeps.md. 20 minutes of one core:
 #   sh examples/sweeps/selection.sh FOLDER
 set -e
 plans=$(cd "$(dirname "$0")" && pwd)
@@ -32,3 +32,4 @@ for name in W KQ; do
   draw normalized times_$name --x initial_scale --y learning_rate --of log_time \
     --panels step --at parameterization=$name
 done
+python "$plans/selection.py" .
