@@ -40,7 +40,7 @@ GOOD = {
     "prompt-length": {"error": 0.1, "length": None, "queries": 1000, "seed": 0, "data": True},
     "sweep draw": {
         "x": "n", "of": "feasible", "y": "T", "lines": None, "panels": None, "at": ["d=4"],
-        "levels": "0.1,0.5", "confidence": 0.95, "seed": 0, "data": True,
+        "along": None, "levels": "0.1,0.5", "confidence": 0.95, "seed": 0, "data": True,
     },
     "verify": {"geometry": "l_1.5", "data": True},
 }  # fmt: skip
@@ -49,7 +49,7 @@ GOOD = {
 COUNTED = {
     "starts", "resolution", "steps", "seeds", "data_sets", "batch", "dimension", "queries",
 }  # fmt: skip
-TEXTS = {"lengths", "x", "y", "of", "lines", "panels"}
+TEXTS = {"lengths", "x", "y", "of", "lines", "panels", "along"}
 """Arguments that may be the text "inf"."""
 WRONG = [{"a": 1}, [["x"]], "\x1b[2J", "/etc/passwd", "no such", "../x", math.inf, ""]
 

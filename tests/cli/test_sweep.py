@@ -81,6 +81,32 @@ def test_lines_are_drawn_of_what_is_there(run, run_json, plan, tmp_path):
     assert (tmp_path / "lines" / "lines.svg").is_file()
 
 
+def test_several_measures_are_lines_of_one_picture(run, run_json, plan, tmp_path):
+    run("sweep", plan, "--store", "s.zarr")
+    drawn, _ = run_json(
+        "sweep", "draw", "s.zarr", "--x", "n", "--of", "margin,support", "--at", "d=3",
+        "--lines", "measure",
+    )  # fmt: skip
+    assert drawn["of"] == "margin, support" and drawn["trials"] == 36
+    with xr.open_dataset(tmp_path / "attractor-sweep" / "sweep.nc") as averages:
+        assert averages["mean"].dims == ("measure", "n")
+    again = run("reproduce", "attractor-sweep/lines.png", "--data", "s.zarr")
+    assert again.exit_code == 0, again.stderr
+
+
+def test_where_an_average_passes_a_level_is_drawn_as_lines(run, run_json, plan, tmp_path):
+    run("sweep", plan, "--store", "s.zarr")
+    place = ("sweep", "draw", "s.zarr", "--x", "d", "--of", "feasible", "--along", "n")
+    drawn, _ = run_json(*place, "--levels", "0.4")
+    assert drawn["of"] == "feasible" and drawn["trials"] == 36
+    summary = json.loads((tmp_path / "attractor-sweep" / "summary.json").read_text())
+    assert summary["along"] == "n" and summary["places"] == [2, 4, 8]
+    assert [point["d"] for point in summary["points"]] == [2, 3]
+    assert run("reproduce", "attractor-sweep/lines.png", "--data", "s.zarr").exit_code == 0
+    for wrong in (("--levels", "0.1,0.5"), ("--y", "n")):
+        assert run(*place, *wrong).exit_code == 2
+
+
 def test_chunks_that_fail_end_in_a_code_of_their_own(run_json, plan, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "failing_of_the_command_line.py").write_text(FAILING)

@@ -52,6 +52,37 @@ def test_cells_lie_where_the_values_are():
     assert values == pytest.approx(averages()["mean"].values)
 
 
+def test_several_measures_are_named_without_their_axis():
+    names = ["initial_agreement", "gradient_agreement"]
+    data = averages((2, 4), kind="number", measure=names, n=[1, 2, 3, 4])
+    lines = words(plots.phase_lines_figure(data, "n", lines="measure"))
+    assert {"initial agreement", "gradient agreement", "measure", "mean"} <= set(lines)
+    data = averages((2, 3, 4), measure=names, T=[1, 2, 3], n=[1, 2, 3, 4])
+    maps = words(plots.phase_map_figure(data, "n", "T", panels="measure"))
+    assert {"initial agreement", "gradient agreement", "probability"} <= set(maps)
+
+
+def test_places_lie_on_the_scale_of_their_axis_and_arrows_point_beyond_it():
+    data = averages((4,), kind="place", n=[0.01, 0.1, 1, 10])
+    none, never = -np.inf, np.inf
+    for name, values in (
+        ("mean", [none, 3.0, 50.0, never]),
+        ("low", [none, 2.0, 40.0, 90.0]),
+        ("high", [none, 4.0, never, never]),
+    ):
+        data[name] = ("n", values)
+    data.attrs |= {"places": np.array([1.0, 10, 100]), "description": "log_time from which on"}
+    figure = plots.phase_lines_figure(data, "n")
+    axes = figure.axes[0]
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "log time from which on"
+    assert axes.get_ylim() == pytest.approx((10**-0.5, 10**2.5))
+    marks = {line.get_marker(): line for line in axes.lines if len(line.get_xdata())}
+    assert marks["v"].get_xydata().tolist() == [[0.01, 1.0]]
+    assert marks["^"].get_xydata().tolist() == [[10.0, 100.0]]
+    assert marks["o"].get_ydata().tolist() == [1.0, 3.0, 50.0, 100.0]
+    assert any("arrows: beyond what was measured" in text for text in words(figure))
+
+
 def test_even_numbers_have_an_even_scale_in_any_order():
     data = averages(n=[0.3, 0.1, 0.2], T=[1, 2, 3, 4], shape=(3, 4))
     axes = plots.phase_map_figure(data, "n", "T").axes[0]

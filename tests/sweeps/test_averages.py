@@ -101,9 +101,26 @@ def test_values_are_found_as_they_are_written(data):
     assert by_text.attrs["at"] == "n = 4"
 
 
+def test_several_measures_are_an_axis(data):
+    twice = data.assign(half=data["ratio"] / 2)
+    found = average_trials(twice, ["half", "ratio"], ["n"], at={"rule": "sign"})
+    assert found["mean"].dims == ("measure", "n") and found["measure"].values.tolist() == [
+        "half", "ratio",
+    ]  # fmt: skip
+    for name in ("half", "ratio"):
+        alone = average_trials(twice, name, ["n"], at={"rule": "sign"})
+        for number in ("mean", "low", "high", "measured", "trials"):
+            assert found[number].sel(measure=name).drop_vars("measure").equals(alone[number])
+    assert found.attrs["of"] == "half, ratio" and found.attrs["kind"] == "number"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"of": ["ratio", "found"], "axes": ["n", "rule"]}, "some are flags, some numbers"),
+        ({"of": ["ratio", "ratio"], "axes": ["n", "rule"]}, "it names a measure twice"),
+        ({"of": [], "axes": ["n", "rule"]}, "of: it has 0 items"),
+        ({"of": ["ratio", "fond"], "axes": ["n", "rule"]}, "of: 'fond' is not known"),
         ({"of": "ration"}, "of: 'ration' is not known. Did you mean ratio?"),
         ({"of": "status", "axes": ["n", "rule"]}, "of: status holds codes"),
         ({"of": "ratio", "axes": ["n"]}, "at: rule has 2 values: plain, sign. Give one"),

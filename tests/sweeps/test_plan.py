@@ -59,9 +59,28 @@ def test_the_plans_of_the_maps_are_understood_and_say_how_to_draw_them(path):
     plan = load_plan(path)
     plan.experiment.check_grid(plan.grid)
     words = path.read_text().split("attractor sweep draw")[1].replace("\\\n#", "").split()
-    drawn = {words[words.index(option) + 1] for option in ("--x", "--y", "--panels")}
+    options = [name for name in ("--x", "--y", "--lines", "--panels") if name in words]
+    drawn = {words[words.index(option) + 1] for option in options} - {"measure"}
     assert drawn <= {*plan.grid.axes, *plan.experiment.along}
-    assert words[words.index("--of") + 1] in plan.experiment.measures
+    assert {*words[words.index("--of") + 1].split(",")} <= {*plan.experiment.measures}
+
+
+def test_the_script_of_a_map_draws_what_its_plans_measure():
+    folder = Path(__file__).parents[2] / "examples" / "sweeps"
+    script = (folder / "selection.sh").read_text().replace("\\\n", " ")
+    shares = next(line for line in script.splitlines() if line.startswith("shares="))
+    lines = [line.strip().replace("$shares", shares[7:]).replace("$name", "KQ").split()
+             for line in script.splitlines() if line.strip().startswith("draw ")]  # fmt: skip
+    assert len(lines) == 11
+    for _, store, _, *words in lines:
+        plan = load_plan(folder / f"selection_{store}.toml")
+        given = dict(zip(words[::2], words[1::2], strict=True))
+        assert {*given.pop("--of").split(",")} <= {*plan.experiment.measures}
+        own = {**plan.grid.axes, **plan.experiment.along}
+        if "--at" in given:
+            axis, value = given.pop("--at").split("=")
+            assert value in [v if isinstance(v, str) else f"{v:g}" for v in own[axis]]
+        assert {*given.values()} - {"measure"} <= {*own}
 
 
 @pytest.mark.parametrize(

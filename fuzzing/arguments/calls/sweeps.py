@@ -49,5 +49,7 @@ def calls() -> Iterator[Call]:
     yield Call(sweeps.check_sweep, store=STORE)
     yield Call(sweeps.average_trials, data=RESULTS, of="margin", axes=["n"], nan=True,
                blames={"axes": "at"})  # fmt: skip
+    yield Call(sweeps.crossings, data=RESULTS, of="margin", along="n", axes=["d"], nan=True,
+               blames={"axes": "at"})  # fmt: skip
     yield Call(sweeps.load_plan, path=PLAN, blames={"path": "file"})
     yield Call(sweeps.example_plan, name="plan.toml")

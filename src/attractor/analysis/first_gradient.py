@@ -96,7 +96,7 @@ def first_gradient_margin(
             f"its mask has shape {selection.mask.shape}",
             f"Select among {tokens.mask.shape}, the shape of tokens.mask",
         )
-    gradient, slope = _gradients_at_zero(tokens, head, loss)
+    gradient, slope = gradients_at_zero(tokens, head, loss)
     with np.errstate(invalid="ignore"):
         # The largest entry first: squares of tiny or huge entries leave the range of floats.
         slope = slope / np.abs(slope).max(axis=(-1, -2), keepdims=True)
@@ -115,7 +115,7 @@ def _margin(
     return np.asarray(np.where(others, ahead, np.inf).min((-1, -2, -3)))
 
 
-def _gradients_at_zero(
+def gradients_at_zero(
     tokens: Tokens, head: Head, loss: Loss
 ) -> tuple[Float[np.ndarray, "*instances d e"], Float[np.ndarray, "*instances d e"]]:
     """The gradients at zero, and the same up to a positive factor that does not underflow."""

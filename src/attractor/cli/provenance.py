@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attractor.files import DataSet, LoadedTokens
@@ -52,12 +52,14 @@ def report_provenance(
     )
 
 
-def sweep_provenance(data: xr.Dataset, of: str, arguments: Mapping[str, Any]) -> Provenance:
+def sweep_provenance(
+    data: xr.Dataset, of: Sequence[str], arguments: Mapping[str, Any]
+) -> Provenance:
     """Where a drawing of a sweep comes from.
 
     Args:
         data: What the store holds.
-        of: The measure drawn.
+        of: The measures drawn.
         arguments: What the command was called with, but for files.
     """
     from attractor.training.fingerprint import digest
@@ -67,7 +69,10 @@ def sweep_provenance(data: xr.Dataset, of: str, arguments: Mapping[str, Any]) ->
         "report",
         "sweep draw",
         arguments={**arguments, "data": True},
-        data=digest(data[of].to_numpy(), *(data[name].to_numpy() for name in data[of].dims)),
+        data=digest(
+            *(data[name].to_numpy() for name in of),
+            *(data[name].to_numpy() for name in data[of[0]].dims),
+        ),
         settings=described,
     )
 

@@ -184,8 +184,8 @@ COMMANDS = {
         sweep.draw,
         {
             "x": _AXIS,
-            "of": _AXIS,
-            **dict.fromkeys(("y", "lines", "panels"), optional(_AXIS)),
+            "of": text(r"[A-Za-z]\w*(, ?[A-Za-z]\w*)*", "the names of measures"),
+            **dict.fromkeys(("y", "lines", "panels", "along"), optional(_AXIS)),
             "at": optional(several(text(r"[A-Za-z]\w*=.+", "axis=value"), 100)),
             "levels": optional(text(r"[-+.,eE\d ]+", "numbers")),
             "confidence": number(),
@@ -193,6 +193,7 @@ COMMANDS = {
             "data": _OF_FILE,
         },
         takes="store",
+        may_lack=("along",),
     ),
     "verify": Reproducible(
         verify.verify,

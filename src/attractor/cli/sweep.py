@@ -224,7 +224,14 @@ def check(
 def draw(
     store: StoreOf,
     x: Annotated[str, typer.Option("--x", metavar="AXIS", help="The axis to the right.")],
-    of: Annotated[str, typer.Option("--of", metavar="MEASURE", help="What is averaged.")],
+    of: Annotated[
+        str,
+        typer.Option(
+            "--of",
+            metavar="MEASURE",
+            help="What is averaged; several, with commas between, are an axis called measure.",
+        ),
+    ],
     y: Annotated[
         str | None, typer.Option("--y", metavar="AXIS", help="The axis upward, of a heat map.")
     ] = None,
@@ -242,9 +249,19 @@ def draw(
             help="The value of an axis that is not drawn; may be given several times.",
         ),
     ] = None,
+    along: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXIS",
+            help="Draw where along this axis the average passes a level for good, as lines.",
+        ),
+    ] = None,
     levels: Annotated[
         str | None,
-        typer.Option(metavar="NUMBERS", help="Contours of a heat map, with commas between."),
+        typer.Option(
+            metavar="NUMBERS",
+            help="Contours of a heat map, with commas between; with --along the level, or 0.5.",
+        ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     out: Annotated[
@@ -265,13 +282,17 @@ def draw(
         if y is not None and lines is not None:
             raise InvalidInputError("lines", "a heat map with --y has none", "Give --y or --lines")
         contours = None if levels is None else _levels(levels)
-        axes = [axis for axis in (x, y, lines, panels) if axis is not None]
+        if along is not None:
+            _check_along(y, contours)
+        names = [name.strip() for name in of.split(",")]
+        drawn = [axis for axis in (x, y, lines, panels) if axis is not None]
         points = _points(at or [])
 
         from attractor import plots
         from attractor.cli.provenance import sweep_provenance
         from attractor.provenance import embed_all
-        from attractor.sweeps import average_trials, open_sweep, sweep_status
+        from attractor.sweeps import average_trials, crossings, open_sweep, sweep_status
+        from attractor.sweeps.averages import MEASURE
 
         done = sweep_status(store)
         if done.left or done.failed:
@@ -281,9 +302,16 @@ def draw(
                 "failed: their trials are missing",
             )
         data = open_sweep(store)
-        averages = average_trials(data, of, axes, at=points, confidence=confidence)
+        several = MEASURE in drawn or len(names) > 1
+        axes = [axis for axis in drawn if not (several and axis == MEASURE)]
+        how: Any = {"at": points, "confidence": confidence}
+        if along is None:
+            averages = average_trials(data, names if several else names[0], axes, **how)
+        else:
+            level = (contours or [0.5])[0]
+            averages = crossings(data, of, along, axes, level=level, **how)
         summary = _averages(averages)
-        provenance = sweep_provenance(data, of, arguments)
+        provenance = sweep_provenance(data, names, arguments)
         with atomic_directory(out, MARKER) as folder, plots.style():
             if y is not None:
                 figure = plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
@@ -336,6 +364,13 @@ def _levels(text: str) -> list[float]:
         raise InvalidInputError("levels", f"it is {text!r}", "Give numbers, as 0.1,0.5") from None
 
 
+def _check_along(y: str | None, levels: list[float] | None) -> None:
+    if y is not None:
+        raise InvalidInputError("along", "a heat map shows it itself", "Give --y or --along")
+    if levels is not None and len(levels) != 1:
+        raise InvalidInputError("levels", f"there are {len(levels)}", "Give one with --along")
+
+
 def _points(written: list[str]) -> dict[str, str]:
     points = {}
     for one in written:
@@ -353,12 +388,19 @@ def _averages(averages: xr.Dataset) -> dict[str, Any]:
     names = ("mean", "low", "high", "measured", "trials")
     table = averages[list(names)].to_dataframe().reset_index()
     rows = [
-        {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()}
-        for row in table.to_dict("records")
+        {name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")
     ]
+    attrs = {k: v.tolist() if hasattr(v, "tolist") else v for k, v in averages.attrs.items()}
     return {
-        **averages.attrs,
+        **attrs,
         "measured": int(averages["measured"].sum()),
         "trials": int(averages["trials"].sum()),
         "points": rows,
     }
+
+
+def _plain(value: Any) -> Any:
+    """A number as JSON has it: none for what is missing, and infinity as a text."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else str(value)

@@ -22,6 +22,7 @@ from attractor.errors import InvalidInputError
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.bands import write_in_middle
 from attractor.plots.roles import ordered_line_styles
+from attractor.sweeps.grid import is_more_even
 
 _NEEDED = ("mean", "low", "high", "measured", "trials")
 _NOTE: dict[str, Any] = {"fontsize": 7, "color": "#555555"}
@@ -37,6 +38,8 @@ _TICKS = 8
 _ACROSS = 10
 """Cells beside each other that numbers can be written into."""
 _LINES = 8
+_MEASURE = "measure"
+"""The axis of several measures, whose names say what they are."""
 _LOOKS = (*SERIES, *({"color": COLORS[c], "linestyle": d} for c, d in (
     ("sky", "-"), ("yellow", "--"), ("black", "-."), ("gray", ":"),
 )))  # fmt: skip
@@ -128,9 +131,10 @@ def phase_lines_figure(
     """Lines of the mean along one axis, each with its interval as a band.
 
     Points of which some trials are missing are drawn hollow; those of which all are have none.
+    Places along an axis lie on its scale, and arrows at its ends stand for those beyond.
 
     Args:
-        data: What ``attractor.sweeps.average_trials`` returns.
+        data: What ``attractor.sweeps.average_trials`` returns, or ``attractor.sweeps.crossings``.
         x: The axis to the right.
         lines: An axis with a line for each value; None where there is none.
         panels: An axis with a panel for each value; None where there is none.
@@ -147,12 +151,16 @@ def phase_lines_figure(
     figure = Figure(figsize=(width, 0.5 + (2.6 if panels is None else 2.0) * rows))
     every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     named = _scale(data[lines].values) if lines else None
+    upward = _scale(np.asarray(data.attrs["places"])) if data.attrs["kind"] == "place" else None
     for axes, (name, part) in zip(every.ravel(), parts, strict=False):
         _set_axis(axes, scale, "x")
+        if upward is not None:
+            _set_axis(axes, upward, "y")
+            axes.set_ylim(upward.edges[0], upward.edges[-1])
         for place, look in enumerate(_looks(named)):
             one = part if named is None else part.isel({lines: int(named.order[place])})
             label = None if named is None else named.labels[place]
-            _line(axes, one.isel({x: scale.order}), scale, look, label)
+            _line(axes, one.isel({x: scale.order}), scale, look, label, upward)
         if not np.isfinite(part["mean"].values).any():
             write_in_middle(axes, "nothing was measured")
         axes.set_title(name)
@@ -212,11 +220,11 @@ def _scale(values: np.ndarray) -> _Scale:
     order = np.argsort(values, kind="stable")
     numbers = values[order].astype(float)
     labels = _labels(numbers)
-    logarithmic = numbers[0] > 0 and _is_more_even(np.log(numbers), numbers)
+    logarithmic = numbers[0] > 0 and is_more_even(np.log(numbers), numbers)
     turned = np.log(numbers) if logarithmic else numbers
     if len(numbers) > 2 and 0 <= numbers[0] and numbers[-1] < 1:
         from_one = -np.log1p(-numbers)
-        if _is_more_even(from_one, turned):
+        if is_more_even(from_one, turned):
             return _Scale("linear", order, from_one, _edges(from_one), labels)
     edges = _edges(turned)
     kind = "log" if logarithmic else "linear"
@@ -233,7 +241,7 @@ def _edges(places: Float[np.ndarray, "value"]) -> Float[np.ndarray, "edge"]:
 def _labels(values: np.ndarray) -> list[str]:
     """The values of an axis as they are written: numbers in as few digits as tell them apart."""
     if values.dtype.kind not in "iuf":
-        return [str(value) for value in values.tolist()]
+        return [str(value).replace("_", " ") for value in values.tolist()]
     short = [f"{value:.3g}" if value < 1000 else f"{value:g}" for value in values.tolist()]
     return (
         short if len(set(short)) == len(short) else [f"{value:.12g}" for value in values.tolist()]
@@ -249,14 +257,6 @@ def _in_places(scale: _Scale) -> _Scale:
 def _short(value: float) -> str:
     """A number in few characters, for a cell."""
     return f"{value:.2f}" if 0.005 < abs(value) < 10 else f"{value:.2g}"
-
-
-def _is_more_even(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether steps of the first vary less; of two values, whether they are a decade apart."""
-    if len(first) == 2:
-        return second[1] >= 10 * second[0]
-    spread = [np.std(np.diff(one)) / np.mean(np.diff(one)) for one in (first, second)]
-    return bool(spread[0] < spread[1])
 
 
 def _set_axis(axes: Axes, scale: _Scale, which: str) -> None:
@@ -357,10 +357,23 @@ def _default_levels(data: xr.Dataset) -> Sequence[float]:
     return list(MaxNLocator(4).tick_values(known.min(), known.max())[1:-1])
 
 
-def _line(axes: Axes, one: xr.Dataset, scale: _Scale, look: Any, label: str | None) -> None:
-    """Draws one line with its band; over names points with bars."""
+def _line(
+    axes: Axes,
+    one: xr.Dataset,
+    scale: _Scale,
+    look: Any,
+    label: str | None,
+    upward: _Scale | None = None,
+) -> None:
+    """Draws one line with its band, over names points with bars; arrows beyond a scale."""
     mean, low, high = (one[name].values for name in ("mean", "low", "high"))
     color = look["color"]
+    if upward is not None:
+        ends = upward.centers[0], upward.centers[-1]
+        for end, beyond, arrow in zip(ends, (-np.inf, np.inf), "v^", strict=True):
+            there = scale.centers[mean == beyond]
+            axes.plot(there, np.full(len(there), end), arrow, color=color, markersize=7, zorder=4)
+        mean, low, high = (np.clip(one, *ends) for one in (mean, low, high))
     if scale.kind == "names":
         bars = np.abs(np.nan_to_num(np.stack([mean - low, high - mean])))
         axes.errorbar(
@@ -392,7 +405,9 @@ def _parts(data: xr.Dataset, panels: str | None) -> list[tuple[str, xr.Dataset]]
     if panels is None:
         return [("", data)]
     scale = _scale(data[panels].values)
-    titles = [f"{_words(panels)} = {label}" for label in scale.labels]
+    titles = [
+        label if panels == _MEASURE else f"{_words(panels)} = {label}" for label in scale.labels
+    ]
     return [
         (title, data.isel({panels: int(place)}))
         for title, place in zip(titles, scale.order, strict=True)
@@ -440,6 +455,10 @@ def _words(name: str) -> str:
 def _colors_of(data: xr.Dataset) -> str:
     """What is averaged, in words."""
     described = str(data.attrs["description"])
+    if data.attrs["kind"] == "place":
+        return described.replace("_", " ")
+    if _MEASURE in data.dims:
+        return data.attrs["kind"] if data.attrs["kind"] == "probability" else "mean"
     if data.attrs["kind"] == "probability" and described.startswith("whether "):
         return f"probability that {described.removeprefix('whether ')}"
     return f"mean {_words(str(data.attrs['of']))}"
@@ -454,6 +473,8 @@ def _note(data: xr.Dataset, *, hatched: bool) -> str:
     text += f"{100 * attrs['confidence']:g} % intervals ({attrs['interval']})"
     if attrs["at"]:
         text += f"; at {attrs['at'].replace('_', ' ')}"
+    if attrs["kind"] == "place" and np.isinf(data["mean"]).any():
+        text += "; arrows: beyond what was measured"
     total, measured = int(data["trials"].sum()), int(data["measured"].sum())
     if measured == total:
         return f"{text}; no trial is missing"

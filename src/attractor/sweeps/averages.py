@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attractor.analysis.wilson import wilson_interval
 from attractor.checks import check_choice, check_items, check_kinds, check_share, shown, suggest
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 TRIALS = ("instance", "seed")
 """The axes that are averaged over."""
+MEASURE = "measure"
+"""The axis of several measures."""
 
 
 def average_trials(
     data: xr.Dataset,
-    of: str,
+    of: str | Sequence[str],
     axes: Sequence[str] = (),
     *,
     at: Mapping[str, float | str] | None = None,
@@ -39,7 +41,8 @@ def average_trials(
 
     Args:
         data: What ``open_sweep`` returns.
-        of: The measure: a number, or a flag with values 0 and 1.
+        of: The measure: a number, or a flag with values 0 and 1. Several of one kind become an
+            axis, ``measure``, before the others.
         axes: The axes to keep.
         at: The value of every other axis that has several.
         confidence: Of the intervals.
@@ -50,30 +53,18 @@ def average_trials(
         ``trials``, how many of how many.
 
     Raises:
-        InvalidInputError: If there is no such measure or axis, no such value on one, or an axis
-            that has several is neither kept nor given a value.
+        InvalidInputError: If there is no such measure or axis, no such value on one, an axis
+            that has several is neither kept nor given a value, or of several measures some are
+            flags and some are numbers.
     """
     import xarray as xr
 
-    if not is_of_loaded(data, "xarray", "Dataset") or set(TRIALS) - set(data.dims):
-        raise InvalidInputError(
-            "data", f"{shown(data)} is no result of a sweep", "Give what open_sweep returns"
-        )
-    check_kinds(at=(at, Mapping | None))
+    if not isinstance(of, str):
+        return _of_several(data, check_items("of", of, str, 1), axes, at=at, confidence=confidence)
     share = check_share("confidence", confidence, 0.95)
-    values = data[check_choice("of", of, map(str, data.data_vars))]
-    kept = [str(name) for name in check_items("axes", axes, str)]
-    values = _chosen(values, kept, dict(at or {}))
-    numbers = values.transpose(*kept, *TRIALS).to_numpy()
-    flags = numbers.dtype.kind in "iu"
-    if flags and numbers.max(initial=0) > 1:
-        flag_names = [str(name) for name in data.data_vars if data[name].dtype.kind == "f"]
-        raise InvalidInputError(
-            "of",
-            f"{of} holds codes, of which there is no mean",
-            f"Give a measure such as {', '.join(flag_names[:3])}",
-        )
-    known = np.isfinite(numbers) if not flags else numbers >= 0
+    values, known, flags = trial_values(data, of, axes, at)
+    numbers = values.to_numpy()
+    kept = [str(name) for name in values.dims[:-2]]
     mean, low, high = _interval(np.where(known, numbers, 0.0), known, share, flags=flags)
     counts = {
         "measured": known.sum((-1, -2)),
@@ -95,6 +86,58 @@ def average_trials(
             "at": "; ".join(f"{name} = {_text(value)}" for name, value in (at or {}).items()),
         },
     )
+
+
+def trial_values(
+    data: Any, of: str, axes: Sequence[str], at: Mapping[str, float | str] | None
+) -> tuple[xr.DataArray, Bool[np.ndarray, "*points instance seed"], bool]:
+    """The values of a measure over ``axes``, instances and seeds, which are known, and if flags.
+
+    Args:
+        data: What ``open_sweep`` returns.
+        of: The measure.
+        axes: The axes to keep.
+        at: The value of every other axis that has several.
+
+    Raises:
+        InvalidInputError: As ``average_trials``.
+    """
+    if not is_of_loaded(data, "xarray", "Dataset") or set(TRIALS) - set(data.dims):
+        raise InvalidInputError(
+            "data", f"{shown(data)} is no result of a sweep", "Give what open_sweep returns"
+        )
+    check_kinds(at=(at, Mapping | None))
+    values = data[check_choice("of", of, map(str, data.data_vars))]
+    kept = [str(name) for name in check_items("axes", axes, str)]
+    values = _chosen(values, kept, dict(at or {})).transpose(*kept, *TRIALS)
+    numbers = values.to_numpy()
+    flags = numbers.dtype.kind in "iu"
+    if flags and numbers.max(initial=0) > 1:
+        flag_names = [str(name) for name in data.data_vars if data[name].dtype.kind == "f"]
+        raise InvalidInputError(
+            "of",
+            f"{of} holds codes, of which there is no mean",
+            f"Give a measure such as {', '.join(flag_names[:3])}",
+        )
+    return values, np.isfinite(numbers) if not flags else numbers >= 0, flags
+
+
+def _of_several(data: xr.Dataset, names: list[str], axes: Sequence[str], **how: Any) -> xr.Dataset:
+    """The averages of several measures, along an axis of their names."""
+    import xarray as xr
+
+    found = [average_trials(data, name, axes, **how) for name in names]
+    kinds = [one.attrs["kind"] for one in found]
+    for argument, wrong, problem in (
+        ("of", len(set(names)) < len(names), "it names a measure twice"),
+        ("of", len(set(kinds)) > 1, f"of {', '.join(names)} some are flags, some numbers"),
+        ("data", MEASURE in data.dims, f"it has an axis {MEASURE} of its own"),
+    ):
+        if wrong:
+            raise InvalidInputError(argument, problem, "Give one measure, or several of one kind")
+    attrs = found[0].attrs | {"of": ", ".join(names), "description": ", ".join(names)}
+    together = xr.concat([one.drop_attrs() for one in found], MEASURE)
+    return together.assign_coords({MEASURE: names}).assign_attrs(attrs)
 
 
 def _chosen(values: xr.DataArray, kept: list[str], at: dict[str, Any]) -> xr.DataArray:

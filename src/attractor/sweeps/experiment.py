@@ -19,7 +19,13 @@ from attractor.sweeps.grid import Grid, Value, axis_values, check_word
 
 BUILT_IN = {
     name: f"attractor.sweeps.experiments.{name}"
-    for name in ("in_context_risks", "local_optima", "margins", "train_and_verify")
+    for name in (
+        "flow_and_verify",
+        "in_context_risks",
+        "local_optima",
+        "margins",
+        "train_and_verify",
+    )
 }
 """The module of each experiment of the library: it holds ``run``, and a function of that name that
 makes the experiment. Files name these alone."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.checks import MOST_COUNTED, as_number, check_count, check_readable, is_whole, shown
 from attractor.errors import InvalidInputError
@@ -213,3 +214,11 @@ def _value(argument: str, value: Any) -> Value:
             argument, f"{shown(value)} is neither a finite number nor a text", "Give one of them"
         )
     return number + 0.0  # -0.0 is 0.0
+
+
+def is_more_even(first: Float[np.ndarray, "value"], second: Float[np.ndarray, "value"]) -> bool:
+    """Whether steps of the first vary less; of two values, whether they are a decade apart."""
+    if len(first) == 2:
+        return bool(second[1] >= 10 * second[0])
+    spread = [np.std(np.diff(one)) / np.mean(np.diff(one)) for one in (first, second)]
+    return bool(spread[0] < spread[1])

@@ -40,7 +40,8 @@ EXAMPLE = """\
 #   attractor sweep draw {stem}.zarr --x learning_rate --y optimizer \\
 #     --of margin_ratio --at step=1000
 
-# What is done at every point: train_and_verify, margins, local_optima or in_context_risks.
+# What is done at every point: train_and_verify, flow_and_verify, margins, local_optima or
+# in_context_risks.
 experiment = "train_and_verify"
 
 # What varies: every combination of these values is a point. A list of numbers or of names; or a

@@ -6,9 +6,10 @@ import pytest
 import attractor as at
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.sweeps import Grid, built_in
+from attractor.sweeps.experiments.outcomes import MEASURES, SETTLED
 from attractor.sweeps.experiments.train_and_verify import (
     HYPERPARAMETERS,
-    MEASURES,
+    LOG_TIME,
     run,
     train_and_verify,
 )
@@ -42,7 +43,8 @@ def test_measures_are_those_of_train_and_verify():
     W = trained.data["W"].isel(step=-1) if "step" in trained.data["W"].dims else trained.data["W"]
     assert np.allclose(found["norm"], np.linalg.norm(W, axis=(-2, -1)), rtol=1e-14)
     assert np.array_equal(found["as_predicted"] == 1, last["selection_agreement"] == 1)
-    assert set(found) == set(MEASURES)
+    assert np.array_equal(found["log_time"], last["log_time"].transpose("instance", "seed"))
+    assert set(found) == set(MEASURES | LOG_TIME) == set(train_and_verify().measures)
     assert {array.shape for array in found.values()} == {(3, 2)}
 
 
@@ -56,9 +58,10 @@ def test_a_horizon_is_a_run_of_so_many_steps(rate):
     assert not ended[..., 0].any() and ended[..., 1:].all() == (rate == 1e6)
     for place, steps in enumerate(horizons):
         alone = run(given, INSTANCES, SEEDS, steps=steps, **SIZE)
-        for name in MEASURES:
+        for name in alone:
             one = together[name][..., place]
-            assert np.array_equal(one, alone[name], equal_nan=MEASURES[name][0] == "f8"), name
+            assert np.array_equal(one, alone[name], equal_nan=one.dtype.kind == "f"), name
+    assert set(together) == {*alone, *SETTLED}
 
 
 def test_a_trial_depends_on_its_own_numbers_alone():
@@ -98,12 +101,32 @@ def test_the_initial_scale_multiplies_the_usual_start(parameterization):
     assert (far["norm"] > 1.5 * usual["norm"]).all()
 
 
+def test_the_time_of_gradient_descent_is_the_sum_of_its_steps():
+    given = {"optimizer": "gradient descent", "learning_rate": 0.5}
+    found = run(given, INSTANCES, SEEDS, horizons=[4, 20], **SIZE)
+    assert np.allclose(found["log_time"], np.log([2.0, 10.0]), rtol=1e-14, atol=0)
+
+
+def test_factors_of_a_random_matrix_start_from_it():
+    """The same W as where W itself is trained, though nothing else of the runs is the same."""
+    given = {"start": "matrix", "initial_scale": 7.0, "steps": 3, **SIZE}
+    runs = {
+        name: run({"parameterization": name}, INSTANCES, SEEDS, **given) for name in ("W", "KQ")
+    }
+    usual = run({}, INSTANCES, SEEDS, steps=3, initial_scale=7.0, **SIZE)
+    for name in usual:
+        assert np.array_equal(runs["W"][name], usual[name]), name
+    for name in ("initial_norm", "initial_lead"):
+        assert np.allclose(runs["KQ"][name], runs["W"][name], rtol=1e-12, atol=0), name
+    assert not np.allclose(runs["KQ"]["training_loss"], runs["W"]["training_loss"], rtol=1e-6)
+
+
 def test_trials_that_diverge_have_a_status_alone():
     overflow = {"optimizer": "mirror descent:p=1.1,normalize=false", "learning_rate": 1e300}
     found = run(overflow, INSTANCES, SEEDS, steps=20, **SIZE)
     lost = found["status"] == TrialStatus.DIVERGED
     assert lost.any()
-    for name, (dtype, _) in MEASURES.items():
+    for name, (dtype, _) in (MEASURES | LOG_TIME).items():
         missing = np.isnan(found[name]) if dtype == "f8" else found[name] == -1
         assert name == "status" or missing[lost].all(), name
 
@@ -136,6 +159,7 @@ def test_learning_rates_and_starts_compile_nothing():
         ({"loss": ["cross_entropy"]}, {}, "head", ""),
         ({"loss": ["logistc"]}, {}, "loss", "logistic"),
         ({"initial_scale": [0.0]}, {"parameterization": "KQ"}, "initial", "saddle"),
+        ({"start": ["zero"]}, {}, "start", "'parameters', 'matrix'"),
         ({"T": [1, 4]}, {}, "T", "count"),
         ({"steps": [5]}, {"horizons": [5]}, "axes['steps']", "horizons"),
         ({"rate": [0.1]}, {}, "axes['rate']", "knows no such axis"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from attractor.checks import check_items, check_number, check_steps
+from attractor.checks import check_items, check_steps
 from attractor.errors import AttractorWarning, InvalidInputError, TrialStatus
 from attractor.geometry import get_geometry
 from attractor.sweeps.experiment import Experiment
+from attractor.sweeps.experiments.outcomes import MEASURES, OWN, SETTLED, outcomes
 from attractor.sweeps.experiments.parameters import (
     Parameter,
     check_axes,
@@ -22,16 +22,12 @@ from attractor.sweeps.experiments.parameters import (
     filled_in,
     text,
 )
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_starts, initial, layer_of
 from attractor.sweeps.experiments.token_data import draw_tokens, token_parameters
 from attractor.sweeps.grid import Grid
 
 if TYPE_CHECKING:
-    from attractor.attention import Parameterization
-    from attractor.training import Trajectory
     from attractor.training.optimizers import Optimizer
-
-OWN = "own"
-"""The geometry that the optimizer descends."""
 
 _NUMBERS = {
     "learning_rate": "learning rate; that behind the name of the optimizer, or 0.1",
@@ -64,12 +60,6 @@ def _check_loss(name: str, value: Any) -> str:
     return text("", get_loss, "").check(name, value)
 
 
-def _check_parameterization(name: str, value: Any) -> str:
-    from attractor.attention import get_parameterization
-
-    return text("", get_parameterization, "").check(name, value)
-
-
 def _check_geometry(name: str, value: Any) -> str:
     return value if value == OWN else text("", get_geometry, "").check(name, value)
 
@@ -87,52 +77,21 @@ PARAMETERS: dict[str, Parameter] = {
         "normalized gradient descent", _as_given, "optimizer, by a name that Attractor knows"
     ),
     **{name: Parameter(None, _as_given, words) for name, words in (_NUMBERS | _STRUCTURE).items()},
-    "parameterization": Parameter("W", _check_parameterization, "what is trained"),
     "loss": Parameter("logistic", _check_loss, "loss"),
     "steps": Parameter(2000, check_steps, "training steps"),
-    "initial_scale": Parameter(
-        1.0,
-        lambda name, it: check_number(name, it, least=0.0, example=1.0),
-        "factor on initial parameters, which are uniform on [-1/sqrt(d), 1/sqrt(d)]",
-    ),
+    **START_PARAMETERS,
     "geometry": Parameter(OWN, _check_geometry, "norm of the margin problem; the optimizer's own"),
 }
 
 COMPILED_BY = ("n", "T", "d", "optimizer", *_STRUCTURE, "parameterization", "loss")
 """Parameters whose every value is another program."""
 
-MEASURES = {
-    "margin_ratio": (
-        "f8", "normalized margin ratio: margin of W per norm, over the largest possible (1)"
-    ),
-    "correlation": ("f8", "cosine between W and the solution (1)"),
-    "kkt_residual": ("f8", "largest violation of a condition for optimality by W's direction (1)"),
-    "norm": ("f8", "norm of W in the geometry of the margin problem (1)"),
-    "training_loss": ("f8", "training loss (1)"),
-    "selected_probability": ("f8", "mean attention on the tokens selected (1)"),
-    "log_unselected_probability": ("f8", "logarithm of the mean attention on all other tokens (1)"),
-    "selection_agreement": (
-        "f8", "share of sequences whose most attended token is the optimal one (1)"
-    ),
-    "solution_norm": ("f8", "norm of the solution for the tokens reached (1)"),
-    "gap": ("f8", "relative duality gap certified of that solution (1)"),
-    "as_predicted": ("i1", "whether every sequence attends most to its optimal token"),
-    "feasible": ("i1", "whether some matrix selects the tokens reached"),
-    "locally_optimal": ("i1", "whether the tokens reached are locally optimal"),
-    "ties": ("i1", "whether some sequence attends to several tokens alike"),
-    "status": (
-        "i1",
-        "how training ended: "
-        + ", ".join(f"{int(status)} {status}" for status in TrialStatus if status <= 4),
-    ),
+LOG_TIME = {
+    "log_time": (
+        "f8", "logarithm of the time that the same steps take without normalization (1)"
+    )
 }  # fmt: skip
-"""What is measured of every trial, after its last step or at every horizon."""
-
-_CURVES = (
-    "margin_ratio", "correlation", "kkt_residual", "selected_probability",
-    "log_unselected_probability",
-)  # fmt: skip
-_OUTCOMES = ("selection_agreement", "solution_norm", "gap", "feasible", "locally_optimal")
+"""The time, where it is defined: sum of the step sizes of the same algorithm, not normalized."""
 _HORIZONS = "horizons"
 
 
@@ -160,7 +119,7 @@ def train_and_verify(**settings: Any) -> Experiment:
         along = {"step": checked[_HORIZONS]}
     return Experiment(
         "train_and_verify",
-        MEASURES,
+        MEASURES | LOG_TIME | (SETTLED if along else {}),
         axes=tuple(PARAMETERS),
         compiled_by=COMPILED_BY,
         settings=checked,
@@ -196,10 +155,7 @@ def check(grid: Grid, **settings: Any) -> None:
             )
     for point in combinations(axes, ("data", "n", "T", "d", "parameterization", "loss")):
         _check_training(filled_in(PARAMETERS, point, settings))
-    if 0 in (*axes.get("initial_scale", ()), settings.get("initial_scale", 1.0)):
-        for point in combinations(axes, ("parameterization",)):
-            layer = _layer(filled_in(PARAMETERS, point, settings))
-            layer.check_initial({name: np.zeros((1, 1)) for name in layer.shapes(1, 1)})
+    check_starts(PARAMETERS, axes, settings)
 
 
 def run(
@@ -210,7 +166,7 @@ def run(
     horizons: Sequence[int] | None = None,
     **settings: Any,
 ) -> dict[str, np.ndarray]:
-    """Trains every instance from every seed, and measures it; see ``MEASURES``.
+    """Trains every instance from every seed, and measures it; see ``MEASURES`` and ``LOG_TIME``.
 
     A trial that diverges has the status alone; all else of it is missing.
 
@@ -236,17 +192,20 @@ def run(
             steps=steps[-1],
             seeds=len(seeds),
             seed=seeds.start,
-            initial=given["initial_scale"],
+            initial=initial(given, tokens, instances, seeds),
             loss=given["loss"],
             parameterization=given["parameterization"],
-            record=steps,
+            record=[0, *steps],
             weights="all",
         )
-        norm = None if given["geometry"] == OWN else given["geometry"]
-        found = [_measured(_ended_at(trained, step), norm) for step in steps]
-    if not horizons:
-        return found[0]
-    return {name: np.stack([one[name] for one in found], axis=-1) for name in MEASURES}
+        data = trained.data.transpose("instance", "seed", ...)
+        taken = data["steps_taken"].to_numpy()
+        found = outcomes(trained, given["geometry"], {step: taken >= step for step in steps})
+    times = data["log_time"].sel(step=steps).transpose("instance", "seed", "step").to_numpy()
+    found["log_time"] = np.where(found["status"] == TrialStatus.DIVERGED, np.nan, times)
+    if horizons:
+        return found
+    return {name: found[name][..., 0] for name in (*MEASURES, *LOG_TIME)}
 
 
 def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
@@ -266,14 +225,8 @@ def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
     return named_optimizer(spelling, rate)
 
 
-def _layer(given: Mapping[str, Any]) -> Parameterization:
-    from attractor.attention import get_parameterization
-
-    return get_parameterization(given["parameterization"])
-
-
 def _descended(given: Mapping[str, Any], optimizer: Optimizer) -> Any:
-    return _layer(given).effective_geometry(optimizer.geometry)
+    return layer_of(given).effective_geometry(optimizer.geometry)
 
 
 def _check_training(given: Mapping[str, Any]) -> None:
@@ -282,50 +235,3 @@ def _check_training(given: Mapping[str, Any]) -> None:
 
     tokens, head = draw_tokens(given, np.arange(1))
     check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)
-
-
-def _ended_at(trained: Trajectory, step: int) -> Trajectory:
-    """The run as if it had ended at a step that was recorded."""
-    data = trained.data.sel(step=[step])
-    going = data["status"].copy(data=np.full_like(data["status"].values, TrialStatus.TRAINED))
-    ended = data["steps_taken"] < step
-    return dataclasses.replace(trained, data=data.assign(status=data["status"].where(ended, going)))
-
-
-def _measured(trained: Trajectory, norm: str | None) -> dict[str, np.ndarray]:
-    """The measures of a run at its end, ``(instances, seeds)`` each.
-
-    Args:
-        trained: The run.
-        norm: The norm to solve and to measure in; None for the one that was descended.
-    """
-    from attractor.analysis import verify
-
-    trials = ("instance", "seed")
-    data = trained.data.isel(step=-1).transpose(*trials, ...)
-    W, shape = data["W"].to_numpy(), data["status"].shape
-    diverged = data["status"].to_numpy() == TrialStatus.DIVERGED
-    known = np.asarray(np.isfinite(W).all((-1, -2))) & ~diverged
-    found = {
-        name: np.full(shape, np.nan) if dtype == "f8" else np.full(shape, -1, np.int8)
-        for name, (dtype, _) in MEASURES.items()
-    }
-    found["status"] = data["status"].to_numpy().astype(np.int8)
-    if not known.any():
-        return found
-    verdict = verify(trained, geometry=norm).data.isel(step=-1)
-    values = {
-        name: verdict[name].transpose(*trials).to_numpy()
-        for name in (*_CURVES, *_OUTCOMES)
-        if name in verdict
-    }
-    values["training_loss"] = data["loss"].to_numpy()
-    geometry = get_geometry(norm or trained.geometry)
-    values["norm"] = np.asarray(geometry.norm(np.where(known[..., None, None], W, 0.0)))
-    if "selection_agreement" in values:
-        values["as_predicted"] = values["selection_agreement"] == 1
-    reached = verdict["reached"].transpose(*trials, ...).to_numpy()
-    values["ties"] = np.asarray((reached < 0).any((-1, -2)))
-    for name, measured in values.items():
-        found[name][known] = measured[known]
-    return found

@@ -49,7 +49,7 @@ def follow(
         limits = Limits(np.float64(tolerance), np.int64(max_steps), np.bool_(patient))
         flows = FlowTrials(trials, records, limits)
         measured = loop.run(
-            GradientFlow(training, implicit),
+            GradientFlow(training, implicit, records.by_norm),
             lambda places: flows(numbers[places]),
             len(numbers),
             records.steps,

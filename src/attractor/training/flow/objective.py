@@ -71,12 +71,15 @@ class GradientFlow(Objective):
     Attributes:
         training: What is trained.
         implicit: Whether steps are implicit.
+        by_norm: Whether a norm may end the flow or a record; else none is computed on the way,
+            which for factors takes singular values.
     """
 
     copies: ClassVar[int] = 8  # stages of a step
 
     training: AttentionTraining
     implicit: bool
+    by_norm: bool
 
     def step(self, state: FlowState, data: FlowData) -> tuple[FlowState, Array]:
         """Follows the flow to the next record, or to where it stops."""
@@ -90,10 +93,11 @@ class GradientFlow(Objective):
         def late(point: Float[Array, "parameter+1"]) -> Array:
             return point[-1] - jax.nn.softplus(log_target - log_unit_time)
 
-        def goal(point: Float[Array, "parameter+1"]) -> Array:
+        def late_or_large(point: Float[Array, "parameter+1"]) -> Array:
             ratio = self._norm(motion.parameters(point)) / norm
             return jnp.maximum(late(point), jnp.where(jnp.isinf(norm), -jnp.inf, ratio - 1))
 
+        goal = late_or_large if self.by_norm else late
         position, status = stepper.advance(motion, position, goal)
         early = (late(position.point) < -stepper.met) & ~data.by_norm
         stopped = (status == TrialStatus.TRAINED) & early

@@ -40,6 +40,11 @@ class FlowRecords:
         """Numbers of the targets that the records are taken at, zero for the beginning."""
         return np.arange(len(self.targets) + 1 - len(self.values), len(self.targets) + 1)
 
+    @property
+    def by_norm(self) -> bool:
+        """Whether a norm ends the flow or its records."""
+        return self.axis == "radius" or math.isfinite(self.norm)
+
 
 def flow_records(
     time: float | None, log_time: float | None, norm: float | None, record: Any

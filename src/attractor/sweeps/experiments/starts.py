@@ -1,0 +1,91 @@
+"""Where training starts: random parameters, or factors of a random matrix, at any scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Int
+
+from attractor.checks import check_number
+from attractor.sweeps.experiments.parameters import Parameter, combinations, filled_in, text, word
+
+if TYPE_CHECKING:
+    from attractor.attention import Parameterization
+    from attractor.tokens import Tokens
+
+_PARAMETERS, _MATRIX = "parameters", "matrix"
+
+
+def _parameterization_named(name: str) -> Parameterization:
+    from attractor.attention import get_parameterization
+
+    return get_parameterization(name)
+
+
+START_PARAMETERS = {
+    "parameterization": text("W", _parameterization_named, "what is trained"),
+    "start": word(
+        _PARAMETERS,
+        (_PARAMETERS, _MATRIX),
+        "what is random: the parameters, or W, of which keys and queries are balanced factors",
+    ),
+    "initial_scale": Parameter(
+        1.0,
+        lambda name, it: check_number(name, it, least=0.0, example=1.0),
+        "factor on what is random, which is uniform on [-1/sqrt(d), 1/sqrt(d)]",
+    ),
+}
+"""What is trained, and from where."""
+
+
+def layer_of(given: Mapping[str, Any]) -> Parameterization:
+    """What is trained at a point."""
+    return _parameterization_named(given["parameterization"])
+
+
+def check_starts(
+    parameters: Mapping[str, Parameter],
+    axes: Mapping[str, Sequence[Any]],
+    settings: Mapping[str, Any],
+) -> None:
+    """Checks that training can leave the starts of every point.
+
+    Raises:
+        InvalidInputError: If it cannot, as for keys and queries that are zero.
+    """
+    if 0 in (*axes.get("initial_scale", ()), settings.get("initial_scale", 1.0)):
+        for point in combinations(axes, ("parameterization",)):
+            layer = layer_of(filled_in(parameters, point, settings))
+            layer.check_initial({name: np.zeros((1, 1)) for name in layer.shapes(1, 1)})
+
+
+def initial(
+    given: Mapping[str, Any],
+    tokens: Tokens,
+    instances: Int[np.ndarray, "instances"],
+    seeds: range,
+) -> float | dict[str, np.ndarray]:
+    """Where training starts, as ``train`` takes it: a scale, or arrays ``(instances, seeds, ...)``.
+
+    Args:
+        given: The value of every parameter.
+        tokens: The data sets.
+        instances: Their numbers.
+        seeds: Seeds of what is random.
+    """
+    if given["start"] == _PARAMETERS:
+        return given["initial_scale"]
+    from attractor.attention import AttentionMatrix
+    from attractor.training.trials import initial_parameters
+
+    layer = layer_of(given)
+    shape = (len(instances), len(seeds))
+    numbers = np.broadcast_to(np.asarray(instances)[:, None], shape).ravel()
+    repeats = np.broadcast_to(np.array(seeds), shape).ravel()
+    prepared = layer.prepare(tokens)
+    sizes = (prepared.key_dimension, prepared.query_dimension)
+    W = initial_parameters(AttentionMatrix(), repeats, numbers, *sizes) * given["initial_scale"]
+    arrays = layer.to_arrays(layer.from_matrix(np.asarray(W)))
+    return {name: array.reshape(*shape, *array.shape[1:]) for name, array in arrays.items()}
