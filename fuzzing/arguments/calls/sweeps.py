@@ -14,6 +14,7 @@ GRID = Lazy(lambda: sweeps.Grid({"n": [2, 3], "d": [2]}, instances=2))
 EXPERIMENT = Lazy(lambda: sweeps.built_in("margins", T=2))
 STORE = Lazy(lambda: _swept())
 RESULTS = Lazy(lambda: sweeps.open_sweep(STORE.value).load())
+SHARES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "feasible", ["n"]))
 PLAN = Lazy(lambda: _planned())
 
 
@@ -49,5 +50,6 @@ def calls() -> Iterator[Call]:
     yield Call(sweeps.check_sweep, store=STORE)
     yield Call(sweeps.average_trials, data=RESULTS, of="margin", axes=["n"], nan=True,
                blames={"axes": "at"})  # fmt: skip
+    yield Call(sweeps.transition, averages=SHARES, along="n")
     yield Call(sweeps.load_plan, path=PLAN, blames={"path": "file"})
     yield Call(sweeps.example_plan, name="plan.toml")

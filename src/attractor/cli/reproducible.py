@@ -188,11 +188,13 @@ COMMANDS = {
             **dict.fromkeys(("y", "lines", "panels"), optional(_AXIS)),
             "at": optional(several(text(r"[A-Za-z]\w*=.+", "axis=value"), 100)),
             "levels": optional(text(r"[-+.,eE\d ]+", "numbers")),
+            "transition": optional(word("linear", "log")),
             "confidence": number(),
             "seed": SEED,
             "data": _OF_FILE,
         },
         takes="store",
+        may_lack=("transition",),
     ),
     "verify": Reproducible(
         verify.verify,

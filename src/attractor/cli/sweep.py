@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -246,6 +247,14 @@ def draw(
         str | None,
         typer.Option(metavar="NUMBERS", help="Contours of a heat map, with commas between."),
     ] = None,
+    transition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCALE",
+            help="Of lines of a probability: say and mark where each passes one half, and how wide "
+            "its transition is, on a linear or a log scale.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
@@ -264,6 +273,10 @@ def draw(
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("STORE", store)])
         if y is not None and lines is not None:
             raise InvalidInputError("lines", "a heat map with --y has none", "Give --y or --lines")
+        if y is not None and transition is not None:
+            raise InvalidInputError(
+                "transition", "a heat map has contours", "Give --lines, or none"
+            )
         contours = None if levels is None else _levels(levels)
         axes = [axis for axis in (x, y, lines, panels) if axis is not None]
         points = _points(at or [])
@@ -271,7 +284,7 @@ def draw(
         from attractor import plots
         from attractor.cli.provenance import sweep_provenance
         from attractor.provenance import embed_all
-        from attractor.sweeps import average_trials, open_sweep, sweep_status
+        from attractor.sweeps import average_trials, open_sweep, sweep_status, transition as located
 
         done = sweep_status(store)
         if done.left or done.failed:
@@ -283,12 +296,18 @@ def draw(
         data = open_sweep(store)
         averages = average_trials(data, of, axes, at=points, confidence=confidence)
         summary = _averages(averages)
+        halves = None if transition is None else located(averages, x, scale=transition)
+        if halves is not None:
+            summary["transitions"] = _table(halves, [*halves.data_vars])
+            current.say_lines(_halves(summary["transitions"], halves.dims))
         provenance = sweep_provenance(data, of, arguments)
         with atomic_directory(out, MARKER) as folder, plots.style():
             if y is not None:
                 figure = plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
             else:
-                figure = plots.phase_lines_figure(averages, x, lines=lines, panels=panels)
+                figure = plots.phase_lines_figure(
+                    averages, x, lines=lines, panels=panels, transitions=halves
+                )
             plots.save_figure(figure, folder, "map" if y is not None else "lines")
             save_netcdf(averages, folder / MARKER)
             write_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
@@ -350,15 +369,42 @@ def _points(written: list[str]) -> dict[str, str]:
 
 def _averages(averages: xr.Dataset) -> dict[str, Any]:
     """Every average with its interval and counts, in plain numbers."""
-    names = ("mean", "low", "high", "measured", "trials")
-    table = averages[list(names)].to_dataframe().reset_index()
-    rows = [
-        {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()}
-        for row in table.to_dict("records")
-    ]
     return {
         **averages.attrs,
         "measured": int(averages["measured"].sum()),
         "trials": int(averages["trials"].sum()),
-        "points": rows,
+        "points": _table(averages, ["mean", "low", "high", "measured", "trials"]),
     }
+
+
+def _table(data: xr.Dataset, names: list[Any]) -> list[dict[str, Any]]:
+    """Variables at every point, in plain numbers; what is not finite is missing."""
+    if not data.dims:
+        return [{name: _finite(data[name].item()) for name in names}]
+    table = data[names].to_dataframe().reset_index()
+    return [
+        {name: _finite(value) for name, value in row.items()} for row in table.to_dict("records")
+    ]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _halves(rows: list[dict[str, Any]], axes: Iterable[Any]) -> Iterator[str]:
+    """A line of text for each transition."""
+
+    def number(value: float | None) -> str:
+        return "unbounded" if value is None else f"{value:.5g}"
+
+    for row in rows:
+        at = ", ".join(f"{axis} = {row[axis]}" for axis in axes)
+        if row["half"] is None:
+            yield f"{at}: no transition"
+            continue
+        parts = [
+            f"{words} {number(row[name])} [{number(row[name + '_low'])}, "
+            f"{number(row[name + '_high'])}]"
+            for name, words in (("half", "half-way at"), ("width", "width"))
+        ]
+        yield f"{at}: {', '.join(parts)}".removeprefix(": ")
