@@ -39,7 +39,7 @@ LOADS = {4: (0.2, 2.2, 21), 8: (0.6, 1.5, 16), 16: (0.88, 1.16, 8), 32: (0.97, 1
 """First, last and number of loads, n over the capacity predicted, around the transition of a d."""
 DATA_SETS = {
     "feasible": {4: 200, 8: 100, 16: 24, 32: 6},
-    "reached": {4: 300, 8: 180, 16: 20, 32: 12},
+    "reached": {4: 300, 8: 180, 16: 48, 32: 12},
     "transition": {4: 500, 8: 250, 16: 100, 32: 6},
 }
 """Data sets at every point: fewer where they are dear."""
@@ -174,8 +174,8 @@ def limits(fits: xr.Dataset, power: int) -> list[dict[str, Any]]:
         misfit = float(((rows @ [limit, slope] - y / sigma) ** 2).sum())
         half = 1.959964 * float(np.sqrt(covariance[0, 0]))
         found.append(
-            {"path": f"{name}, d^-{power}", "limit": limit, "low": limit - half, "high": limit + half,
-             "slope": slope, "points": len(x), "chi_squared": misfit}
+            {"path": f"{name}, 1/d^{power}", "limit": limit, "low": limit - half,
+             "high": limit + half, "slope": slope, "points": len(x), "chi_squared": misfit}
         )  # fmt: skip
     return found
 
@@ -226,13 +226,13 @@ def map_figure(data: xr.Dataset) -> Figure:
             if name == "feasible":
                 T = np.arange(2, int(y[-1] * d * 1.5) + 1)
                 line = [selection_capacity(int(one)) * d for one in T]
-                axes.plot(line, T / d, color="white", linewidth=1.4)
+                axes.plot(line, T / d, color="white", linewidth=1.4, zorder=2)
             for (at_y, at_x), value in np.ndenumerate(one["mean"].values):
                 if np.isfinite(value) and 0.005 < value < 0.995:
                     color = "white" if value < 0.6 else plots.COLORS["black"]
                     axes.text(
                         x[at_x], y[at_y], f"{value:.2f}".lstrip("0"),
-                        ha="center", va="center", color=color, fontsize=5.5,
+                        ha="center", va="center", color=color, fontsize=5.5, zorder=3,
                     )  # fmt: skip
             for axis, values in ((axes.xaxis, x), (axes.yaxis, y)):
                 axis.set_minor_locator(NullLocator())
@@ -301,7 +301,7 @@ def transition_figure(around: xr.Dataset, fits: xr.Dataset) -> Figure:
     capacity.yaxis.set_minor_formatter(NullFormatter())
     capacity.set_yticks([0.2, 0.5, 1, 2], ["0.2", "0.5", "1", "2"])
     ratio.set(ylabel="$n^*$ / predicted", title="half-way point over the prediction")
-    width.set(ylabel="width / predicted", title="width over the prediction")
+    width.set(ylabel="width / predicted", title="width over the prediction", ylim=(0.4, 2.0))
     collapse.set(
         xlabel="$z = \\ln(n/n^*)\\,d\\,/s(T)$, $s$ predicted", ylabel="probability of feasibility",
         title="collapse of every $T$ and $d$",
