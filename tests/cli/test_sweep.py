@@ -18,6 +18,16 @@ chunk = 6
 [settings]
 T = 4
 """
+FEASIBILITY = """
+experiment = "margins"
+[axes]
+d = [2, 3]
+n = [2, 6, 8, 12, 18, 24, 40]
+[trials]
+instances = 40
+[settings]
+T = 2
+"""
 FAILING = """
 import numpy as np
 from attractor.sweeps import Experiment
@@ -105,6 +115,20 @@ def test_where_an_average_passes_a_level_is_drawn_as_lines(run, run_json, plan, 
     assert run("reproduce", "attractor-sweep/lines.png", "--data", "s.zarr").exit_code == 0
     for wrong in (("--levels", "0.1,0.5"), ("--y", "n")):
         assert run(*place, *wrong).exit_code == 2
+
+
+def test_half_way_points_are_said_and_marked(run, run_json, plan, tmp_path):
+    plan.write_text(FEASIBILITY)
+    run("sweep", plan, "--store", "s.zarr")
+    lines = ("sweep", "draw", "s.zarr", "--x", "n", "--of", "feasible", "--lines", "d")
+    drawn = run(*lines, "--transition", "log", "--out", "lines")
+    assert "d = 2: half-way at" in drawn.stdout and "width" in drawn.stdout
+    summary = json.loads((tmp_path / "lines" / "summary.json").read_text())
+    two, three = summary["transitions"]
+    assert two["d"] == 2 and two["half_low"] < 8 < two["half_high"]  # Cover: 2 d^2
+    assert three["d"] == 3 and three["half_low"] < 18 < three["half_high"]
+    _, refused = run_json(*lines[:-2], "--y", "d", "--transition", "log")
+    assert refused.exit_code == ExitCode.BAD_INPUT and "contours" in refused.stderr
 
 
 def test_chunks_that_fail_end_in_a_code_of_their_own(run_json, plan, tmp_path, monkeypatch):

@@ -184,9 +184,13 @@ def test_batches_are_what_their_instances_are():
 
 
 def test_which_problems_it_is_for():
-    assert is_overdetermined(10_000, (16, 16))
-    assert not is_overdetermined(900, (16, 16))
-    assert not is_overdetermined(32_256, (64, 64))
+    frobenius, l_inf = get_geometry("frobenius"), get_geometry("l_inf")
+    for geometry in (frobenius, l_inf):
+        assert is_overdetermined(10_000, (16, 16), geometry)
+        assert not is_overdetermined(900, (16, 16), geometry)
+        assert not is_overdetermined(32_256, (64, 64), geometry)
+    assert is_overdetermined(6_000, (32, 32), frobenius)
+    assert not is_overdetermined(6_000, (32, 32), l_inf)
 
 
 @pytest.mark.slow

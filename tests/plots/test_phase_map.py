@@ -154,6 +154,23 @@ def test_lines_have_bands_and_hollow_points_where_trials_are_missing():
     assert {"2", "4", "8", "$T$"} <= set(words(figure))
 
 
+def test_half_way_points_are_marked_with_their_intervals():
+    data = averages()
+    halves = xr.Dataset(
+        {"half": ("T", [2.0, 3.0, np.nan]), "half_low": ("T", [1.5, -9.0, np.nan]),
+         "half_high": ("T", [2.5, np.inf, np.nan])}
+    )  # fmt: skip
+    figure = plots.phase_lines_figure(data, "n", lines="T", transitions=halves)
+    axes = figure.axes[0]
+    marks = [line for line in axes.lines if line.get_marker() == "D"]
+    assert [line.get_xdata()[0] for line in marks] == [2, 3]
+    bars = [line for line in axes.lines if list(line.get_ydata()) == [0.5, 0.5]]
+    assert list(bars[0].get_xdata()) == [1.5, 2.5]
+    assert list(bars[1].get_xdata()) == list(axes.get_xlim())
+    with pytest.raises(InvalidInputError, match="transitions"):
+        plots.phase_lines_figure(data, "n", lines="T", transitions=halves.isel(T=0))
+
+
 def test_everything_fits_into_the_figure(tmp_path):
     """Long names of measures, and panels, are where words run out of room."""
     data = averages(T=[2, 4, 8], n=[1, 2, 3, 4], d=[5, 6, 7], shape=(3, 4, 3))

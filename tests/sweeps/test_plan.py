@@ -1,5 +1,6 @@
 """Plans: what they say, and what is said of those that are wrong."""
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -52,6 +53,14 @@ def test_the_example_can_be_run(load):
 
 
 PLANS = sorted((Path(__file__).parents[2] / "examples" / "sweeps").glob("*.toml"))
+
+
+def test_the_sweeps_of_the_selection_map_are_understood():
+    script = runpy.run_path(str(PLANS[0].with_name("selection_map.py")))
+    sweeps = script["sweeps"]()
+    assert len(sweeps) == 12
+    for grid, experiment in sweeps.values():
+        experiment.check_grid(grid)
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)

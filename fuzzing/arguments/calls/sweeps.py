@@ -14,6 +14,7 @@ GRID = Lazy(lambda: sweeps.Grid({"n": [2, 3], "d": [2]}, instances=2))
 EXPERIMENT = Lazy(lambda: sweeps.built_in("margins", T=2))
 STORE = Lazy(lambda: _swept())
 RESULTS = Lazy(lambda: sweeps.open_sweep(STORE.value).load())
+SHARES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "feasible", ["n"]))
 PLAN = Lazy(lambda: _planned())
 
 
@@ -51,5 +52,6 @@ def calls() -> Iterator[Call]:
                blames={"axes": "at"})  # fmt: skip
     yield Call(sweeps.crossings, data=RESULTS, of="margin", along="n", axes=["d"], nan=True,
                blames={"axes": "at"})  # fmt: skip
+    yield Call(sweeps.transition, averages=SHARES, along="n")
     yield Call(sweeps.load_plan, path=PLAN, blames={"path": "file"})
     yield Call(sweeps.example_plan, name="plan.toml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -263,6 +264,14 @@ def draw(
             help="Contours of a heat map, with commas between; with --along the level, or 0.5.",
         ),
     ] = None,
+    transition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCALE",
+            help="Of lines of a probability: say and mark where each passes one half, and how wide "
+            "its transition is, on a linear or a log scale.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
@@ -281,6 +290,9 @@ def draw(
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("STORE", store)])
         if y is not None and lines is not None:
             raise InvalidInputError("lines", "a heat map with --y has none", "Give --y or --lines")
+        if transition is not None and (y is not None or along is not None):
+            what = "a heat map has contours" if along is None else "--along gives places already"
+            raise InvalidInputError("transition", what, "Give --x and --lines alone")
         contours = None if levels is None else _levels(levels)
         if along is not None:
             _check_along(y, contours)
@@ -291,7 +303,13 @@ def draw(
         from attractor import plots
         from attractor.cli.provenance import sweep_provenance
         from attractor.provenance import embed_all
-        from attractor.sweeps import average_trials, crossings, open_sweep, sweep_status
+        from attractor.sweeps import (
+            average_trials,
+            crossings,
+            open_sweep,
+            sweep_status,
+            transition as located,
+        )
         from attractor.sweeps.averages import MEASURE
 
         done = sweep_status(store)
@@ -311,12 +329,18 @@ def draw(
             level = (contours or [0.5])[0]
             averages = crossings(data, of, along, axes, level=level, **how)
         summary = _averages(averages)
+        halves = None if transition is None else located(averages, x, scale=transition)
+        if halves is not None:
+            summary["transitions"] = _table(halves, [*halves.data_vars])
+            current.say_lines(_halves(summary["transitions"], halves.dims))
         provenance = sweep_provenance(data, names, arguments)
         with atomic_directory(out, MARKER) as folder, plots.style():
             if y is not None:
                 figure = plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
             else:
-                figure = plots.phase_lines_figure(averages, x, lines=lines, panels=panels)
+                figure = plots.phase_lines_figure(
+                    averages, x, lines=lines, panels=panels, transitions=halves
+                )
             plots.save_figure(figure, folder, "map" if y is not None else "lines")
             save_netcdf(averages, folder / MARKER)
             write_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
@@ -385,17 +409,12 @@ def _points(written: list[str]) -> dict[str, str]:
 
 def _averages(averages: xr.Dataset) -> dict[str, Any]:
     """Every average with its interval and counts, in plain numbers."""
-    names = ("mean", "low", "high", "measured", "trials")
-    table = averages[list(names)].to_dataframe().reset_index()
-    rows = [
-        {name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")
-    ]
     attrs = {k: v.tolist() if hasattr(v, "tolist") else v for k, v in averages.attrs.items()}
     return {
         **attrs,
         "measured": int(averages["measured"].sum()),
         "trials": int(averages["trials"].sum()),
-        "points": rows,
+        "points": _table(averages, ["mean", "low", "high", "measured", "trials"]),
     }
 
 
@@ -404,3 +423,32 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return None if math.isnan(value) else str(value)
+
+
+def _table(data: xr.Dataset, names: list[Any]) -> list[dict[str, Any]]:
+    """Variables at every point, in plain numbers."""
+    if not data.dims:
+        return [{name: _plain(data[name].item()) for name in names}]
+    table = data[names].to_dataframe().reset_index()
+    return [
+        {name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")
+    ]
+
+
+def _halves(rows: list[dict[str, Any]], axes: Iterable[Any]) -> Iterator[str]:
+    """A line of text for each transition."""
+
+    def number(value: float | str | None) -> str:
+        return f"{value:.5g}" if isinstance(value, float) else "unbounded"
+
+    for row in rows:
+        at = ", ".join(f"{axis} = {row[axis]}" for axis in axes)
+        if row["half"] is None:
+            yield f"{at}: no transition"
+            continue
+        parts = [
+            f"{words} {number(row[name])} [{number(row[name + '_low'])}, "
+            f"{number(row[name + '_high'])}]"
+            for name, words in (("half", "half-way at"), ("width", "width"))
+        ]
+        yield f"{at}: {', '.join(parts)}".removeprefix(": ")

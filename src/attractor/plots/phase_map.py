@@ -25,6 +25,7 @@ from attractor.plots.roles import ordered_line_styles
 from attractor.sweeps.grid import is_more_even
 
 _NEEDED = ("mean", "low", "high", "measured", "trials")
+_HALVES = ("half", "half_low", "half_high")
 _NOTE: dict[str, Any] = {"fontsize": 7, "color": "#555555"}
 _HATCHED: dict[str, Any] = {
     "hatch": "//////", "edgecolor": COLORS["gray"], "linewidth": 0.0,
@@ -126,24 +127,38 @@ def phase_map_figure(
 
 
 def phase_lines_figure(
-    data: xr.Dataset, x: str, *, lines: str | None = None, panels: str | None = None
+    data: xr.Dataset,
+    x: str,
+    *,
+    lines: str | None = None,
+    panels: str | None = None,
+    transitions: xr.Dataset | None = None,
 ) -> Figure:
     """Lines of the mean along one axis, each with its interval as a band.
 
     Points of which some trials are missing are drawn hollow; those of which all are have none.
     Places along an axis lie on its scale, and arrows at its ends stand for those beyond.
+    Half-way points are diamonds at one half, with a bar for their interval.
 
     Args:
         data: What ``attractor.sweeps.average_trials`` returns, or ``attractor.sweeps.crossings``.
         x: The axis to the right.
         lines: An axis with a line for each value; None where there is none.
         panels: An axis with a panel for each value; None where there is none.
+        transitions: What ``attractor.sweeps.transition`` makes of the data along ``x``; or None.
 
     Raises:
         InvalidInputError: If the data are none of these, have other axes, or more values than
-            lines that can be told apart.
+            lines that can be told apart; or transitions are not of them.
     """
     _check(data, x=x, lines=lines, panels=panels)
+    if transitions is not None:
+        others = {name for name in (lines, panels) if name is not None}
+        if "half" not in transitions or set(transitions["half"].dims) != others:
+            raise InvalidInputError(
+                "transitions", "they are not those of the lines drawn", f"Take them along {x}"
+            )
+        data = data.assign({name: transitions[name] for name in _HALVES})
     parts, scale = _parts(data, panels), _scale(data[x].values)
     rows = math.ceil(len(parts) / (_COLUMNS - 2))
     columns = math.ceil(len(parts) / rows)
@@ -161,6 +176,8 @@ def phase_lines_figure(
             one = part if named is None else part.isel({lines: int(named.order[place])})
             label = None if named is None else named.labels[place]
             _line(axes, one.isel({x: scale.order}), scale, look, label, upward)
+            if transitions is not None and scale.kind != "names":
+                _half_way(axes, one, look["color"])
         if not np.isfinite(part["mean"].values).any():
             write_in_middle(axes, "nothing was measured")
         axes.set_title(name)
@@ -388,6 +405,16 @@ def _line(
         scale.centers[partly], mean[partly], **(hollow | {"markerfacecolor": "white"}), zorder=3
     )
     axes.fill_between(scale.centers, low, high, color=color, alpha=0.18, linewidth=0)
+
+
+def _half_way(axes: Axes, one: xr.Dataset, color: Any) -> None:
+    """Marks where a line passes one half, within the axis, with its interval."""
+    limits = axes.get_xlim()
+    half, low, high = (float(one[name]) for name in _HALVES)
+    if np.isfinite(half):
+        axes.plot(np.clip([low, high], *limits), [0.5, 0.5], color=color, linewidth=1.6, zorder=4)
+        axes.plot([half], [0.5], "D", color=color, markersize=4, markeredgecolor="white", zorder=5)
+        axes.set_xlim(limits)
 
 
 def _looks(named: _Scale | None) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from attractor.first_use import import_on_first_use
 if TYPE_CHECKING:
     from attractor.sweeps._crossings import crossings as crossings
     from attractor.sweeps._sweep import SweepSummary as SweepSummary, sweep as sweep
+    from attractor.sweeps._transition import transition as transition
     from attractor.sweeps.averages import average_trials as average_trials
     from attractor.sweeps.check import SweepCheck as SweepCheck, check_sweep as check_sweep
     from attractor.sweeps.experiment import (

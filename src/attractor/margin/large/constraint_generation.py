@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
+from attractor.geometry import Frobenius, Geometry
 from attractor.margin.certificate import Certificate, rounding_of_margins
 from attractor.margin.large.instance import Report
 from attractor.margin.methods import Candidates, Method, Task, attempt
@@ -33,7 +34,7 @@ from attractor.margin.scaling import ScaledConstraints
 
 _FEWEST_PER_UNKNOWN = 4
 """Constraints per unknown from which on few of them are solved at a time."""
-_MOST_UNKNOWNS = 600
+_MOST_UNKNOWNS, _MOST_UNKNOWNS_FROBENIUS = 600, 1100
 """Unknowns up to which as many constraints, and half as many more, are solved fast."""
 _MOST_ROUNDS = 60
 _FIRST_TOLERANCE, _CLOSER = 1e-2, 0.1
@@ -50,10 +51,11 @@ _NEGLIGIBLE = 1e-4
 _SLACK = 1e-3
 
 
-def is_overdetermined(constraints: int, shape: tuple[int, int]) -> bool:
+def is_overdetermined(constraints: int, shape: tuple[int, int], geometry: Geometry) -> bool:
     """Whether there are far more constraints than unknowns, and few enough unknowns."""
     unknowns = shape[0] * shape[1]
-    return unknowns <= _MOST_UNKNOWNS and constraints >= _FEWEST_PER_UNKNOWN * unknowns
+    most = _MOST_UNKNOWNS_FROBENIUS if geometry == Frobenius() else _MOST_UNKNOWNS
+    return unknowns <= most and constraints >= _FEWEST_PER_UNKNOWN * unknowns
 
 
 def solve_by_constraint_generation(

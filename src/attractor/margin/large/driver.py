@@ -113,7 +113,7 @@ def solve_large(
             done = min(share, 1.0)
 
     shape = scaled.left.shape[-1], scaled.right.shape[-1]
-    overdetermined = is_overdetermined(scaled.bounds.shape[-1], shape)
+    overdetermined = is_overdetermined(scaled.bounds.shape[-1], shape, geometry)
     known = large_methods_of(geometry, report, own, overdetermined=overdetermined)
     found = attempt(scaled, geometry, (*first, *known), tolerance, start)
     progress(1.0 - done)

@@ -24,7 +24,12 @@ from attractor.sweeps.experiments.parameters import (
     text,
 )
 from attractor.sweeps.experiments.starts import START_PARAMETERS, check_starts, initial
-from attractor.sweeps.experiments.token_data import draw_tokens, token_parameters
+from attractor.sweeps.experiments.token_data import (
+    SIZES,
+    check_sizes,
+    draw_tokens,
+    token_parameters,
+)
 from attractor.sweeps.grid import Grid
 
 _LOG_TIMES = "log_times"
@@ -52,7 +57,7 @@ PARAMETERS: dict[str, Parameter] = {
     "tolerance": number(1e-8, "error of a step of the solver", least=1e-12, most=0.1, example=1e-6),
 }
 
-COMPILED_BY = ("n", "T", "d", "parameterization", "loss")
+COMPILED_BY = (*SIZES, "parameterization", "loss")
 """Parameters whose every value is another program."""
 
 
@@ -89,7 +94,8 @@ def check(grid: Grid, *, log_times: Sequence[float], **settings: Any) -> None:
     from attractor.training.inputs import check_inputs
 
     check_axes(PARAMETERS, grid.axes)
-    for point in combinations(grid.axes, ("data", "n", "T", "d", "parameterization", "loss")):
+    check_sizes(PARAMETERS, grid.axes, settings)
+    for point in combinations(grid.axes, ("data", *SIZES, "parameterization", "loss")):
         given = filled_in(PARAMETERS, point, settings)
         tokens, head = draw_tokens(given, np.arange(1))
         check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)

@@ -20,7 +20,13 @@ from attractor.sweeps.experiments.parameters import (
     one_seed,
     text,
 )
-from attractor.sweeps.experiments.token_data import draw_tokens, token_parameters
+from attractor.sweeps.experiments.token_data import (
+    SIZES,
+    check_sizes,
+    draw_tokens,
+    token_parameters,
+    token_sizes,
+)
 from attractor.sweeps.grid import Grid
 
 MOST = 100_000
@@ -70,14 +76,15 @@ def check(grid: Grid, **settings: Any) -> None:
             depends.
     """
     check_axes(PARAMETERS, grid.axes)
+    check_sizes(PARAMETERS, grid.axes, settings)
     one_seed(grid.seeds, "local_optima")
-    for point in combinations(grid.axes, ("n", "T")):
-        given = filled_in(PARAMETERS, point, settings)
-        selections = given["T"] ** given["n"]
+    for point in combinations(grid.axes, SIZES):
+        n, T, _ = token_sizes(filled_in(PARAMETERS, point, settings))
+        selections = T**n
         if selections > MOST:
             raise InvalidInputError(
                 "T",
-                f"{given['n']} sequences of {given['T']} tokens have {selections:,} selections",
+                f"{n} sequences of {T} tokens have {selections:,} selections",
                 f"Give sizes with T^n at most {MOST:,}, such as n = 3 and T = 8",
             )
 

@@ -19,7 +19,7 @@ from attractor.sweeps.experiments.parameters import (
     one_seed,
     text,
 )
-from attractor.sweeps.experiments.token_data import draw_tokens, token_parameters
+from attractor.sweeps.experiments.token_data import check_sizes, draw_tokens, token_parameters
 from attractor.sweeps.grid import Grid
 
 STATUSES = (Status.OPTIMAL, Status.INFEASIBLE, Status.STOPPED_EARLY)
@@ -74,6 +74,7 @@ def check(grid: Grid, **settings: Any) -> None:
             are several seeds, on which nothing depends.
     """
     check_axes(PARAMETERS, grid.axes)
+    check_sizes(PARAMETERS, grid.axes, settings)
     one_seed(grid.seeds, "margins")
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
 
 from attractor.errors import InvalidInputError
-from attractor.sweeps.experiments.parameters import Parameter, count, word
+from attractor.sweeps.experiments.parameters import (
+    Parameter,
+    combinations,
+    count,
+    filled_in,
+    number,
+    word,
+)
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -43,6 +50,12 @@ GENERATORS: Mapping[str, Callable[..., tuple[Tokens, LinearHead]]] = {
 """
 
 
+SCALED = {"n_per_d": "n", "n_per_capacity": "n", "T_per_d": "T"}
+"""Sizes in units of others, and the size that each takes the place of."""
+SIZES = ("n", "T", "d", *SCALED)
+"""Parameters that say how large data sets are."""
+
+
 def token_parameters(n: int, T: int, d: int) -> dict[str, Parameter]:
     """What data sets an experiment can be told, with the sizes that hold otherwise."""
     return {
@@ -50,7 +63,67 @@ def token_parameters(n: int, T: int, d: int) -> dict[str, Parameter]:
         "n": count(n, "sequences of a data set"),
         "T": count(T, "tokens of a sequence", least=2),
         "d": count(d, "dimension of tokens and queries"),
+        "n_per_d": number(None, "sequences for each dimension, in place of n", above=0),
+        "n_per_capacity": number(
+            None,
+            "sequences over d^2 margin.selection_capacity(T), rounded to whole ones, in place of n",
+            above=0,
+        ),
+        "T_per_d": number(None, "tokens for each dimension, in place of T", above=0),
     }
+
+
+def token_sizes(given: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Sequences, tokens and dimension of data sets.
+
+    Args:
+        given: The value of every parameter.
+
+    Raises:
+        InvalidInputError: If a multiple of d is no whole number of sequences, or of tokens.
+    """
+    from attractor.margin import selection_capacity
+
+    n, T, d = given["n"], given["T"], given["d"]
+    if given["T_per_d"] is not None:
+        T = _multiple("T_per_d", given["T_per_d"], d, least=2)
+    if given["n_per_d"] is not None:
+        n = _multiple("n_per_d", given["n_per_d"], d, least=1)
+    if given["n_per_capacity"] is not None:
+        n = max(1, round(given["n_per_capacity"] * selection_capacity(T) * d**2))
+    return n, T, d
+
+
+def _multiple(name: str, ratio: float, d: int, *, least: int) -> int:
+    exact = ratio * d
+    size = round(exact)
+    if size < least or abs(exact - size) > 1e-9 * size:
+        raise InvalidInputError(
+            name,
+            f"{ratio:g} times d = {d} is {exact:g}",
+            f"Give ratios that make whole numbers, at least {least}, with every d",
+        )
+    return size
+
+
+def check_sizes(
+    parameters: Mapping[str, Parameter],
+    axes: Mapping[str, Sequence[Any]],
+    settings: Mapping[str, Any],
+) -> None:
+    """Checks that every size is said in one way, and is a size at every point.
+
+    Raises:
+        InvalidInputError: With the name of an axis or a setting.
+    """
+    told = {*axes, *settings}
+    for name, size in SCALED.items():
+        beside = told & ({size, *(one for one in SCALED if SCALED[one] == size)} - {name})
+        if name in told and beside:
+            other = sorted(beside)[0]
+            raise InvalidInputError(name, f"it stands beside {other}", "Give one of them")
+    for point in combinations(axes, SIZES):
+        token_sizes(filled_in(parameters, point, settings))
 
 
 def draw_tokens(
@@ -69,4 +142,4 @@ def draw_tokens(
         raise InvalidInputError(
             "first_instance", f"instance {int(np.max(instances))} is named", "Stay below 2^32"
         )
-    return GENERATORS[given["data"]](given["n"], given["T"], given["d"], np.asarray(instances))
+    return GENERATORS[given["data"]](*token_sizes(given), np.asarray(instances))

@@ -23,7 +23,12 @@ from attractor.sweeps.experiments.parameters import (
     text,
 )
 from attractor.sweeps.experiments.starts import START_PARAMETERS, check_starts, initial, layer_of
-from attractor.sweeps.experiments.token_data import draw_tokens, token_parameters
+from attractor.sweeps.experiments.token_data import (
+    SIZES,
+    check_sizes,
+    draw_tokens,
+    token_parameters,
+)
 from attractor.sweeps.grid import Grid
 
 if TYPE_CHECKING:
@@ -83,7 +88,7 @@ PARAMETERS: dict[str, Parameter] = {
     "geometry": Parameter(OWN, _check_geometry, "norm of the margin problem; the optimizer's own"),
 }
 
-COMPILED_BY = ("n", "T", "d", "optimizer", *_STRUCTURE, "parameterization", "loss")
+COMPILED_BY = (*SIZES, "optimizer", *_STRUCTURE, "parameterization", "loss")
 """Parameters whose every value is another program."""
 
 LOG_TIME = {
@@ -141,6 +146,7 @@ def check(grid: Grid, **settings: Any) -> None:
             "axes['steps']", "the horizons say how long to train", "Leave out one of them"
         )
     check_axes(PARAMETERS, axes)
+    check_sizes(PARAMETERS, axes, settings)
     for point in combinations(
         axes, ("optimizer", "parameterization", "geometry", *HYPERPARAMETERS)
     ):
@@ -153,7 +159,7 @@ def check(grid: Grid, **settings: Any) -> None:
                 "known",
                 "Name the norm to solve in, such as frobenius",
             )
-    for point in combinations(axes, ("data", "n", "T", "d", "parameterization", "loss")):
+    for point in combinations(axes, ("data", *SIZES, "parameterization", "loss")):
         _check_training(filled_in(PARAMETERS, point, settings))
     check_starts(PARAMETERS, axes, settings)
 
