@@ -1,4 +1,5 @@
 import gc
+import logging
 import os
 import sys
 from importlib.metadata import version
@@ -74,3 +75,18 @@ def pytest_runtest_setup(item):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20231)
+
+
+@pytest.fixture
+def compiled(caplog):
+    """Names of the programs that JAX compiled so far in a test."""
+    before = jax.config.jax_log_compiles
+    jax.config.update("jax_log_compiles", True)
+
+    def names():
+        texts = [r.getMessage() for r in caplog.records if r.name.startswith("jax")]
+        return [text.split()[1] for text in texts if text.startswith("Compiling ")]
+
+    with caplog.at_level(logging.WARNING, logger="jax"):
+        yield names
+    jax.config.update("jax_log_compiles", before)

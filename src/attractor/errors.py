@@ -59,6 +59,10 @@ class WriteError(AttractorError, OSError):
         return self.args[0]
 
 
+class ClusterLostError(AttractorError, ConnectionError):
+    """The scheduler or all workers of a cluster are gone; what is done stays, to go on from."""
+
+
 class AttractorWarning(UserWarning):
     """Base class of every warning this library gives."""
 

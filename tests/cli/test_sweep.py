@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 from attractor.cli.session import ExitCode
+from attractor.errors import ClusterLostError
 
 PLAN = """
 experiment = "margins"
@@ -165,6 +166,20 @@ def test_an_interrupted_sweep_says_how_to_go_on(run_json, plan, monkeypatch):
     monkeypatch.setattr(_sweep, "run_chunk", original)
     rest, _ = run_json("sweep", plan, "--store", "s.zarr")
     assert rest["computed"] == 4 and rest["done"] == 6
+
+
+def test_a_lost_cluster_is_no_bad_input(run_json, plan, monkeypatch):
+    from attractor.sweeps import _sweep
+
+    def connected(cluster, patience):
+        raise ClusterLostError("there was no worker for 60 s: call sweep again to go on")
+
+    monkeypatch.setattr(_sweep, "connected", connected)
+    found, result = run_json("sweep", plan, "--store", "s.zarr", "--workers", "1")
+    assert result.exit_code == found["exit_code"] == ExitCode.CLUSTER_LOST == 5
+    assert "call sweep again" in found["error"]["message"] and "no worker" in result.stderr
+    rest, _ = run_json("sweep", plan, "--store", "s.zarr")
+    assert rest["computed"] == rest["done"] == 6
 
 
 def test_the_example_is_a_plan(run, run_json, tmp_path):

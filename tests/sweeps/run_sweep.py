@@ -4,6 +4,7 @@ import sys
 
 import made_up
 
+from attractor.errors import ClusterLostError
 from attractor.sweeps import Grid, sweep
 
 GRID = Grid({"n": [1, 2, 3], "rate": [0.1, 0.2, 0.3, 0.4]}, instances=10, chunk=5)
@@ -14,7 +15,7 @@ def main(store, cluster, seconds, patience="20"):
     experiment = made_up.experiment(seconds=float(seconds))
     try:
         print(sweep(GRID, experiment, store, cluster, patience=float(patience)).status.left)
-    except (ConnectionError, TimeoutError) as error:
+    except ClusterLostError as error:
         print(type(error).__name__, error)
 
 

@@ -15,6 +15,7 @@ from run_sweep import GRID
 
 import attractor
 from attractor.sweeps import Grid, check_sweep, sweep, sweep_status
+from attractor.sweeps.dispatch import connected
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
@@ -102,6 +103,16 @@ def test_two_processes_give_the_bytes_of_one(whole, start, tmp_path):
     assert measures(tmp_path / "s") == whole
 
 
+def test_a_scheduler_of_ours_keeps_few_messages():
+    def kept(dask_scheduler):
+        sent = [*dask_scheduler.stream_comms.values(), *dask_scheduler.client_comms.values()]
+        return [messages.recent_message_log.maxlen for messages in sent]
+
+    with connected(1, 60) as client:
+        client.wait_for_workers(1)
+        assert client.run_on_scheduler(kept) == [10, 10]
+
+
 def test_a_worker_that_is_killed(whole, start, tmp_path):
     process = start(HERE / "run_sweep.py", tmp_path / "s", 2, SECONDS)
     some_done(tmp_path / "s")
@@ -130,7 +141,7 @@ def test_a_scheduler_that_is_killed(whole, start, scheduler, tmp_path):
     some_done(tmp_path / "s")
     process.kill()
     said = client.communicate(timeout=60)[0]
-    assert said.startswith("ConnectionError the scheduler ") and "call sweep again" in said
+    assert said.startswith("ClusterLostError the scheduler ") and "call sweep again" in said
     sweep(GRID, EXPERIMENT, tmp_path / "s")
     assert measures(tmp_path / "s") == whole
 
@@ -142,7 +153,7 @@ def test_all_workers_are_gone(whole, start, scheduler, tmp_path):
     some_done(tmp_path / "s")
     only.kill()
     said = client.communicate(timeout=60)[0]
-    assert said.startswith("TimeoutError there was no worker for 3 s")
+    assert said.startswith("ClusterLostError there was no worker for 3 s")
     worker(start, file)
     assert sweep(GRID, EXPERIMENT, tmp_path / "s", file).status.left == 0
     assert measures(tmp_path / "s") == whole

@@ -11,7 +11,8 @@ from made_up import PLAIN
 from attractor.errors import InvalidInputError
 from attractor.sweeps import Grid, sweep
 from attractor.sweeps.dispatch import Dispatcher, Patience, Programs
-from attractor.sweeps.store import DONE, FIELDS, Layout
+from attractor.sweeps.layout import Layout
+from attractor.sweeps.store import DONE, FIELDS
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(1, 8), st.randoms())

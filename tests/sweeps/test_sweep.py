@@ -11,7 +11,8 @@ import pytest
 from made_up import ALONG, CHECKED, EMPTY, PLAIN, wrong
 
 from attractor.errors import InvalidInputError, WriteError
-from attractor.sweeps import Experiment, Grid, check_sweep, open_sweep, store, sweep, sweep_status
+from attractor.sweeps import Experiment, Grid, check_sweep, open_sweep, sweep, sweep_status
+from attractor.sweeps.layout import Layout
 
 GRID = Grid({"n": [2, 4], "rate": [0.1, 0.2, 0.3]}, instances=5, seeds=2, chunk=8)
 KINDS = Grid({"kind": ["fine", "raises"], "n": [1, 2]}, instances=4, chunk=2)
@@ -60,8 +61,8 @@ def test_every_chunk_is_in_exactly_one_share(tmp_path, parts):
 
 
 def test_shares_have_few_programs():
-    layout = store.Layout.of(Grid({"n": range(20)}, instances=8, chunk=1), EMPTY)
-    compiled = store.Layout(layout.grid, layout.measures, {}, ("n",))
+    layout = Layout.of(Grid({"n": range(20)}, instances=8, chunk=1), EMPTY)
+    compiled = Layout(layout.grid, layout.measures, {}, ("n",))
     from attractor.sweeps._sweep import _by_program
 
     every = _by_program(compiled)
@@ -219,7 +220,7 @@ def test_a_store_of_another_sweep_is_refused(whole):
 
 
 def test_another_source_or_version_is_refused(whole, monkeypatch):
-    monkeypatch.setattr(store, "_versions", lambda: (("numpy", "1.0"),))
+    monkeypatch.setattr("attractor.sweeps.identity._versions", lambda: (("numpy", "1.0"),))
     with pytest.raises(InvalidInputError, match=r"versions is .* there and .*'numpy': '1.0'"):
         sweep(GRID, PLAIN, whole)
 

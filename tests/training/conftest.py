@@ -1,9 +1,7 @@
 """Data of one shape for every test, so that training is compiled once."""
 
-import logging
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -26,18 +24,3 @@ def unit_tokens():
         )
 
     return first
-
-
-@pytest.fixture
-def compiled(caplog):
-    """Names of the programs that JAX compiled so far in a test."""
-    before = jax.config.jax_log_compiles
-    jax.config.update("jax_log_compiles", True)
-
-    def names():
-        texts = [r.getMessage() for r in caplog.records if r.name.startswith("jax")]
-        return [text.split()[1] for text in texts if text.startswith("Compiling ")]
-
-    with caplog.at_level(logging.WARNING, logger="jax"):
-        yield names
-    jax.config.update("jax_log_compiles", before)

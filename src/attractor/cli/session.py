@@ -16,7 +16,12 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from attractor.cli import interruption
-from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
+from attractor.errors import (
+    AttractorError,
+    AttractorWarning,
+    ClusterLostError,
+    InvalidInputError,
+)
 from attractor.machine import use_compilation_cache
 
 
@@ -27,6 +32,7 @@ class ExitCode(enum.IntEnum):
     BAD_INPUT = 2
     INFEASIBLE = 3
     SOME_FAILED = 4
+    CLUSTER_LOST = 5
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -91,7 +97,8 @@ class Session:
 def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
     """Runs a command: bad input ends in a message and code 2, Ctrl-C in code 130.
 
-    SIGTERM ends it in code 143. A command that another one calls hands both on to it.
+    A lost cluster ends it in code 5, SIGTERM in code 143. A command that another one calls hands
+    signals on to it.
     """
     current = Session(command, as_json=as_json, quiet=quiet)
     use_compilation_cache()
@@ -128,7 +135,8 @@ def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
 
 
 def _fail(current: Session, error: Exception) -> None:
-    current.exit_code = ExitCode.BAD_INPUT
+    lost = isinstance(error, ClusterLostError)
+    current.exit_code = ExitCode.CLUSTER_LOST if lost else ExitCode.BAD_INPUT
     current.complain("error", str(error))
     described = {"message": str(error)}
     if isinstance(error, InvalidInputError):

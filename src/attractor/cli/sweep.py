@@ -121,7 +121,8 @@ def run(
     """Run a plan; the same command goes on where it ended.
 
     Results are the same bytes however the work is divided. Exit codes: 0 all is done, or all of
-    this share; 2 bad input; 4 some chunks failed; 130 interrupted.
+    this share; 2 bad input; 4 some chunks failed; 5 the scheduler or all workers are gone, and the
+    same command goes on; 130 interrupted.
     """
     with session("sweep", as_json=as_json, quiet=quiet) as current:
         given = {"cluster": cluster, "workers": workers, "share": share}

@@ -16,8 +16,9 @@ from attractor.records import Rows, Summary
 from attractor.sweeps.dispatch import Dispatcher, Patience, checked_cluster, connected
 from attractor.sweeps.experiment import Experiment, source_of
 from attractor.sweeps.grid import Chunk, Grid
+from attractor.sweeps.layout import Layout
 from attractor.sweeps.status import SweepStatus, status_of
-from attractor.sweeps.store import DONE, FAILED, Layout, Record, SweepStore
+from attractor.sweeps.store import DONE, FAILED, Record, SweepStore
 from attractor.sweeps.work import Job, Outcome, run_chunk, this_process
 from attractor.threads import processors
 
@@ -104,8 +105,8 @@ def sweep(
             or there is no room for it, or a library or the cluster is missing; or while it runs, if
             the experiment returns what it does not declare. What is done stays.
         WriteError: If the store cannot be written, on a full disk say. What is done stays.
-        TimeoutError: If there are no workers for too long. What is done stays.
-        ConnectionError: If the scheduler ends. What is done stays.
+        ClusterLostError: If the scheduler ends, or there are no workers for too long. What is done
+            stays.
     """
     began = time.monotonic()
     check_kinds(grid=(grid, Grid), experiment=(experiment, Experiment))

@@ -12,7 +12,8 @@ from attractor.checks import check_count, check_flag, check_kinds
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.records import Rows, Summary
 from attractor.sweeps.experiment import BUILT_IN, Experiment, built_in
-from attractor.sweeps.store import DONE, Record, SweepStore, checksum, differences, identity_of
+from attractor.sweeps.identity import differences, identity_of
+from attractor.sweeps.store import DONE, Record, SweepStore, checksum
 from attractor.sweeps.work import compute, processor_kind
 
 _SHOWN = 5

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attractor.checks import check_count, is_whole, shown
-from attractor.errors import InvalidInputError
+from attractor.errors import ClusterLostError, InvalidInputError
 from attractor.loaded import is_of_loaded
 from attractor.sweeps.grid import Chunk
-from attractor.sweeps.store import DONE, Layout, require_sweep_libraries
+from attractor.sweeps.layout import Layout
+from attractor.sweeps.store import DONE, require_sweep_libraries
 from attractor.sweeps.work import Job, Outcome, run_chunk
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ _LOSSES = 2
 _NEVER = "1000 days"
 """When a cluster of ours lets go of a process that is gone: it is started anew. By default it looks
 15 seconds after each end of one, and does so if it happens to be starting at that moment."""
+_MESSAGES = 10
+"""Messages to each worker that a scheduler of ours keeps for developers of Dask; by default 1,000,
+with the chunk in each, so that it grows until every worker has had as many."""
 _WAIT = 0.5
 _TIMES, _FLOOR, _FLOOR_FIRST = 10, 600.0, 3600.0
 _MOST_PROCESSES = 1024
@@ -182,8 +186,7 @@ class Dispatcher:
         """Computes all chunks.
 
         Raises:
-            TimeoutError: If there are no workers for too long.
-            ConnectionError: If the scheduler ends.
+            ClusterLostError: If the scheduler ends, or there are no workers for too long.
             AttractorError: What a chunk raised that no other would do better.
         """
         try:
@@ -212,14 +215,14 @@ class Dispatcher:
         now = time.monotonic()
         if self._client.status != "running":
             if self._client.status != "connecting" or now - self._seen > self._patience:
-                raise ConnectionError(f"the scheduler is gone: {_STORED}")
+                raise ClusterLostError(f"the scheduler is gone: {_STORED}")
             return
         if now < self._look_at:
             return
         try:
             info = self._client.scheduler_info(n_workers=-1)["workers"]
         except (OSError, TimeoutError) as error:
-            raise ConnectionError(f"the scheduler does not answer ({error}): {_STORED}") from error
+            raise ClusterLostError(f"the scheduler does not answer ({error}): {_STORED}") from error
         self._closing &= info.keys()
         self._slots = {
             worker: told["nthreads"]
@@ -233,7 +236,7 @@ class Dispatcher:
         if self._slots:
             self._seen = looked
         elif looked - self._seen > self._patience:
-            raise TimeoutError(f"there was no worker for {self._patience:g} s: {_STORED}")
+            raise ClusterLostError(f"there was no worker for {self._patience:g} s: {_STORED}")
 
     def _lose(self, worker: str) -> None:
         """Has the chunks of a worker that is gone computed by others."""
@@ -312,7 +315,7 @@ class Dispatcher:
             said = f"its process ended, {times} times, with no other beside it"
             return None if flight.worker is not None else Outcome(0.0, error=said)
         if isinstance(answer, asyncio.CancelledError) or self._client.status != "running":
-            raise ConnectionError(f"the scheduler is gone: {_STORED}")
+            raise ClusterLostError(f"the scheduler is gone: {_STORED}")
         raise answer
 
     def _drop(self, flight: _Flight) -> None:
@@ -384,7 +387,12 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
             "silence_logs": logging.CRITICAL,
         }
         with (
-            config.set({"distributed.deploy.lost-worker-timeout": _NEVER}),
+            config.set(
+                {
+                    "distributed.deploy.lost-worker-timeout": _NEVER,
+                    "distributed.admin.low-level-log-length": _MESSAGES,
+                }
+            ),
             _started(settings) as local,
             Client(local, set_as_default=False) as client,
         ):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attractor.precision import double_precision
-from attractor.prompt.regression.batches import draw_prompts
+from attractor.prompt.regression.batches import PromptLaw, draw_prompts
 from attractor.prompt.regression.drawing import derived_key, token_normals
 from attractor.prompt.regression.models import AllBlocks, Factors, KeyQueryAndLabel
 from attractor.prompt.regression.task import RegressionTask
@@ -19,33 +19,36 @@ QUERIES = np.diag([1.0, 2.0, 0.0])  # one input never varies in queries
 KEY = np.array([3, 9], np.uint32)
 
 
-def training(model, attention="softmax", noise=0.2, **changes):
+def training(model, attention="softmax", **changes):
+    settings = {
+        "model": model, "attention": attention, "draw": "tokens", "length": LENGTH, "batch": BATCH,
+        "half": False, "optimizer": gradient_descent(1e-3), "dtype": "float64",
+    }  # fmt: skip
+    return InContextTraining(**(settings | changes))
+
+
+def law(noise=0.2):
     task = RegressionTask(COVARIANCE, QUERIES, weight_variance=0.7, label_noise=noise,
                           query_noise=0.1)  # fmt: skip
-    settings = {
-        "task_digest": repr((noise,)), "model": model, "attention": attention, "draw": "tokens",
-        "length": LENGTH, "batch": BATCH, "half": False, "optimizer": gradient_descent(1e-3),
-        "dtype": "float64",
-    }  # fmt: skip
-    return InContextTraining(task=task, **(settings | changes))
+    return PromptLaw.of(task)
 
 
 @jax.jit
-def draws(key):
+def draws(law, key):
     """Queries of the step, and normal numbers for its tokens."""
     key = derived_key(key, STEP)
     normals = token_normals(derived_key(key, 1), jnp.arange(BATCH), 2, LENGTH)
-    return draw_prompts(training(None).task, derived_key(key, 0), BATCH), normals
+    return draw_prompts(law, derived_key(key, 0), BATCH), normals
 
 
-def drawn(training):
+def drawn(noise):
     """The tokens, queries and labels of the step, in extended precision."""
     with double_precision():
-        prompts, normals = draws(jnp.asarray(KEY))
+        prompts, normals = draws(law(), jnp.asarray(KEY))
     normals = np.swapaxes(np.asarray(normals, np.float64), 1, 2)
     inputs = normals[..., :D] @ np.linalg.cholesky(COVARIANCE).T
     labels = np.einsum("pld,pd->pl", inputs, np.asarray(prompts.weights))
-    labels = labels + np.sqrt(training.task.label_noise) * normals[..., D]
+    labels = labels + np.sqrt(noise) * normals[..., D]
     tokens = np.concatenate([inputs, labels[..., None]], -1)
     queries = np.concatenate([np.asarray(prompts.queries), np.zeros((BATCH, 1))], -1)
     return [a.astype(np.longdouble) for a in (tokens, queries, np.asarray(prompts.labels))]
@@ -72,9 +75,9 @@ def plain_loss(parameters, tokens, queries, labels, attention):
 compiled = jax.jit(InContextTraining.gradient, static_argnums=0)
 
 
-def gradient(objective, parameters, step=STEP):
+def gradient(objective, parameters, noise=0.2, step=STEP):
     with double_precision():
-        found = compiled(objective, parameters, jnp.asarray(KEY), step)
+        found = compiled(objective, parameters, law(noise), jnp.asarray(KEY), step)
     return jax.tree.map(np.asarray, found)
 
 
@@ -83,13 +86,13 @@ def layers(seed, scale=2):
     return {name: scale * array for name, array in parameters.items()}
 
 
-CASES = {"softmax": {}, "linear": {"attention": "linear", "noise": 0.0, "half": True}}
+CASES = {"softmax": (0.2, {}), "linear": (0.0, {"attention": "linear", "half": True})}
 
 
-@pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
-def test_gradient_of_layers_is_that_of_the_plain_program(changes):
+@pytest.mark.parametrize(("noise", "changes"), CASES.values(), ids=CASES)
+def test_gradient_of_layers_is_that_of_the_plain_program(noise, changes):
     objective, parameters = training(Factors(D, 2), **changes), layers(0)
-    found, data = gradient(objective, parameters), drawn(objective)
+    found, data = gradient(objective, parameters, noise), drawn(noise)
     factor = 0.5 if objective.half else 1
     high = {name: array.astype(np.clongdouble) for name, array in parameters.items()}
     h = np.longdouble(1e-25)  # the loss is analytic: no difference is taken, and nothing cancels
@@ -129,5 +132,5 @@ def test_single_precision_within_prompts_is_close():
 
 
 def test_every_step_has_prompts_of_its_own():
-    found = [gradient(training(Factors(D, 2)), layers(5), step)["keys"] for step in (0, 1)]
+    found = [gradient(training(Factors(D, 2)), layers(5), step=step)["keys"] for step in (0, 1)]
     assert (found[0] != found[1]).all()

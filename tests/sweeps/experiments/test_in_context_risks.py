@@ -56,6 +56,21 @@ def test_trained_risks_are_those_of_training():
     assert set(built_in("in_context_risks", steps=5).measures) == set(found)
 
 
+def test_all_tasks_of_a_shape_are_trained_by_one_program(compiled):
+    given = {"covariance": "random", "dimension": 2, "length": 8, "steps": 3, "batch": 12}
+    others = {"learning_rate": 0.03, "noise": 0.4, "weight_variance": 0.7,
+              "initialization": "default"}  # fmt: skip
+    first = run({}, np.array([1]), range(1), ridge_samples=10, **given)
+    before = compiled()
+    several = run(others, np.array([2, 3]), range(1), ridge_samples=20, **given)
+    assert before.count("jit(_advance)") == 2  # softmax and linear attention
+    assert compiled() == before
+    for name in {*EXACT, *TRAINED} - {"risk_of_zero", "softmax_status", "linear_status"}:
+        assert len({first[name][0, 0], *several[name][:, 0]}) == 3
+    assert first["risk_of_zero"] == pytest.approx(0.5)
+    assert several["risk_of_zero"] == pytest.approx(0.7)
+
+
 @pytest.mark.parametrize(
     ("trials", "settings", "argument"),
     [

@@ -12,13 +12,12 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from attractor.precision import double_precision
-from attractor.prompt.regression._infinite_risk import infinite_risk
+from attractor.prompt.regression._infinite_risk import infinite_risk_of
 from attractor.prompt.regression.attended import Draw, of_covariance
-from attractor.prompt.regression.batches import Prompts, draw_prompts
+from attractor.prompt.regression.batches import PromptLaw, Prompts, draw_prompts
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.drawing import derived_key
 from attractor.prompt.regression.prediction import predict
-from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import key
 
 _QUERIES, _TOKENS = 0, 1
@@ -36,17 +35,17 @@ class HeldOut(NamedTuple):
     key: UInt32[Any, "2"]
 
     @classmethod
-    def draw(cls, task: RegressionTask, count: int, seed: int) -> HeldOut:
+    def draw(cls, law: PromptLaw, count: int, seed: int) -> HeldOut:
         """Draws prompts.
 
         Args:
-            task: Their law.
+            law: Of prompts and queries.
             count: Number of prompts.
             seed: Names them.
         """
         with double_precision():
             words = jnp.asarray(key_words(seed, "held-out prompts"))
-            return jax.tree.map(np.asarray, _drawn(task, count, words))
+            return jax.tree.map(np.asarray, _drawn(law, count, words))
 
 
 class Estimate(NamedTuple):
@@ -62,7 +61,7 @@ class Estimate(NamedTuple):
 
 
 def held_out_risk(
-    task: RegressionTask, blocks: Blocks, held_out: HeldOut, draw: Draw, length: float
+    law: PromptLaw, blocks: Blocks, held_out: HeldOut, draw: Draw, length: float
 ) -> Estimate:
     """Risk ``E (prediction - w^T x_q)^2 / 2`` of heads, estimated on held-out prompts.
 
@@ -70,7 +69,7 @@ def held_out_risk(
     variate: the longer the prompts, the more it takes off the variance.
 
     Args:
-        task: The law of prompts and queries.
+        law: Of prompts and queries.
         blocks: The heads, one axis.
         held_out: The prompts.
         draw: The way attended means are drawn.
@@ -80,13 +79,13 @@ def held_out_risk(
     target = (prompts.weights * prompts.queries).sum(-1)
 
     def errors(draw: Draw, length: float) -> Array:
-        return (predict(task, blocks, prompts, draw, words, length).values - target) ** 2 / 2
+        return (predict(law, blocks, prompts, draw, words, length).values - target) ** 2 / 2
 
     found, known = errors(draw, length), errors(of_covariance, math.inf)
     deviation = known - known.mean()
     square = (deviation**2).sum()
     slope = (deviation * found).sum() / jnp.where(square > 0, square, 1)
-    corrected = found - slope * (known - infinite_risk(task, blocks))
+    corrected = found - slope * (known - infinite_risk_of(law.arrays, blocks))
     return Estimate(corrected.mean(), corrected.std(ddof=1) / math.sqrt(len(target)))
 
 
@@ -95,7 +94,7 @@ def key_words(seed: int, purpose: str) -> UInt32[np.ndarray, "2"]:
     return np.asarray(jax.random.key_data(key(seed, 0, purpose)))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _drawn(task: RegressionTask, count: int, words: UInt32[Array, "2"]) -> HeldOut:
-    prompts = draw_prompts(task, derived_key(words, _QUERIES), count)
+@functools.partial(jax.jit, static_argnums=1)
+def _drawn(law: PromptLaw, count: int, words: UInt32[Array, "2"]) -> HeldOut:
+    prompts = draw_prompts(law, derived_key(words, _QUERIES), count)
     return HeldOut(prompts, derived_key(words, _TOKENS))

@@ -8,9 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
 from attractor.prompt.regression.attended import Draw
-from attractor.prompt.regression.batches import Prompts, Whitening
+from attractor.prompt.regression.batches import PromptLaw, Prompts, Whitening
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.task import RegressionTask
 
 
 class Predictions(NamedTuple):
@@ -28,7 +27,7 @@ class Predictions(NamedTuple):
 
 
 def predict(
-    task: RegressionTask,
+    law: PromptLaw,
     blocks: Blocks,
     prompts: Prompts,
     draw: Draw,
@@ -39,7 +38,7 @@ def predict(
     """Draws the tokens of prompts, or their scores and values, and predicts the labels of queries.
 
     Args:
-        task: The law of prompts and queries.
+        law: Of prompts and queries.
         blocks: The heads, one axis.
         prompts: Weights and queries.
         draw: The way attended means are drawn.
@@ -49,7 +48,7 @@ def predict(
     """
     score_matrices = jnp.concatenate([blocks.key_query, blocks.label_row[:, None, :]], axis=1)
     rows = jnp.concatenate([blocks.value_inputs, blocks.value_label[:, None]], axis=1)
-    whitening = Whitening.of(task, prompts)
+    whitening = Whitening(law, prompts.weights)
     scores = whitening.functional(jnp.einsum("hij,pj->phi", score_matrices, prompts.queries))
     values = whitening.functional(jnp.broadcast_to(rows, (len(prompts.queries), *rows.shape)))
     attended = draw(key, scores, values, length, dtype)

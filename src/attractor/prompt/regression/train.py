@@ -25,7 +25,6 @@ from attractor.progress import progress_bar
 from attractor.prompt.regression._trained_limit import initial_scale_bounds
 from attractor.prompt.regression.attended import DRAWS
 from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.held_out import HeldOut
 from attractor.prompt.regression.initialization import balanced_initialization
 from attractor.prompt.regression.models import PARAMETERIZATIONS, Model
 from attractor.prompt.regression.task import RegressionTask
@@ -34,7 +33,6 @@ from attractor.prompt.regression.trajectory import InContextTrajectory, in_conte
 from attractor.randomness import check_seed
 from attractor.training import loop, validation
 from attractor.training.checkpoint import Checkpoint
-from attractor.training.fingerprint import digest
 from attractor.training.optimizers import Optimizer, declare, gradient_descent
 from attractor.training.recording import record_steps
 
@@ -136,10 +134,7 @@ def train_in_context(
     _check_size(task.dimension, length, heads, batch, held_out, draw)
     start, scale = _initial(initialization, scale, model, task)
 
-    law = np.array([task.weight_variance, task.label_noise, task.query_noise])
     training = InContextTraining(
-        task=task,
-        task_digest=digest(task.covariance, task.query_covariance, law),
         model=model,
         attention=attention,
         draw=draw,
@@ -149,8 +144,7 @@ def train_in_context(
         optimizer=chosen.example,
         dtype=check_choice("dtype", dtype, ("float32", "float64")),
     )
-    prompts = None if training.exact else HeldOut.draw(task, held_out, seed)
-    trials = InContextTrials(training, chosen, start, seed=seed, held_out=prompts)
+    trials = InContextTrials(training, task, chosen, start, seed=seed, held_out=held_out)
     settings = {
         "steps": steps,
         "attention": attention,
@@ -174,7 +168,7 @@ def train_in_context(
         arrays = {
             "task.covariance": task.covariance,
             "task.query_covariance": task.query_covariance,
-            "task.variances": law,
+            "task.variances": np.array([task.weight_variance, task.label_noise, task.query_noise]),
             **{f"initial.{name}": array for name, array in (start or {}).items()},
         }
         saved = Checkpoint(checkpoint, named, arrays, checkpoint_every)

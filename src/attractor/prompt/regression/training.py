@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -14,15 +14,16 @@ from jaxtyping import Array, Float, Int, PyTree, UInt32
 from attractor.attention.scaled import Scaled
 from attractor.errors import TrialStatus
 from attractor.precision import double_precision
-from attractor.prompt.regression._infinite_risk import infinite_risk
+from attractor.prompt.regression._infinite_risk import infinite_risk_of
 from attractor.prompt.regression.attended import DRAWS, Draw, of_covariance
-from attractor.prompt.regression.batches import draw_prompts
+from attractor.prompt.regression.batches import PromptLaw, draw_prompts
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.drawing import derived_key
 from attractor.prompt.regression.held_out import Estimate, HeldOut, held_out_risk, key_words
 from attractor.prompt.regression.linear_attention import (
+    LinearOptimum,
     linear_attention_optimum,
-    linear_attention_risk,
+    linear_attention_risk_of,
 )
 from attractor.prompt.regression.models import Model
 from attractor.prompt.regression.prediction import gradient_in_blocks, predict
@@ -55,11 +56,15 @@ class InContextData(NamedTuple):
         key: The key that the keys of all steps are derived from.
         held_out: Prompts that the risk is measured on, where it has no closed form.
         numbers: The optimizer's hyperparameters.
+        law: The law of prompts and queries.
+        optimum: The best head of linear attention, which records are compared with.
     """
 
     key: UInt32[Any, "2"]
     held_out: HeldOut | None
     numbers: dict[str, Float[Any, ""]]
+    law: PromptLaw
+    optimum: LinearOptimum
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,6 @@ class InContextTraining(Objective):
     """Descends ``E (prediction - label)^2``, or half of it, by prompts drawn anew at every step.
 
     Attributes:
-        task: The law of prompts and queries.
-        task_digest: A digest by which tasks are compared.
         model: The parameterization.
         attention: ``"softmax"`` or ``"linear"``.
         draw: ``"tokens"``, ``"projections"`` or ``"moments"``: the way attended means
@@ -83,8 +86,6 @@ class InContextTraining(Objective):
     defining: ClassVar[tuple[str, ...]] = ("risk",)
     largest_block: ClassVar[int] = 1  # prompts of a step fill the processor already
 
-    task: RegressionTask = field(compare=False)
-    task_digest: str
     model: Model
     attention: str
     draw: str
@@ -101,7 +102,7 @@ class InContextTraining(Objective):
 
     def step(self, state: InContextState, data: InContextData) -> tuple[InContextState, Array]:
         """Takes one step on new prompts; the status is ``DIVERGED`` if it is not finite."""
-        loss_gradient = self.gradient(state.parameters, data.key, state.step)
+        loss_gradient = self.gradient(state.parameters, data.law, data.key, state.step)
         gradient = jax.tree.map(self._scaled, loss_gradient)
         optimizer = self.optimizer.with_numbers(data.numbers)
         parameters, memory = optimizer.step(gradient, state.memory, state.parameters)
@@ -112,13 +113,17 @@ class InContextTraining(Objective):
         return kept, jnp.where(diverged, TrialStatus.DIVERGED, TrialStatus.TRAINED)
 
     def gradient(
-        self, parameters: PyTree, key: UInt32[Array, "2"], step: Int[Array, ""] | int
+        self,
+        parameters: PyTree,
+        law: PromptLaw,
+        key: UInt32[Array, "2"],
+        step: Int[Array, ""] | int,
     ) -> PyTree:
         """Gradient of the loss of one step's prompts in the parameters."""
         step_key = derived_key(key, step)
-        prompts = draw_prompts(self.task, derived_key(step_key, _QUERIES), self.batch)
+        prompts = draw_prompts(law, derived_key(step_key, _QUERIES), self.batch)
         blocks, tokens = self.model.blocks(parameters), derived_key(step_key, _TOKENS)
-        found = predict(self.task, blocks, prompts, self._draw, tokens, self.length, self.dtype)
+        found = predict(law, blocks, prompts, self._draw, tokens, self.length, self.dtype)
         factor = (1 if self.half else 2) / self.batch
         multiples = factor * (found.values - prompts.labels)
         of_blocks = gradient_in_blocks(found, prompts.queries, multiples)
@@ -127,15 +132,15 @@ class InContextTraining(Objective):
     def record(self, state: InContextState, data: InContextData) -> dict[str, Array]:
         """Risk, what is above the optimum, and the blocks."""
         blocks = self.model.blocks(state.parameters)
-        risk = self._risk(blocks, data.held_out)
-        product, least = linear_attention_optimum(self.task, self._optimum_length)
+        risk = self._risk(blocks, data)
+        product, least = data.optimum
         products = jnp.einsum("h,hij->ij", blocks.value_label, blocks.key_query)
         return {
             "risk": risk.value,
             "risk_error": risk.standard_error,
-            "infinite_risk": infinite_risk(self.task, blocks),
+            "infinite_risk": infinite_risk_of(data.law.arrays, blocks),
             "gap": risk.value - least,
-            "product_distance": jnp.linalg.norm(products - product) / np.linalg.norm(product),
+            "product_distance": jnp.linalg.norm(products - product) / jnp.linalg.norm(product),
             "key_query_norm": jnp.sqrt((blocks.key_query**2).sum((-2, -1))),
             "balance": blocks.balance,
             **blocks._asdict(),
@@ -153,15 +158,14 @@ class InContextTraining(Objective):
         return DRAWS[self.attention, self.draw]
 
     @property
-    def _optimum_length(self) -> float:
+    def optimum_length(self) -> float:
         """The length whose linear attention the gap is measured from; for softmax, infinity."""
         return self.length if self.attention == "linear" else math.inf
 
-    def _risk(self, blocks: Blocks, held_out: HeldOut | None) -> Estimate:
-        if held_out is not None:
-            return held_out_risk(self.task, blocks, held_out, self._draw, self.length)
-        length = self._optimum_length
-        risk = linear_attention_risk(self.task, blocks, length)
+    def _risk(self, blocks: Blocks, data: InContextData) -> Estimate:
+        if data.held_out is not None:
+            return held_out_risk(data.law, blocks, data.held_out, self._draw, self.length)
+        risk = linear_attention_risk_of(data.law.arrays, blocks, 1 / self.optimum_length)
         return Estimate(risk, jnp.zeros_like(risk))
 
     def _scaled(self, leaf: Float[Array, "..."]) -> Scaled:
@@ -174,23 +178,28 @@ class InContextTrials:
     def __init__(
         self,
         training: InContextTraining,
+        task: RegressionTask,
         optimizer: Optimizer,
         initial: dict[str, np.ndarray] | None,
         *,
         seed: int,
-        held_out: HeldOut | None,
+        held_out: int,
     ) -> None:
-        """Stores what trials have in common.
+        """Draws and computes what trials have in common.
 
         Args:
             training: The objective.
+            task: The law of prompts and queries.
             optimizer: The optimizer.
             initial: Initial parameters of all trials; None for random ones.
             seed: The first seed.
-            held_out: Prompts to measure the risk on.
+            held_out: Number of prompts to measure the risk on, where it has no closed form.
         """
         self.training, self.optimizer, self.initial = training, optimizer, initial
-        self.seed, self.held_out = seed, held_out
+        self.seed, law = seed, PromptLaw.of(task)
+        prompts = None if training.exact else HeldOut.draw(law, held_out, seed)
+        optimum = linear_attention_optimum(task, training.optimum_length)
+        self._shared = prompts, law, jax.tree.map(np.asarray, optimum)
 
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[InContextState, InContextData]:
         """State and data, with a leading axis of trials on every leaf."""
@@ -201,10 +210,11 @@ class InContextTrials:
         ]
         stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
         numbers = self.optimizer.numbers(np.zeros_like(trials), np.float64)
-        held_out = jax.tree.map(lambda leaf: np.stack([leaf] * len(seeds)), self.held_out)
+        shared = jax.tree.map(lambda leaf: np.stack([leaf] * len(seeds)), self._shared)
+        held_out, law, optimum = shared
         with double_precision():
             keys = np.stack([key_words(seed, "prompts") for seed in seeds])
-            data = InContextData(keys, held_out, numbers)
+            data = InContextData(keys, held_out, numbers, law, optimum)
             return jax.vmap(self.training.start)(stacked, data), data
 
 

@@ -53,6 +53,8 @@ PARAMETERS = {
 }  # fmt: skip
 
 _AXES = tuple(name for name in PARAMETERS if name != "steps")
+_COMPILED_BY = ("length", "dimension", "batch", "parameterization")
+"""Shapes of arrays; the numbers of a task are data of one program, but for labels without noise."""
 
 EXACT = {
     "risk_of_zero": ("f8", "risk of predicting zero (squared label, halved)"),
@@ -88,7 +90,7 @@ def in_context_risks(**settings: Any) -> Experiment:
         "in_context_risks",
         EXACT | TRAINED if checked.get("steps") else EXACT,
         axes=_AXES,
-        compiled_by=_AXES,
+        compiled_by=_COMPILED_BY,
         settings=checked,
         check="check",
     )
