@@ -1,0 +1,16 @@
+"""Heads of pretrained transformers: what they select, whether that is more than chance, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.audit.captured import (
+        Captured as Captured,
+        CapturedLayer as CapturedLayer,
+        CaptureStatus as CaptureStatus,
+    )
+
+import_on_first_use(__name__)
