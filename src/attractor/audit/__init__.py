@@ -12,5 +12,6 @@ if TYPE_CHECKING:
         CapturedLayer as CapturedLayer,
         CaptureStatus as CaptureStatus,
     )
+    from attractor.audit.planted import planted_heads as planted_heads
 
 import_on_first_use(__name__)

@@ -1,0 +1,72 @@
+"""Texts with the attention of heads on them, to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Int
+
+from attractor.audit.captured import Captured
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def attention_examples(
+    captured: Captured, data: xr.Dataset, chosen: Sequence[tuple[int, int]], *, queries: int = 2
+) -> xr.Dataset:
+    """The attention of some heads on the texts of the same few queries.
+
+    Queries are not chosen by what the heads do there: they are the first of different documents,
+    of those that see at least as many tokens as half of all do.
+
+    Args:
+        captured: What was audited.
+        data: The arrays of its audit.
+        chosen: Layer and number of each head, in the order wanted.
+        queries: How many queries of each head.
+
+    Returns:
+        Over ``example`` and ``token``: ``token``, ``attention``, ``allowed``, ``content``; over
+        ``example``: ``layer``, ``head``, ``document``, ``position`` of the query, ``selected``
+        (-1 for none) and ``selected_probability``.
+    """
+    import xarray as xr
+
+    layers = {layer: captured.layer(layer) for layer in sorted({layer for layer, _ in chosen})}
+    first = next(iter(layers.values()))
+    shown = _shown(captured, first.allowed.sum(1), queries)
+    rows: list[dict[str, Any]] = []
+    for layer, head in chosen:
+        one = data.sel(layer=layer, head=head)
+        for query in shown:
+            attention = layers[layer].attention[query, head]
+            rows.append(
+                {
+                    "layer": layer,
+                    "head": head,
+                    "document": captured.document[query],
+                    "position": captured.position[query],
+                    "selected": int(one["selected"].to_numpy()[query]),
+                    "selected_probability": float(one["selected_probability"].to_numpy()[query]),
+                    "token": captured.token[query],
+                    "attention": attention,
+                    "allowed": layers[layer].allowed[query],
+                    "content": ~captured.special[query],
+                }
+            )
+    wide = ("token", "attention", "allowed", "content")
+    variables = {
+        name: (("example", "token_place") if name in wide else "example", [r[name] for r in rows])
+        for name in rows[0]
+    }
+    return xr.Dataset(variables)
+
+
+def _shown(captured: Captured, seen: Int[np.ndarray, "queries"], count: int) -> list[int]:
+    """The first queries of different documents that see at least the median number of tokens."""
+    _, firsts = np.unique(captured.document, return_index=True)
+    enough = [int(query) for query in np.sort(firsts) if seen[query] >= np.median(seen[firsts])]
+    return enough[:count]
