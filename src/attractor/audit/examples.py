@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from attractor.audit.captured import Captured
+from attractor.audit.captured import Captured, CapturedLayer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,8 +19,9 @@ def attention_examples(
 ) -> xr.Dataset:
     """The attention of some heads on the texts of the same few queries.
 
-    Queries are not chosen by what the heads do there: they are the first of different documents,
-    of those that see at least as many tokens as half of all do.
+    Queries are not chosen by what the heads do there: they are the first of different documents
+    that see at least as many tokens as half of all do, and stand neither at the beginning nor at
+    the end of the texts.
 
     Args:
         captured: What was audited.
@@ -38,6 +39,8 @@ def attention_examples(
     layers = {layer: captured.layer(layer) for layer in sorted({layer for layer, _ in chosen})}
     first = next(iter(layers.values()))
     shown = _shown(captured, first.allowed.sum(1), queries)
+    first_places = np.arange(captured.token.shape[1]) < _sinks(captured, first, data)
+    content = ~captured.special & ~first_places
     rows: list[dict[str, Any]] = []
     for layer, head in chosen:
         one = data.sel(layer=layer, head=head)
@@ -54,7 +57,7 @@ def attention_examples(
                     "token": captured.token[query],
                     "attention": attention,
                     "allowed": layers[layer].allowed[query],
-                    "content": ~captured.special[query],
+                    "content": content[query],
                 }
             )
     wide = ("token", "attention", "allowed", "content")
@@ -65,8 +68,25 @@ def attention_examples(
     return xr.Dataset(variables)
 
 
+def _sinks(captured: Captured, layer: CapturedLayer, data: xr.Dataset) -> int:
+    """How many of the first tokens the audit took for sinks."""
+    if "by mask" != data.attrs["sink_positions"]:
+        return int(data.attrs["sink_positions"])
+    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
+    return int(not (layer.allowed & later).any())
+
+
 def _shown(captured: Captured, seen: Int[np.ndarray, "queries"], count: int) -> list[int]:
-    """The first queries of different documents that see at least the median number of tokens."""
+    """The first queries of different documents in the middle of long texts, as far as there are.
+
+    Long is what shows at least the median number of tokens, the middle what lies between the
+    quartiles of all places of queries.
+    """
     _, firsts = np.unique(captured.document, return_index=True)
-    enough = [int(query) for query in np.sort(firsts) if seen[query] >= np.median(seen[firsts])]
-    return enough[:count]
+    firsts = np.sort(firsts)
+    low, high = np.quantile(captured.position[firsts], (0.25, 0.75))
+    place = captured.position[firsts]
+    long = seen[firsts] >= np.median(seen[firsts])
+    middle = (low <= place) & (place <= high)
+    best_first = np.lexsort((np.arange(len(firsts)), ~middle, ~long))
+    return np.sort(firsts[best_first][:count]).tolist()

@@ -26,7 +26,7 @@ _TOPICS = {
 _ADJECTIVES = ("old", "small", "quiet", "tall", "grey", "lonely", "new", "young")
 _PLACES = ("here", "outside", "nearby", "at home", "in the village", "all day")
 _ADVERBS = ("suddenly", "often", "never", "at last", "loudly", "again")
-_WIDTH, _VALUES, _TOPIC = 16, 8, 6
+_WIDTH, _VALUES, _TOPIC = 16, 8, 8
 """Entries of a key and of a value, and those of a key that know of topics."""
 _SPECIAL = ("[CLS]", "[SEP]", "[PAD]")
 
@@ -34,7 +34,7 @@ _SPECIAL = ("[CLS]", "[SEP]", "[PAD]")
 def planted_heads(documents: int = 240, *, seed: int = 0) -> Captured:
     """Sentences of three nouns and the verb of one of them, seen by heads with known rules.
 
-    In "the old dog, the bird and a tall farmer wait here until one of them sings" the query is
+    In "the old dog, the bird and a tall farmer wait here until one sings" the query is
     the verb. A head of ``PLANTED`` follows its subject: the key of a noun is the code of its
     topic, and so is the query of its verb; or a word at a fixed place beside it, by codes of
     places; or puts nearly all attention on ``[CLS]`` whatever the query; or nothing: keys and
@@ -124,7 +124,7 @@ def _sentence(random: np.random.Generator) -> tuple[list[str], int, str]:
     for number, noun in enumerate(nouns):
         words += [("the", ",", "and")[number], *(["the"] if number else [])]
         words += [str(random.choice(_ADJECTIVES))] * bool(random.random() < 0.5) + [noun]
-    words += ["wait", *str(random.choice(_PLACES)).split(), "until", "one", "of", "them"]
+    words += ["wait", *str(random.choice(_PLACES)).split(), "until", "one"]
     words += str(random.choice(_ADVERBS)).split() * bool(random.random() < 0.6)
     subject = str(random.choice(nouns))
     words.append(_TOPICS[subject])

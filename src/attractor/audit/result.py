@@ -103,7 +103,8 @@ class Audit(Printed):
     def counts(self) -> dict[str, int]:
         """How many heads have each verdict on their pairing."""
         words, counts = np.unique(self.data["learnable"].to_numpy(), return_counts=True)
-        return {str(word): int(count) for word, count in zip(words, counts, strict=True)}
+        found = zip(words, counts, strict=True)
+        return {str(word): int(count) for word, count in found if word}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a NetCDF file.

@@ -10,6 +10,7 @@ from attractor.audit.heads import (
     BEATS_NULLS,
     UNTESTED,
     asked_for_margins,
+    asked_for_prompts,
     by_clearness,
     heads,
     name,
@@ -61,17 +62,11 @@ def sentences(data: xr.Dataset) -> list[str]:
         data: The arrays of an audit.
     """
     found = heads(data)
-    alpha, draws = data.attrs["alpha"], data.attrs["draws"]
     lines = [sentence(data)]
-    if 1 / (draws + 1) > alpha:
-        lines.append(
-            f"With {draws} draws no p is below {percent(1 / (draws + 1))}, so that no head can be "
-            f"told apart at {percent(alpha)}: give at least {_draws_for(alpha)}."
-        )
-    selection = Counter(one["selection"].split()[0] for one in found if one["selection"])
+    selection = Counter(_kind(one["selection"]) for one in found)
     if selection:
         lines.append(f"What heads select: {_counted(selection)}.")
-    prompt = Counter(one["prompt"] for one in found if one.get("prompt"))
+    prompt = Counter(one["prompt"] for one in found if asked_for_prompts([one]))
     if prompt:
         lines.append(f"Prompts that heads need to be near their limit: {_counted(prompt)}.")
     return lines
@@ -100,8 +95,8 @@ def head_table(
     }
     if asked_for_margins(found):
         columns["margin"] = lambda one: one["margin"]
-    if any(one.get("prompt") for one in found):
-        columns["prompt"] = lambda one: one["prompt"]
+    if asked_for_prompts(found):
+        columns["prompt"] = lambda one: one["prompt"].partition(":")[0]
     for column in without:
         columns.pop(column)
     rows = [tuple(cell(one) for cell in columns.values()) for one in found]
@@ -131,6 +126,24 @@ def layer_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     return ("layer", *words, "clearest head (accuracy)"), rows
 
 
+def null_table(data: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and for each null how many heads beat its draws, all heads together.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    alpha = data.attrs["alpha"]
+    tested = [one for one in heads(data) if one["learnable"] not in UNTESTED]
+    rows: Rows = []
+    for null in tested[0]["nulls"] if tested else ():
+        of_null = [one["nulls"][null] for one in tested]
+        beat = sum(one["p_together"] <= alpha for one in of_null)
+        used = " (the verdict)" if null == data.attrs["null"] else ""
+        mean = sum(one["accuracy_null"]["mean"] for one in of_null) / len(of_null)
+        rows.append((f"{null}{used}", f"{beat} of {len(tested)}", _number(mean)))
+    return ("null", "heads beyond it", "mean accuracy"), rows
+
+
 def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     """Names of columns, and a row for each head and norm.
 
@@ -148,17 +161,18 @@ def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
 
 
 def prompt_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and a row for each head with the length of prompts that it needs.
+    """Names of columns, and a row for each head that was asked how long its prompts must be.
 
     Args:
         found: Heads, as ``heads`` returns them.
     """
-    errors = list(next((one["required_length"] for one in found), {}))
+    asked = [one for one in found if asked_for_prompts([one])]
+    errors = list(next((one["required_length"] for one in asked), {}))
     header = ("head", "score deviation", "horizon", "defect", *(
         f"tokens for {percent(float(error))}" for error in errors
     ), "prompt")  # fmt: skip
     rows: Rows = []
-    for one in found:
+    for one in asked:
         lengths = (one["required_length"][error] for error in errors)
         rows.append(
             (
@@ -191,12 +205,9 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.3g} %"
 
 
-def _draws_for(alpha: float) -> int:
-    """The least number of draws of which a p is at most alpha."""
-    draws = max(int(1 / alpha) - 2, 1)
-    while 1 / (draws + 1) > alpha:
-        draws += 1
-    return draws
+def _kind(selection: str) -> str:
+    """What a head selects, whichever place it is."""
+    return "a fixed offset" if selection.startswith("offset") else selection
 
 
 def _of_margins(found: list[dict[str, Any]]) -> str:

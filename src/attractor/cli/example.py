@@ -167,7 +167,7 @@ def heads(
         captured.save(file)
         current.result(file=str(file.absolute()), seed=seed)
         current.say(f"Wrote {file.absolute()}")
-        current.say(f"It holds {documents:,} sentences, and heads that follow by their names:")
+        current.say(f"It holds heads on {documents:,} sentences. What each head follows:")
         current.list_names(
             {
                 f"  {layer}.{head}": rule

@@ -106,7 +106,7 @@ def audit_accuracy_figure(data: xr.Dataset) -> Figure:
     draws = _draws(data, tested)
     wide = float(np.clip(420 / max(len(tested), 1), 1, 9))
     for low, high, share in _BANDS:
-        bottom, top = np.quantile(draws, (low, high), axis=1) if tested else np.zeros((2, 0))
+        bottom, top = np.quantile(draws, (low, high), axis=1)
         look: Any = {"color": _shade(share), "linewidth": wide, "capstyle": "butt"}
         axes.vlines(places, bottom, top, zorder=1, **look)
     marks = {"chance": "_", "accuracy_query_free": "x", "accuracy_offset": "+"}
@@ -213,9 +213,11 @@ def _name_axes(axes: Axes, data: xr.Dataset, tall: float) -> None:
 
 
 def _draws(data: xr.Dataset, tested: list[dict[str, Any]]) -> np.ndarray:
+    if not tested:
+        return np.zeros((0, 1))
     draws = of_verdict(data, "accuracy_null").transpose("layer", "head", "draw")
     found = [draws.sel(layer=one["layer"], head=one["head"]).to_numpy() for one in tested]
-    return np.array(found).reshape(len(tested), -1)
+    return np.array(found)
 
 
 def _shade(paleness: float) -> str:

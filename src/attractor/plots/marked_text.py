@@ -138,7 +138,7 @@ def _draw(axes: Axes, top: float, token: _Token, one: xr.Dataset) -> None:
         axes.add_patch(Rectangle((token.left, top + height + 0.012), token.width, thick, **under))
         middle = token.left + token.width / 2
         _put(
-            axes, middle, top + height + 0.125, _percent(share), size=6.5, color=_SELECTED,
+            axes, middle, top + height + 0.1 + thick, _percent(share), size=6.5, color=_SELECTED,
             ha="center",
         )  # fmt: skip
 

@@ -10,10 +10,25 @@ from typing import Any
 from attractor import plots
 from attractor.audit.captured import Captured
 from attractor.audit.examples import attention_examples
-from attractor.audit.heads import UNTESTED, asked_for_margins, by_clearness, heads, name, verdict
+from attractor.audit.heads import (
+    UNTESTED,
+    asked_for_margins,
+    asked_for_prompts,
+    by_clearness,
+    heads,
+    name,
+    verdict,
+)
 from attractor.audit.result import Audit
 from attractor.audit.summary import summary
-from attractor.audit.words import head_line, head_table, margin_table, percent, prompt_table
+from attractor.audit.words import (
+    head_line,
+    head_table,
+    margin_table,
+    null_table,
+    percent,
+    prompt_table,
+)
 from attractor.provenance import Provenance
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
@@ -57,6 +72,14 @@ P_VALUE = (
     "the pairing is a uniformly random rotation in the head's own space as trained, such an "
     "accuracy is rare. It is a randomization model, not sampling of heads. And what a head "
     "selects is a property of these texts: other texts may show other heads."
+)
+NULLS = (
+    "Each null turns the queries of a head at random and leaves the part of scores without the "
+    "query as it is. rotation: in the coordinates of the model, with the spread of scores kept; "
+    "for heads of random weights it is exact, and the verdict rests on it. pairing: in coordinates "
+    "in which keys and queries have one covariance, the spread not kept; it is largest for the "
+    "head itself, so that heads of random weights are beyond it, too. signs: signs of those "
+    "coordinates at random, which keep most of the pairing, so that few heads are beyond it."
 )
 GLOSSARY = Table(
     ("word", "meaning"),
@@ -117,14 +140,15 @@ def write_audit_report(
         figure = report.picture(MAP, plots.audit_map_figure(data))
         report.sections.append(Section("The heads", figure=figure))
         figure = report.picture(ACCURACY, plots.audit_accuracy_figure(data))
+        nulls = Table(*null_table(data)) if "p_together" in data else None
         report.sections.append(
-            Section("Accuracy against the nulls", paragraphs=[P_VALUE], figure=figure)
+            Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
         )
         report.sections.append(_table(ordered))
         report.sections += _texts(ordered, audit, captured, report)
         if asked_for_margins(ordered):
             report.sections.append(_margins(ordered))
-        if any(one.get("prompt") for one in ordered):
+        if asked_for_prompts(ordered):
             report.sections.append(_prompts(ordered))
         report.sections += [
             Section("What was not asked, and why", paragraphs=_not_asked(audit, ordered)),

@@ -1,7 +1,6 @@
-"""Audits made up from known numbers, as ``audit_heads`` lays them out."""
+"""Audits made up from random numbers, as ``audit_heads`` lays them out."""
 
 import numpy as np
-import pytest
 import xarray as xr
 
 from attractor.audit.result import Audit, Learnable, Margin
@@ -52,31 +51,33 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, margins=Fals
     }
     variables = {name: (place, value) for name, value in data.items()}
     for name, value in {"p": p, "p_together": together}.items():
-        variables[name] = (("null", *place), value[None])
-    variables["accuracy_null"] = (("null", "draw", *place), null[None])
+        nulled = np.stack([value, value / 2, np.ones(shape) + 0 * value], -1)
+        variables[name] = ((*place, "null"), nulled)
+    null = np.moveaxis(null, 0, -1)
+    variables["accuracy_null"] = ((*place, "null", "draw"), np.stack([null, null - 0.1, null], 2))
     if margins:
-        ratio = random.random((2, *shape))
-        margin = np.where(ratio[0] > 0.9, f"{Margin.AT} (nuclear)", str(Margin.ELSEWHERE))
-        variables["margin_ratio"] = (("norm", *place), ratio)
-        variables["margin_p"] = (("norm", *place), random.random((2, *shape)))
-        variables["specificity"] = (("norm", *place), random.normal(0, 0.2, (2, *shape)))
-        variables["gap"] = (("norm", *place), np.full((2, *shape), 1e-6))
+        ratio = random.random((*shape, 2))
+        margin = np.where(ratio[..., 0] > 0.9, f"{Margin.AT} (nuclear)", str(Margin.ELSEWHERE))
+        variables["margin_ratio"] = ((*place, "norm"), ratio)
+        variables["margin_p"] = ((*place, "norm"), random.random((*shape, 2)))
+        variables["specificity"] = ((*place, "norm"), random.normal(0, 0.2, (*shape, 2)))
+        variables["gap"] = ((*place, "norm"), np.full((*shape, 2), 1e-6))
         variables["margin"] = (place, margin.astype(object))
     if prompts:
         variables["score_deviation"] = (place, random.gamma(3, 0.4, shape))
         variables["horizon"] = (place, random.gamma(3, 0.5, shape))
         variables["defect"] = (place, random.beta(2, 8, shape))
-        length = np.exp(random.normal(6, 2, (2, *shape)))
-        variables["required_length"] = (("error", *place), length)
-        words = np.where(length[0] < 1000, "short", "long").astype(object)
+        length = np.exp(random.normal(6, 2, (*shape, 2)))
+        variables["required_length"] = ((*place, "error"), length)
+        words = np.where(length[..., 0] < 1000, "short", "long").astype(object)
         variables["prompt"] = (place, words)
-    tokens = random.integers(0, 9, (queries, *shape))
-    variables["selected"] = (("query", *place), tokens)
-    variables["selected_probability"] = (("query", *place), random.random((queries, *shape)))
+    tokens = random.integers(0, 9, (*shape, queries))
+    variables["selected"] = ((*place, "query"), tokens)
+    variables["selected_probability"] = ((*place, "query"), random.random((*shape, queries)))
     coordinates = {
         "layer": np.arange(layers),
         "head": np.arange(heads),
-        "null": ["pairing"],
+        "null": ["rotation", "pairing", "signs"],
         "document": ("query", np.arange(queries)),
         "position": ("query", np.full(queries, 5)),
         "token": ("query", np.array(["word"] * queries, dtype=object)),
@@ -85,10 +86,11 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, margins=Fals
         coordinates["norm"] = ["nuclear", "frobenius"]
     if prompts:
         coordinates["error"] = [0.3, 0.1]
-    settings = {"null": "pairing", "alpha": 0.05, "draws": draws, "seed": seed}
+    settings = {
+        "null": "rotation",
+        "alpha": 0.05,
+        "draws": draws,
+        "seed": seed,
+        "sink_positions": "by mask",
+    }
     return Audit(xr.Dataset(variables, coordinates, settings))
-
-
-@pytest.fixture
-def audit():
-    return made_audit()
