@@ -12,5 +12,6 @@ if TYPE_CHECKING:
         CapturedLayer as CapturedLayer,
         CaptureStatus as CaptureStatus,
     )
+    from attractor.audit.captured_file import load_captured as load_captured
 
 import_on_first_use(__name__)
