@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import sys
 import threading
@@ -24,6 +25,7 @@ _NAME = "attractor_capture"
 _CROSS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 """Arguments of attention modules that hold what another sequence says."""
 _ROTARY = "position_embeddings"
+_NOTED = (_ROTARY, *_CROSS)
 _lock = threading.Lock()
 """Held during a capture: a model is switched as a whole, and two would see the calls of both."""
 _receiver: _Receiver | None = None
@@ -212,24 +214,25 @@ def _in_evaluation(model: torch.nn.Module) -> Iterator[None]:
 @contextlib.contextmanager
 def _noting_arguments(model: torch.nn.Module) -> Iterator[None]:
     """Notes what modules are given that attention functions do not see."""
-    wanted = (_ROTARY, *_CROSS)
     assert _receiver is not None
     noted = _receiver.arguments
 
-    def noting(names: list[str]) -> Callable[..., None]:
-        def note(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-            every = dict(zip(names, given, strict=False)) | named
-            noted[module] = {name: every[name] for name in wanted if name in every}
-
-        return note
+    def note(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        every = dict(zip(_names(type(module)), given, strict=False)) | named
+        noted[module] = {name: every[name] for name in _NOTED if name in every}
 
     handles = []
     try:
         for module in model.modules():
-            names = list(inspect.signature(module.forward).parameters)
-            hook = noting(names)
-            handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+            if not {*_NOTED, "kwargs"}.isdisjoint(_names(type(module))):
+                handles.append(module.register_forward_pre_hook(note, with_kwargs=True))
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+@functools.cache
+def _names(kind: type[torch.nn.Module]) -> tuple[str, ...]:
+    """The names of the arguments of modules of a class."""
+    return tuple(inspect.signature(kind.forward).parameters)[1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -17,8 +18,8 @@ from attractor.torch.capture_frame import SHIFT, UNROTATED, Frame, frame_of
 from attractor.torch.capture_run import Run
 from attractor.torch.capture_texts import Shown, Table
 
-_ROTARY_CLASS = re.compile(r"Rotary|RoPE|Rope(?![a-z])")
-"""Classes of modules by which models that rotate keys by their positions are known."""
+_ROTATING = re.compile(r"[Rr]otary|RoPE|Rope(?![a-z])|(^|_)rope(_|$)")
+"""Names of modules and functions by which models that rotate keys by positions are known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +65,7 @@ def part_of(
         InvalidInputError: If there is no such part or layer, the model cannot be run, or calls no
             attention that can be seen.
     """
-    run, kind = Run.of(model, part), type(model).__name__
+    run, kind = Run.of(model, shown, part), type(model).__name__
     given = run.arguments(shown, [shown.longest])
     try:
         own, called = run.calls(given)
@@ -109,14 +110,22 @@ def part_of(
 
 def _frames(run: Run, own: list[Call], given: dict[str, object]) -> tuple[Frame | None, ...]:
     """The frame of every layer; a model that rotates is run again on a text that is moved."""
-    rotates = any(_ROTARY_CLASS.search(type(one).__name__) for one in run.model.modules())
-    if not rotates and all(call.rotary is None for call in own):
+    if not any(call.rotary for call in own) and not _names_rotations(run, own):
         return (UNROTATED,) * len(own)
     moved = run.moved(given, own, SHIFT)
     return tuple(
         UNROTATED if call.cross and call.rotary is None else frame_of(call, other)
         for call, other in zip(own, moved, strict=True)
     )
+
+
+def _names_rotations(run: Run, own: list[Call]) -> bool:
+    """Whether a model has modules or functions that rotate, by their names."""
+    names = {type(one).__name__ for one in run.model.modules()}
+    for file in {kind.__module__ for call in own for kind in type(call.module).__mro__}:
+        if not file.startswith("torch."):
+            names |= {name for name, one in vars(sys.modules[file]).items() if callable(one)}
+    return any(map(_ROTATING.search, names))
 
 
 def _tables(run: Run, shown: Shown, call: Call, sinks: int) -> tuple[Table, Table]:

@@ -33,13 +33,17 @@ class Run:
     start: int
 
     @classmethod
-    def of(cls, model: torch.nn.Module, part: str | None) -> Run:
+    def of(cls, model: torch.nn.Module, shown: Shown, part: str | None) -> Run:
         """What is run of a model for a part; None for the encoder, or all where there is none.
+
+        Layers that read what attention has made of a text are left out, where there are any.
 
         Raises:
             InvalidInputError: If the model has no such part.
         """
         base = getattr(model, "base_model", model)
+        if not (shown.arrays.keys() & _names(model)) <= _names(base):
+            base = model  # which some have a module for that is no model itself
         configuration: Any = model.config
         if not getattr(configuration, "is_encoder_decoder", False):
             if part in ("encoder", "decoder"):
@@ -63,9 +67,9 @@ class Run:
             late = found["input_ids"].roll(1, 1)
             late[:, 0] = self.start
             found.setdefault("decoder_input_ids", late)
-        if not any(one.kind == one.VAR_KEYWORD for one in self._parameters.values()):
-            found = {name: one for name, one in found.items() if name in self._parameters}
-        return found | ({"use_cache": False} if "use_cache" in self._parameters else {})
+        names = _names(self.model)
+        found = {name: one for name, one in found.items() if name in names or "kwargs" in names}
+        return found | ({"use_cache": False} if "use_cache" in names else {})
 
     def captures(self, call: Call, given: dict[str, Any]) -> bool:
         """Whether a call, in a run with some arguments, is one of the part."""
@@ -96,16 +100,17 @@ class Run:
         The calls themselves where the model takes no positions, or fails on those.
         """
         argument = "decoder_position_ids" if self.part == "decoder" else "position_ids"
-        if argument not in self._parameters:
+        if argument not in _names(self.model):
             return list(own)
         query = own[0].query
-        positions = torch.arange(by, by + query.shape[2], device=query.device)[None]
+        here = given.get(argument, torch.arange(query.shape[2], device=query.device)[None])
         try:
-            found, _ = self.calls({**given, argument: positions})
+            found, _ = self.calls({**given, argument: here + by})
         except Exception:  # of a model that reads positions otherwise
             return list(own)
         return found if len(found) == len(own) else list(own)
 
-    @property
-    def _parameters(self) -> dict[str, inspect.Parameter]:
-        return dict(inspect.signature(self.model.forward).parameters)
+
+def _names(model: torch.nn.Module) -> set[str]:
+    """The names of a model's arguments."""
+    return set(inspect.signature(model.forward).parameters)

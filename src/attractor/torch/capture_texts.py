@@ -233,8 +233,8 @@ def _table(ids: Any, mask: Any, tokenizer: Any) -> Table | None:
 
 def _pairs(texts: Any) -> list[tuple[Any, str]]:
     items = check_items("texts", texts, object, 1)
-    if all(isinstance(one, str) for one in items):
-        return list(enumerate(items))
+    if isinstance(items[0], str):
+        return list(enumerate(check_items("texts", items, str)))
     for place, one in enumerate(items):
         pair = isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], str)
         whole = pair and isinstance(one[0], str | int | np.integer)
