@@ -14,6 +14,7 @@ from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
 from attractor.audit.multiple import (
+    check_draws,
     enough_for_discovery,
     false_discovery,
     randomization_p,
@@ -25,7 +26,7 @@ from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
 from attractor.audit.rows import HeadRows, content_tokens, head_rows
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count, check_flag, check_kind, check_number, is_whole
+from attractor.checks import check_count, check_flag, check_kind, is_whole
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
@@ -95,14 +96,7 @@ def audit_heads(
             few draws for the level, or the folder holds another audit.
     """
     check_kind("captured", captured, Captured, "Give what capture_heads or from_arrays returned")
-    draws = check_count("draws", draws, most=99_999)
-    alpha = check_number("alpha", alpha, above=0.0, below=1.0, example=0.05)
-    if (draws + 1) * alpha < 1:
-        raise InvalidInputError(
-            "draws",
-            f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",
-            f"Give at least {int(np.ceil(1 / alpha)) - 1}",
-        )
+    draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)
     if sink_positions is not None:

@@ -19,7 +19,7 @@ from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
-from attractor.storage.markers import AUDIT
+from attractor.storage.markers import AUDIT, CHECKPOINT
 
 if TYPE_CHECKING:
     from attractor.audit import Captured
@@ -93,6 +93,13 @@ def audit(
             f"Default: {' and '.join(NORMS)}."
         ),
     ] = None,
+    sink_positions: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="First tokens that are no content; default: 1 where attention is causal, else 0.",
+        ),
+    ] = None,
     store: Annotated[
         Path | None,
         typer.Option(help="Folder to go on from if interrupted; new or of this call."),
@@ -107,10 +114,8 @@ def audit(
     with session("audit", as_json=as_json, quiet=quiet) as current:
         report = OutputFolder("out", out, AUDIT, replaced=True)
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
-        check_paths([report, OutputFolder("store", store)], inputs)
+        check_paths([report, OutputFolder("store", store, CHECKPOINT)], inputs)
         captured_before = _check_source(model, texts, documents, length)
-        if not 0 < alpha < 1:
-            raise InvalidInputError("alpha", f"{alpha:g} is no share", "Give 0.05 for 5 %")
         if norm and not training_texts:
             raise InvalidInputError(
                 "norm", "margin solutions are not asked for", "Give --training-texts with it"
@@ -120,8 +125,11 @@ def audit(
         if wanted_layers is not None and wanted_heads is not None:
             raise InvalidInputError("heads", "layers are given, too", "Give one of the two")
 
-        from attractor.audit import audit_heads
-        from attractor.audit.captured_file import load_captured
+        from attractor.audit.multiple import check_draws
+
+        check_draws(draws, alpha)
+
+        from attractor.audit import audit_heads, load_captured
         from attractor.audit.summary import summary
         from attractor.audit.words import sentences
 
@@ -138,21 +146,25 @@ def audit(
                     documents=documents or DOCUMENTS,
                     length=length or LENGTH,
                     layers=wanted_layers or of_heads,
+                    sink_positions=sink_positions,
                     seed=seed,
                     progress=current.progress,
                 )
             captured = load_captured(file)
+            margins = (
+                {"training_texts": True, "norms": tuple(norm or NORMS)} if training_texts else {}
+            )
             found = audit_heads(
                 captured,
                 draws=draws,
                 alpha=alpha,
-                training_texts=training_texts,
-                norms=tuple(norm or NORMS),
                 layers=wanted_layers,
                 heads=wanted_heads,
+                sink_positions=sink_positions,
                 seed=seed,
                 progress=current.progress,
                 store=store,
+                **margins,
             )
             current.say_lines(str(found).splitlines())
             current.say(*sentences(found.data)[1:])

@@ -139,11 +139,8 @@ def write_audit_report(
         report.findings += numbers["findings"]
         figure = report.picture(MAP, plots.audit_map_figure(data))
         report.sections.append(Section("The heads", figure=figure))
-        figure = report.picture(ACCURACY, plots.audit_accuracy_figure(data))
-        nulls = Table(*null_table(data)) if "p_together" in data else None
-        report.sections.append(
-            Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
-        )
+        if any(one["accuracy"] is not None for one in ordered):
+            report.sections.append(_accuracies(audit, report))
         report.sections.append(_table(ordered))
         report.sections += _texts(ordered, audit, captured, report)
         if asked_for_margins(ordered):
@@ -159,6 +156,12 @@ def write_audit_report(
             place.parent.mkdir()
             shutil.move(capture, place)
     return numbers
+
+
+def _accuracies(audit: Audit, report: ReportFolder) -> Section:
+    figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data))
+    nulls = Table(*null_table(audit.data))
+    return Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
 
 
 def _table(ordered: list[dict[str, Any]]) -> Section:
