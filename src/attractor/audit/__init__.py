@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         CapturedLayer as CapturedLayer,
         CaptureStatus as CaptureStatus,
     )
+    from attractor.audit.captured_file import load_captured as load_captured
     from attractor.audit.nulls import Null as Null
     from attractor.audit.result import (
         Audit as Audit,

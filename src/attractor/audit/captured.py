@@ -237,14 +237,47 @@ class Captured:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all layers to a NetCDF file, one after another.
 
+        Args:
+            path: The file, ending in ``.nc``; one that is there is replaced.
+
         Raises:
             InvalidInputError: If the path cannot be written.
+            WriteError: If writing fails, on a full disk say; what was there stays as it was.
         """
         from attractor.audit.captured_file import writing_captured
 
-        with writing_captured(path, self) as write:
+        with writing_captured(path) as writer:
             for number, layer in self:
-                write(number, layer)
+                writer.write(number, layer)
+            writer.describe(self)
+
+
+def of_all(pieces: Sequence[CapturedLayer]) -> CapturedLayer:
+    """A layer from its queries in several pieces."""
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(one, name) for one in pieces])
+
+    self_check, status = worst([(one.self_check, one.status) for one in pieces])
+    return CapturedLayer(
+        queries=joined("queries"),
+        keys=joined("keys"),
+        allowed=joined("allowed"),
+        attention=joined("attention"),
+        values=None if pieces[0].values is None else joined("values"),
+        self_check=self_check,
+        status=status,
+    )
+
+
+def worst(
+    pieces: Sequence[tuple[Float[np.ndarray, "heads"], tuple[CaptureStatus, ...]]],
+) -> tuple[Float[np.ndarray, "heads"], tuple[CaptureStatus, ...]]:
+    """Self-checks and statuses of heads from several pieces: the worst that one of them says."""
+    bilinear = CaptureStatus.BILINEAR
+    of_heads = zip(*(status for _, status in pieces), strict=True)
+    status = tuple(next((one for one in each if one != bilinear), bilinear) for each in of_heads)
+    return np.max([self_check for self_check, _ in pieces], axis=0), status
 
 
 def softmax(

@@ -7,6 +7,7 @@ arrays of any size. All of that is checked, and refused, before a single array i
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 from collections.abc import Iterator
@@ -63,6 +64,26 @@ def read_groups(file: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
         return {place.strip("/"): _loaded(data) for place, data in found.items()}
 
 
+def read_group(file: str | os.PathLike[str], group: str = "") -> xr.Dataset:
+    """Reads the labeled arrays of one group of a file into memory, none of its others.
+
+    Args:
+        file: The file, which may be larger than memory.
+        group: The place of the group in it; the outermost is ``""``.
+
+    Raises:
+        InvalidInputError: If there is less memory than the arrays of the group take.
+        FileFormatError: If the file is damaged, refers to anything outside of it, or has no such
+            group.
+    """
+    import xarray as xr
+
+    with parsing(file, "NetCDF", group):
+        _check_contents(file, group)
+        with xr.open_dataset(file, group=group or None, **_OPENED) as opened:
+            return _loaded(opened)
+
+
 def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
     """A text that a file has for an attribute, or None.
 
@@ -81,8 +102,13 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
         return text
 
 
-def _check_contents(file: str | os.PathLike[str]) -> None:
-    """Checks all that is declared anywhere in a file, before any of it is read."""
+def _check_contents(file: str | os.PathLike[str], group: str | None = None) -> None:
+    """Checks all that is declared anywhere in a file, before any of it is read.
+
+    Args:
+        file: The file.
+        group: The one group that is read; None where all are.
+    """
     import h5py
 
     check_hdf5(file)
@@ -90,7 +116,10 @@ def _check_contents(file: str | os.PathLike[str]) -> None:
         objects = list(_objects(stored, 0))
         check_lengths(file, objects)
         arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
-        check_declared(file, sum(map(_bytes, arrays)))
+        declared = [_bytes(one) for one in arrays]
+        check_ratio(sum(declared), os.path.getsize(file))
+        read = [group is None or one.parent == stored[f"/{group}"] for one in arrays]
+        check_declared(file, sum(itertools.compress(declared, read)))
 
 
 def _loaded(opened: xr.Dataset) -> xr.Dataset:
