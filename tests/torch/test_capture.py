@@ -8,11 +8,12 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from attractor.audit import CaptureStatus, load_captured  # noqa: E402 - after the skip
+from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
+
+from attractor.audit import CaptureStatus, load_captured  # noqa: E402
 from attractor.errors import AttractorError, InvalidInputError  # noqa: E402
 from attractor.torch import capture_heads  # noqa: E402
 from attractor.torch.capture_calls import calls_of  # noqa: E402
-from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402
 
 BILINEAR, UNKNOWN = CaptureStatus.BILINEAR, CaptureStatus.FRAME_UNKNOWN
 UNROTATED = {"Bert", "Roberta", "Electra", "Albert", "DistilBert", "GPT2", "OPT"}
@@ -38,8 +39,8 @@ def encoded(text):
 
 def check_queries(captured, attentions_of):
     """Finds every query, bit by bit, in what the model says on its text alone."""
-    for place, (document, position) in enumerate(zip(captured.document, captured.position)):
-        attentions = attentions_of(encoded(TEXTS[document]))
+    for place, position in enumerate(captured.position):
+        attentions = attentions_of(encoded(TEXTS[captured.document[place]]))
         assert len(attentions) == len(captured.layers)
         for number, layer in captured:
             own = attentions[number][0, :, position].numpy()
@@ -64,7 +65,9 @@ def test_every_family(family):
         assert not captured.special[np.arange(len(TEXTS)), captured.position].any()
 
 
-@pytest.mark.parametrize("family", ["Bert", "GPT2", "Llama", "Gemma2", "GptOss", "DeepseekV3", "T5"])
+@pytest.mark.parametrize(
+    "family", ["Bert", "GPT2", "Llama", "Gemma2", "GptOss", "DeepseekV3", "T5"]
+)
 def test_outputs_are_those_of_eager_attention_bit_by_bit(family):
     model = small(family)
     before = model.config._attn_implementation
@@ -229,11 +232,13 @@ def test_a_query_does_not_depend_on_the_batch_nor_on_other_texts():
             one, two = getattr(whole.layer(number), name), getattr(other.layer(number), name)
             np.testing.assert_allclose(one, two, atol=2e-5)
     assert len(set(capture_heads(model, Letters(), TEXTS, seed=1).position)) > 1
-    assert capture_heads(model, Letters(), TEXTS, seed=1).position.tolist() != whole.position.tolist()
+    assert (
+        capture_heads(model, Letters(), TEXTS, seed=1).position.tolist() != whole.position.tolist()
+    )
 
 
 def test_narrow_windows_of_one_layer_bind_the_draw_of_all(monkeypatch):
-    """In a window of four tokens no query before the fifth content token has four to choose from."""
+    """In a window of four tokens the fourth token of content is the first with four to choose."""
     model = small("Gemma2", sliding_window=4, layer_types=["full_attention", "sliding_attention"])
     texts = letters(30)
     captured = capture_heads(model, Letters(), texts)
@@ -264,7 +269,13 @@ def test_files_hold_the_same_and_are_read_a_layer_at_a_time(tmp_path):
 
 
 def test_documents_of_several_texts_and_equal_texts():
-    texts = [("b", "abcdefgh"), ("a", "ijklmnop"), ("b", "qrstuvwx"), ("c", "abcdefgh"), ("a", "cab")]
+    texts = [
+        ("b", "abcdefgh"),
+        ("a", "ijklmnop"),
+        ("b", "qrstuvwx"),
+        ("c", "abcdefgh"),
+        ("a", "cab"),
+    ]
     captured = capture_heads(small("Bert"), Letters(), texts, queries_per_document=2)
     assert captured.document.tolist() == [0, 0, 1, 1]
     ours = {"".join(one for one in row if len(one) == 1) for row in captured.token}
@@ -304,7 +315,7 @@ GOOD = {"texts": TEXTS}
         ({"length": 0}, "length: 0 is not a count"),
         ({"documents": 1}, "documents: 1 is not a count"),
         ({"inputs": {}, "texts": None}, "inputs: .* is no table of arrays"),
-        ({"inputs": {"input_ids": [[1, 2]], "attention_mask": [[1], [1]]}, "texts": None}, "inputs: they"),
+        ({"inputs": {"a": [[1, 2]], "b": [[1], [1]]}, "texts": None}, "inputs: they have"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_captured_is_refused(arguments, words):

@@ -35,7 +35,9 @@ class Letters:
 def letters(count=8, seed=0, least=6, most=12):
     """Texts of letters."""
     rng = np.random.default_rng(seed)
-    return ["".join(map(chr, rng.integers(97, 123, size))) for size in rng.integers(least, most, count)]
+    return [
+        "".join(map(chr, rng.integers(97, 123, size))) for size in rng.integers(least, most, count)
+    ]
 
 
 PICTURES = dict(

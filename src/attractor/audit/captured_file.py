@@ -92,12 +92,14 @@ class CapturedWriter:
             self_check, status = worst(list(self._heads[number].values()))
             _put(group, "self_check", ("head",), self_check)
             _put(group, "status", ("head",), [str(one) for one in status])
-        texts, codes = np.unique(captured.token.astype(str), return_inverse=True)
-        _put(self._stored.root, "layer", ("layer",), sorted(self._groups))
+        numbers: dict[str, int] = {}
+        text_of = [numbers.setdefault(one, len(numbers)) for one in captured.token.flat]
+        _put(self._stored.root, "layers", ("layer",), sorted(self._groups))
         _put(self._stored.root, "document", ("query",), captured.document)
         _put(self._stored.root, "position", ("query",), captured.position)
-        _put(self._stored.root, "text", ("text",), texts.tolist())
-        _put(self._stored.root, "token", ("query", "token"), codes.reshape(captured.token.shape))
+        _put(self._stored.root, "texts", ("text",), list(map(_storable, numbers)))
+        shape = captured.token.shape
+        _put(self._stored.root, "text_of", ("query", "token"), np.reshape(text_of, shape))
         _put(self._stored.root, "special", ("query", "token"), captured.special)
         self._stored.root.attrs["format"] = _FORMAT
         self._stored.root.attrs["version"] = _VERSION
@@ -138,13 +140,13 @@ def load_captured(path: str | os.PathLike[str]) -> Captured:
     if (data.attrs.get("format"), data.attrs.get("version")) != (_FORMAT, _VERSION):
         raise FileFormatError(f"{path}: no captured heads of version {_VERSION}.")
     with _restoring(file):
-        texts, codes = data["text"].to_numpy(), _array(data, "token", "iu")
+        texts, codes = data["texts"].to_numpy(), _array(data, "text_of", "iu")
         origin = parse_json(data.attrs["origin"])
         if not isinstance(origin, dict) or not all(isinstance(v, str) for v in origin.values()):
             raise ValueError("its origin is no object of texts")
         if codes.size and not (codes.min() >= 0 and codes.max() < len(texts)):
             raise ValueError("a token has no text")
-        numbers = _array(data, "layer", "iu").tolist()
+        numbers = _array(data, "layers", "iu").tolist()
         if min(numbers) < 0 or len(set(numbers)) < len(numbers):
             raise ValueError("its layers are not numbered")
         return Captured(
@@ -190,6 +192,11 @@ def _array(data: xr.Dataset, name: str, kinds: str, *, finite: bool = True) -> n
     if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} has entries that are not finite")
     return array
+
+
+def _storable(text: str) -> str:
+    """A text that HDF5 can hold: no zeros in it, no halves of characters."""
+    return text.replace("\0", "\u2400").encode("utf-8", "replace").decode()
 
 
 def _name(number: int) -> str:

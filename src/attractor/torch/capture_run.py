@@ -41,7 +41,7 @@ class Run:
         Raises:
             InvalidInputError: If the model has no such part.
         """
-        base = getattr(model, "base_model", model)
+        base: Any = getattr(model, "base_model", model)
         if not (shown.arrays.keys() & _names(model)) <= _names(base):
             base = model  # which some have a module for that is no model itself
         configuration: Any = model.config

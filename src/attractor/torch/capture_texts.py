@@ -123,7 +123,8 @@ def texts_shown(
             "tokenizer", f"{shown(tokenizer)} is no tokenizer of transformers", "Give one"
         )
     _require_two([document for document, _ in pairs], "texts", "given")
-    encoded = tokenizer([text for _, text in pairs], truncation=True, max_length=length)
+    named: Any = tokenizer
+    encoded = named([text for _, text in pairs], truncation=True, max_length=length)
     ids = [list(row) for row in encoded["input_ids"]]
     special = _special_ids(tokenizer)
     kept = [
