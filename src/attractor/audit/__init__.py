@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.audit._audit_heads import audit_heads as audit_heads
     from attractor.audit.captured import (
         Captured as Captured,
         CapturedLayer as CapturedLayer,
         CaptureStatus as CaptureStatus,
     )
     from attractor.audit.captured_file import load_captured as load_captured
+    from attractor.audit.nulls import Null as Null
+    from attractor.audit.result import (
+        Audit as Audit,
+        Learnable as Learnable,
+        load_audit as load_audit,
+    )
 
 import_on_first_use(__name__)
