@@ -47,11 +47,18 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     import transformers
 
     path = os.fspath(folder)
+    bars = transformers.utils.logging.is_progress_bar_enabled()
     try:
+        transformers.utils.logging.disable_progress_bar()
         configuration = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
         names = getattr(configuration, "architectures", None) or []
         kinds = [getattr(transformers, name, None) for name in names if isinstance(name, str)]
-        kind = next((one for one in kinds if isinstance(one, type)), transformers.AutoModel)
+        models = [
+            one
+            for one in kinds
+            if isinstance(one, type) and issubclass(one, transformers.PreTrainedModel)
+        ]
+        kind = models[0] if models else transformers.AutoModel
         model, report = kind.from_pretrained(
             path,
             config=configuration,
@@ -66,6 +73,9 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
         raise InvalidInputError(
             "model", f"the folder {path} cannot be loaded ({reason})", "Save it again"
         ) from error
+    finally:
+        if bars:
+            transformers.utils.logging.enable_progress_bar()
     missing = sorted(report["missing_keys"])
     if missing:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""

@@ -126,6 +126,10 @@ def texts_shown(
     named: Any = tokenizer
     encoded = named([text for _, text in pairs], truncation=True, max_length=length)
     ids = [list(row) for row in encoded["input_ids"]]
+    if not any(ids):
+        raise InvalidInputError(
+            "tokenizer", "it makes no tokens of the texts", "Give one with a vocabulary"
+        )
     special = _special_ids(tokenizer)
     kept = [
         row
