@@ -14,7 +14,7 @@ def calls() -> Iterator[Call]:
     yield Call(audit.planted_heads, documents=3)
     yield Call(
         audit.audit_heads, captured=ex.PLANTED_HEADS, draws=19, layers=[1], heads=None,
-        takes={"layers": "sequence iterable none", "heads": "sequence iterable none"},
+        takes={"layers": "sequence array objects none"}, nan=True,
         blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
     )  # fmt: skip
     yield Call(audit.Audit.save, self=ex.AUDIT, path="audit.nc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def check_draws(draws: Any, alpha: Any) -> tuple[int, float]:
         raise InvalidInputError(
             "draws",
             f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",
-            f"Give at least {int(np.ceil(1 / alpha)) - 1}",
+            f"Give at least {math.ceil(1 / alpha) - 1}" if alpha > 1e-5 else "Give a larger alpha",
         )
     return draws, alpha
 

@@ -55,14 +55,14 @@ def attention_text_figure(data: xr.Dataset, headings: Mapping[str, str]) -> Figu
 
     Args:
         data: What ``attention_examples`` returns.
-        headings: A line above the texts of each head, by its name, such as 2.8.
+        headings: A line above the texts of each head, by its name, such as 2.8; without one, that.
     """
     blocks = []
     height, before = 0.4, None
     for number in range(data.sizes["example"]):
         one = data.isel(example=number)
         head = f"{int(one['layer'])}.{int(one['head'])}"
-        heading = headings[head] if head != before else None
+        heading = headings.get(head, head) if head != before else None
         height += _GAP + _HEADING * (heading is not None)
         tokens = list(_laid_out(_shown(one)))
         blocks.append((height, heading, one, tokens))
