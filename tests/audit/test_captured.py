@@ -83,7 +83,7 @@ def test_layers_are_read_when_they_are_asked_for(arrays):
         document=range(5),
         position=[5] * 5,
         token=np.full((5, 6), "a"),
-        special=np.zeros((5, 6)),
+        special=np.zeros((5, 6), dtype=bool),
     )
     assert captured.layers == [1, 3] and not asked
     assert [number for number, _ in captured] == [1, 3] and asked == [1]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.checks import check_items, check_kind
+from attractor.checks import check_count, check_function, check_items, check_kind, shown
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_integers, as_plain, check_shape
+from attractor.precision import LARGEST, as_float64, as_integers, as_plain, check_shape
 
 
 class CaptureStatus(StrEnum):
@@ -45,7 +45,8 @@ class CapturedLayer:
             need not add up to one, where a sink is in the denominator.
         values: Values, ``(queries, key_heads, tokens, value_width)``; None where not captured.
         self_check: Largest difference of a head between ``attention`` and the softmax of its
-            scores, ``(heads,)``.
+            scores, ``(heads,)``, a bound on scores and the share of a sink being the model's own;
+            NaN where no attention was seen.
         status: What can be said of each head.
     """
 
@@ -58,13 +59,17 @@ class CapturedLayer:
     status: tuple[CaptureStatus, ...]
 
     def __post_init__(self) -> None:
-        """Checks that the axes fit.
+        """Checks kinds of numbers, and that the axes fit.
 
         Raises:
             InvalidInputError: If they do not.
         """
         count, heads, width = _axes("queries", self.queries, 3)
         key_heads, tokens = _axes("keys", self.keys, 4)[1:3]
+        _axes("allowed", self.allowed, 2, "b")
+        _axes("attention", self.attention, 3)
+        _axes("self_check", self.self_check, 1)
+        check_items("status", self.status, CaptureStatus)
         check_shape("keys", self.keys.shape, [count, key_heads, tokens, width])
         if heads % key_heads:
             raise InvalidInputError(
@@ -74,11 +79,16 @@ class CapturedLayer:
         check_shape("attention", self.attention.shape, [count, heads, tokens])
         check_shape("self_check", self.self_check.shape, [heads])
         if self.values is not None:
+            _axes("values", self.values, 4)
             check_shape("values", self.values.shape, [count, key_heads, tokens, "value_width"])
         if len(self.status) != heads:
             raise InvalidInputError(
                 "status", f"it has {len(self.status)} entries for {heads} heads", "Give one a head"
             )
+        for name in ("queries", "keys", "attention", "values"):
+            array = getattr(self, name)
+            if array is not None and not np.isfinite(array).all():
+                raise InvalidInputError(name, "an entry is not finite", "Give finite numbers")
 
     @property
     def heads(self) -> int:
@@ -86,7 +96,12 @@ class CapturedLayer:
         return self.queries.shape[1]
 
     def key_head(self, head: int) -> int:
-        """The key head that a head reads."""
+        """The key head that a head reads.
+
+        Raises:
+            InvalidInputError: If there is no such head.
+        """
+        head = check_count("head", head, 0, self.heads - 1)
         return head * self.keys.shape[1] // self.heads
 
 
@@ -126,15 +141,20 @@ class Captured:
         Raises:
             InvalidInputError: If the axes do not fit.
         """
-        if not layers:
-            raise InvalidInputError("layers", "there is none", "Give at least one layer")
+        if not isinstance(layers, Mapping) or not layers:
+            raise InvalidInputError(
+                "layers", f"{shown(layers)} is no table of layers", "Give one at least"
+            )
+        for number, layer in layers.items():
+            check_count("layers", number, 0)
+            if not isinstance(layer, CapturedLayer):
+                check_function(f"layers[{number}]", layer, "Give layers, or what reads them")
         self.document = as_integers("document", document, ["queries"])
         self.position = as_integers("position", position, [len(self.document)])
-        self.token = np.asarray(token, dtype=object)
+        self.token = _texts("token", token)
         check_shape("token", self.token.shape, [len(self.document), "tokens"])
-        self.special = np.asarray(special, dtype=bool)
-        check_shape("special", self.special.shape, list(self.token.shape))
-        self.origin = dict(origin or {})
+        self.special = _flags("special", special, self.token.shape, False)
+        self.origin = _origin(origin)
         self._layers = dict(layers)
 
     @property
@@ -148,7 +168,7 @@ class Captured:
         Raises:
             InvalidInputError: If it was not captured, or does not fit the queries.
         """
-        if number not in self._layers:
+        if check_count("layer", number, 0) not in self._layers:
             raise InvalidInputError(
                 "layer", f"{number} was not captured", f"Give one of {self.layers}"
             )
@@ -193,7 +213,8 @@ class Captured:
         Raises:
             InvalidInputError: If an array is not of finite numbers, or axes do not fit.
         """
-        keys, queries = as_float64("keys", keys), as_float64("queries", queries)
+        keys = as_float64("keys", keys, largest=LARGEST)
+        queries = as_float64("queries", queries, largest=LARGEST)
         one = queries.ndim == 2
         if one:
             keys, queries = keys[:, None], queries[:, None]
@@ -229,7 +250,7 @@ class Captured:
             {0: layer},
             document=np.arange(count) if document is None else document,
             position=np.full(count, tokens - 1) if position is None else position,
-            token=np.tile(names, (count, 1)) if token is None else _texts("token", token),
+            token=np.tile(names, (count, 1)) if token is None else token,
             special=_flags("special", special, (count, tokens), False),
             origin=origin,
         )
@@ -289,8 +310,11 @@ def softmax(
     return powers / powers.sum(-1, keepdims=True)
 
 
-def _axes(name: str, array: np.ndarray, count: int) -> tuple[int, ...]:
+def _axes(name: str, array: np.ndarray, count: int, kind: str = "f") -> tuple[int, ...]:
     check_kind(name, array, np.ndarray, "Give an array")
+    if array.dtype.kind != kind or array.dtype == np.float16:
+        wanted = "true and false" if kind == "b" else "float32 or float64"
+        raise InvalidInputError(name, f"it holds {array.dtype}", f"Give {wanted}")
     check_shape(name, array.shape, [f"axis {number}" for number in range(count)])
     return array.shape
 
@@ -306,7 +330,20 @@ def _flags(name: str, value: Any, shape: tuple[int, ...], default: bool) -> np.n
 
 
 def _texts(name: str, value: Any) -> np.ndarray:
-    rows = [check_items(name, row, str) for row in check_items(name, value, object, 1)]
+    rows = [
+        check_items(f"{name}[{place}]", row, str)
+        for place, row in enumerate(check_items(name, value, object, 1))
+    ]
     if len({len(row) for row in rows}) > 1:
         raise InvalidInputError(name, "its rows differ in length", "Pad them with ''")
     return np.array(rows, dtype=object)
+
+
+def _origin(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    check_kind("origin", given, Mapping, "Give texts by name")
+    for name, text in given.items():
+        check_kind("origin", name, str, "Give texts by name")
+        check_kind(f"origin[{name!r}]", text, str, "Give a text")
+    return dict(given)

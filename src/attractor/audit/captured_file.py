@@ -167,7 +167,7 @@ def _layer(file: Path, number: int) -> CapturedLayer:
         values = _array(data, "values", "f") if "values" in data else None
         status = tuple(CaptureStatus(text) for text in data["status"].to_numpy().tolist())
         allowed = _array(data, "allowed", "b")
-        self_check = _array(data, "self_check", "f", finite=False)
+        self_check = _array(data, "self_check", "f")
         if not allowed.any(-1).all():
             raise ValueError(f"a query of layer {number} may attend to nothing")
         return CapturedLayer(
@@ -185,12 +185,10 @@ def _restoring(file: Path) -> Iterator[None]:
         raise FileFormatError(f"{file}: no captured heads that fit together: {error}") from error
 
 
-def _array(data: xr.Dataset, name: str, kinds: str, *, finite: bool = True) -> np.ndarray:
+def _array(data: xr.Dataset, name: str, kinds: str) -> np.ndarray:
     array = data[name].to_numpy()
     if array.dtype.kind not in kinds or 0 in array.shape:
         raise ValueError(f"{name} is of {array.dtype} and of the shape {array.shape}")
-    if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} has entries that are not finite")
     return array
 
 
