@@ -54,7 +54,7 @@ def audit(
     ],
     texts: Annotated[
         Path | None,
-        typer.Argument(metavar="[TEXTS]", help="A document a line, or a folder of .txt files."),
+        typer.Argument(metavar="TEXTS", help="A document a line, or a folder of .txt files."),
     ] = None,
     documents: Annotated[
         int | None,
