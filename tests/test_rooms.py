@@ -9,8 +9,8 @@ SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "version", "errors", "former_names", "first_use", "checks", "loaded", "memory", "blas",
     "precision", "randomness", "storage", "containers", "progress", "threads", "machine", "records",
-    "geometry", "tokens", "attention", "selection", "margin", "training", "prompt", "audit",
-    "torch", "analysis", "monitor", "next_token", "datasets", "models", "provenance", "files",
+    "geometry", "tokens", "attention", "selection", "margin", "training", "provenance",
+    "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets", "models", "files",
     "sweeps", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 

@@ -112,7 +112,7 @@ def test_few_documents_are_said():
         ({"layers": [1]}, "layers: layer 1 was not captured"),
         ({"heads": [(0, 2)]}, "layer 0 has no head 2"),
         ({"heads": [3]}, "no pair of a layer and a head"),
-        ({"heads": []}, "there is none to audit"),
+        ({"heads": []}, "heads: it has 0 items"),
         ({"heads": [(0, 0)], "layers": [0]}, "beside layers"),
         ({"captured": 1}, "captured"),
         ({"sink_positions": -1}, "sink_positions"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from attractor.audit.captured_file import load_captured as load_captured
     from attractor.audit.nulls import Null as Null
+    from attractor.audit.planted import planted_heads as planted_heads
     from attractor.audit.result import (
         Audit as Audit,
         Learnable as Learnable,

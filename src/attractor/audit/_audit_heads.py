@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
 from attractor.audit.multiple import (
+    check_draws,
     enough_for_discovery,
     false_discovery,
     randomization_p,
@@ -25,7 +26,7 @@ from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
 from attractor.audit.rows import HeadRows, content_tokens, head_rows
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count, check_flag, check_kind, check_number, is_whole
+from attractor.checks import check_count, check_flag, check_items, check_kind, is_whole, shown
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
@@ -57,8 +58,8 @@ def audit_heads(
     *,
     draws: int = 99,
     alpha: float = 0.05,
-    layers: Iterable[int] | None = None,
-    heads: Iterable[tuple[int, int]] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[tuple[int, int]] | None = None,
     sink_positions: int | None = None,
     seed: int = 0,
     progress: bool = False,
@@ -95,14 +96,7 @@ def audit_heads(
             few draws for the level, or the folder holds another audit.
     """
     check_kind("captured", captured, Captured, "Give what capture_heads or from_arrays returned")
-    draws = check_count("draws", draws, most=99_999)
-    alpha = check_number("alpha", alpha, above=0.0, below=1.0, example=0.05)
-    if (draws + 1) * alpha < 1:
-        raise InvalidInputError(
-            "draws",
-            f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",
-            f"Give at least {int(np.ceil(1 / alpha)) - 1}",
-        )
+    draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)
     if sink_positions is not None:
@@ -135,28 +129,36 @@ def audit_heads(
 
 
 def _chosen(
-    captured: Captured, layers: Iterable[int] | None, heads: Iterable[tuple[int, int]] | None
+    captured: Captured, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
 ) -> set[tuple[int, int | None]]:
     """Pairs of a layer and a head, None for all of a layer."""
     if layers is not None and heads is not None:
         raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
-    pairs: list[Any] = [(layer, None) for layer in (captured.layers if layers is None else layers)]
-    if heads is not None:
-        pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in heads]
-    for pair in pairs:
-        if len(pair) != 2 or not all(is_whole(one) or one is None for one in pair):
-            raise InvalidInputError(
-                "heads", f"{pair} is no pair of a layer and a head", "Give pairs such as (2, 8)"
-            )
-        if pair[0] not in captured.layers:
+    if heads is None:
+        numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
+        found = {(check_count("layers", number, 0), None) for number in numbers}
+    else:
+        found = {_pair(one) for one in check_items("heads", heads, object, 1)}
+    for layer, _ in found:
+        if layer not in captured.layers:
             raise InvalidInputError(
                 "layers" if heads is None else "heads",
-                f"layer {pair[0]} was not captured",
+                f"layer {layer} was not captured",
                 f"Choose among {captured.layers}",
             )
-    if not pairs:
-        raise InvalidInputError("heads", "there is none to audit", "Choose at least one")
-    return set(pairs)
+    return found
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    """A layer and a head."""
+    found = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(is_whole, found)):
+        raise InvalidInputError(
+            "heads",
+            f"{shown(value)} is no pair of a layer and a head",
+            "Give pairs such as (2, 8)",
+        )
+    return int(found[0]), int(found[1])
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
+
+from attractor.checks import check_count, check_number
+from attractor.errors import InvalidInputError
+
+
+def check_draws(draws: Any, alpha: Any) -> tuple[int, float]:
+    """Checks that there are draws enough for a level.
+
+    Raises:
+        InvalidInputError: If there are not, or they are no count and no level.
+    """
+    draws = check_count("draws", draws, most=99_999)
+    alpha = check_number("alpha", alpha, above=0.0, below=1.0, example=0.05)
+    if (draws + 1) * alpha < 1:
+        raise InvalidInputError(
+            "draws",
+            f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",
+            f"Give at least {math.ceil(1 / alpha) - 1}" if alpha > 1e-5 else "Give a larger alpha",
+        )
+    return draws, alpha
 
 
 def randomization_p(statistic: Float[np.ndarray, "*heads draws"]) -> Float[np.ndarray, "*heads"]:

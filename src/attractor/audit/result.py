@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 KIND = "audit of attention heads"
 """The kind of a file of one."""
+MOST_ROWS = 24
+"""Heads that are printed one by one; of more the counts of each layer are."""
 
 VARIABLES = {
     "capture": "whether scores of the head are k^T q, in words",
@@ -101,7 +103,8 @@ class Audit(Printed):
     def counts(self) -> dict[str, int]:
         """How many heads have each verdict on their pairing."""
         words, counts = np.unique(self.data["learnable"].to_numpy(), return_counts=True)
-        return {str(word): int(count) for word, count in zip(words, counts, strict=True)}
+        found = zip(words, counts, strict=True)
+        return {str(word): int(count) for word, count in found if word}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a NetCDF file.
@@ -116,7 +119,23 @@ class Audit(Printed):
         return self.data
 
     def _print(self, console: Console) -> None:
-        raise NotImplementedError
+        from rich.table import Table
+
+        from attractor.audit.heads import by_clearness, heads
+        from attractor.audit.words import head_table, layer_table, sentence
+
+        found = heads(self.data)
+        console.print(sentence(self.data), highlight=False, markup=False)
+        few = len(found) <= MOST_ROWS
+        aside = ("no query", "offset", "p")
+        ordered = by_clearness(found)
+        names, rows = head_table(ordered, without=aside) if few else layer_table(found)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in names:
+            table.add_column(name, no_wrap=name not in ("pairing", "margin", "prompt"))
+        for row in rows:
+            table.add_row(*row)
+        console.print(table, highlight=False, markup=False)
 
 
 def load_audit(path: str | os.PathLike[str]) -> Audit:
