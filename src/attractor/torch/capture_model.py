@@ -95,15 +95,18 @@ def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     """
     import transformers
 
+    path = os.fspath(folder)
     try:
-        return transformers.AutoTokenizer.from_pretrained(os.fspath(folder), **_LOCAL)
+        found = transformers.AutoTokenizer.from_pretrained(path, **_LOCAL)
+        words = set(found.get_vocab()) - set(found.all_special_tokens)
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InvalidInputError(
-            "tokenizer",
-            f"the folder {os.fspath(folder)} has none that can be loaded ({reason})",
-            "Give one",
+            "tokenizer", f"the folder {path} has none that can be loaded ({reason})", "Give one"
         ) from error
+    if not words:  # some are made of nothing
+        raise InvalidInputError("tokenizer", f"the folder {path} has no vocabulary", "Give one")
+    return found
 
 
 def check_model(model: Any) -> torch.nn.Module:
