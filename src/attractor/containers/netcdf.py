@@ -24,6 +24,8 @@ _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
 _DEEPEST = 10
 _NAMELESS = "phony_dim_"
 """Prefix of the names that h5netcdf gives to axes that have none in a file."""
+_LENGTH = b"This is a netCDF dimension but not a netCDF variable."
+"""How NetCDF marks what an HDF5 file has for the length of an axis; h5netcdf reads none of it."""
 _OPENED: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "sort"}
 """How xarray opens files: axes without names get some, which are refused afterwards."""
 
@@ -169,6 +171,12 @@ def _objects(group: Any, depth: int) -> Iterator[Any]:
             yield inner
 
 
+def _is_length(dataset: Any) -> bool:
+    """Whether an array is but the length of an axis: it has no numbers, and none are read."""
+    name = dataset.attrs.get("NAME", b"")
+    return isinstance(name, bytes) and name.startswith(_LENGTH)
+
+
 def _bytes(dataset: Any) -> int:
     """Bytes of the numbers of an array, once unpacked."""
     name, plan = dataset.name, dataset.id.get_create_plist()
@@ -181,6 +189,8 @@ def _bytes(dataset: Any) -> int:
         raise ValueError(f"{name} has no shape")
     size = dataset.dtype.itemsize
     declared = check_shape(dataset.shape, size)
+    if _is_length(dataset):
+        return 0
     stored = dataset.id.get_storage_size()
     if declared and stored:
         check_ratio(max(declared, size * math.prod(dataset.chunks or ())), stored)
