@@ -89,6 +89,22 @@ def test_what_is_whole_comes_back(file):
     np.testing.assert_array_equal(data["x"], np.arange(3.0))
 
 
+def test_a_file_is_searched_once_for_as_long_as_it_stays_what_it_is(file, monkeypatch):
+    from attractor.containers import netcdf
+
+    searched = []
+    check = netcdf.check_hdf5
+    monkeypatch.setattr(netcdf, "check_hdf5", lambda file: (searched.append(file), check(file)))
+    for _ in range(3):
+        read_group(file)
+    assert len(searched) == 1
+    with h5py.File(file, "r+") as stored:
+        stored.attrs.create("a", b"\xff\xfe", dtype=h5py.string_dtype("utf-8"))
+    with pytest.raises(FileFormatError):
+        read_group(file)
+    assert len(searched) == 2
+
+
 def test_a_long_axis_without_numbers_of_its_own(tmp_path):
     """NetCDF keeps its length as an array that declares more than any file has for it."""
     with h5netcdf.File(tmp_path / "a.nc", "w") as stored:

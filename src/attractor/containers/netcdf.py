@@ -7,7 +7,7 @@ arrays of any size. All of that is checked, and refused, before a single array i
 from __future__ import annotations
 
 import contextlib
-import itertools
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -111,17 +111,34 @@ def _check_contents(file: str | os.PathLike[str], group: str | None = None) -> N
         file: The file.
         group: The one group that is read; None where all are.
     """
+    found = os.stat(file)
+    state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    declared = _declared(os.fspath(file), state)
+    if group is not None:
+        declared = {place: size for place, size in declared.items() if place == f"/{group}"}
+    check_declared(file, sum(declared.values()))
+
+
+@functools.lru_cache(maxsize=8)
+def _declared(file: str, state: tuple[int, ...]) -> dict[str, int]:
+    """Bytes that the arrays of each group of a file declare, all of which is checked.
+
+    This reads the whole file, as a text may lie anywhere in it: once, for as long as the file stays
+    what it is.
+    """
     import h5py
 
     check_hdf5(file)
     with h5py.File(file, "r") as stored:
         objects = list(_objects(stored, 0))
         check_lengths(file, objects)
-        arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
-        declared = [_bytes(one) for one in arrays]
-        check_ratio(sum(declared), os.path.getsize(file))
-        read = [group is None or one.parent == stored[f"/{group}"] for one in arrays]
-        check_declared(file, sum(itertools.compress(declared, read)))
+        declared: dict[str, int] = {}
+        for one in objects:
+            if isinstance(one, h5py.Dataset):
+                place = one.parent.name
+                declared[place] = declared.get(place, 0) + _bytes(one)
+    check_ratio(sum(declared.values()), os.path.getsize(file))
+    return declared
 
 
 def _loaded(opened: xr.Dataset) -> xr.Dataset:
