@@ -100,6 +100,15 @@ def test_a_layer_is_read_alone_and_needs_no_more_memory(rng, tmp_path, monkeypat
     assert len(needed) == 2 and needed[0] < of_one < needed[1] < 1.2 * of_one
 
 
+def test_many_queries_of_many_tokens(rng, tmp_path):
+    count = 20_000
+    token = [[str(2 * place), str(2 * place + 1)] for place in range(count)]
+    keys, queries = rng.normal(size=(count, 2, 1)), rng.normal(size=(count, 1))
+    captured = Captured.from_arrays(keys, queries, token=token)
+    captured.save(tmp_path / "a.nc")
+    assert_same(load_captured(tmp_path / "a.nc"), captured)
+
+
 def test_tokens_that_are_no_text_of_a_file(rng, tmp_path):
     captured = planted(rng, count=2)
     captured.token[0, :2] = ["a\0", "\ud800"]

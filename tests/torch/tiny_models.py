@@ -113,7 +113,7 @@ def small(family, kind="Model", **settings):
     """A model whose scores are far from zero, of a family of transformers."""
     if family in FOLLOWS_LATER:
         file = importlib.import_module(f"transformers.models.{FOLLOWS_LATER[family]}")
-        if not hasattr(file, "eager_attention_forward"):
+        if not hasattr(file, "ALL_ATTENTION_FUNCTIONS"):
             pytest.skip(f"transformers {transformers.__version__} has another attention for it")
     settings = (FAMILIES | OTHERS)[family] | settings
     configuration = getattr(transformers, f"{family}Config")(**settings)

@@ -21,7 +21,8 @@ import torch
 
 from attractor.errors import AttractorError, InvalidInputError
 
-_NAME = "attractor_capture"
+NAME = "attractor_capture"
+"""The name under which attention is registered."""
 _CROSS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 """Arguments of attention modules that hold what another sequence says."""
 _ROTARY = "position_embeddings"
@@ -114,8 +115,8 @@ def _register() -> None:
             "heads are captured through transformers, which is not installed or too old",
             'Install "attractor[transformers]"',
         ) from None
-    AttentionInterface.register(_NAME, _attend)
-    AttentionMaskInterface.register(_NAME, eager_mask)
+    AttentionInterface.register(NAME, _attend)
+    AttentionMaskInterface.register(NAME, eager_mask)
 
 
 def _attend(
@@ -192,7 +193,7 @@ def _switched(model: torch.nn.Module) -> Iterator[None]:
         for configuration, _ in before:
             # The public setter warns of models that do not follow the interface, and of those
             # that do leaves out parts whose configuration is not listed.
-            configuration._attn_implementation_internal = _NAME
+            configuration._attn_implementation_internal = NAME
         yield
     finally:
         for configuration, implementation in before:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from attractor.errors import AttractorError, InvalidInputError
-from attractor.torch.capture_calls import Call
+from attractor.torch.capture_calls import NAME, Call
 from attractor.torch.capture_frame import SHIFT, UNROTATED, Frame, frame_of
 from attractor.torch.capture_run import Run
 from attractor.torch.capture_texts import Shown, Table
@@ -72,11 +72,13 @@ def part_of(
     except AttractorError:
         raise
     except Exception as error:  # of the model: whatever it likes
-        raise InvalidInputError(
-            "model",
-            f"{kind} raised {type(error).__name__}: {' '.join(str(error).split())[:300]}",
-            "Try it alone on one text first",
-        ) from error
+        if error.args != (NAME,):  # which a table of attentions of its own does not have
+            raise InvalidInputError(
+                "model",
+                f"{kind} raised {type(error).__name__}: {' '.join(str(error).split())[:300]}",
+                "Try it alone on one text first",
+            ) from error
+        own, called = [], 0
     if not own:
         raise InvalidInputError(
             "model",
