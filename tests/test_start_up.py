@@ -12,7 +12,7 @@ from attractor import public
 
 SLOW = (
     "jax equinox optax diffrax xarray pandas scipy.optimize scipy.sparse h5py matplotlib sklearn"
-    " torch"
+    " torch transformers"
 ).split()
 """Libraries that take a tenth of a second or more to load."""
 PUBLIC = sorted(name for name in vars(public) if not name.startswith("_"))

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 import attractor as at
-from attractor import monitor, prompt
+from attractor import audit, monitor, prompt
 from attractor.analysis import basins, bias, rates
 from attractor.datasets import unit_tokens
 from attractor.next_token import (
@@ -90,6 +90,8 @@ PROMPT_HEAD = Lazy(lambda: prompt.AttentionHead(np.eye(2), np.eye(2)))
 PROMPT_HEADS = Lazy(lambda: [PROMPT_HEAD.value])
 ROW_CONCENTRATION = Lazy(lambda: prompt.row_concentration([[1.0, 0.0, -1.0], [2.0, 0.5, 0.0]]))
 ERROR_TABLE = Lazy(lambda: prompt.error_table([10.0]))
+PLANTED_HEADS = Lazy(lambda: audit.planted_heads(8))
+AUDIT = Lazy(lambda: audit.audit_heads(PLANTED_HEADS.value, draws=19))
 PROMPT_LENGTH = Lazy(lambda: prompt.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
 TASK = Lazy(lambda: regression.RegressionTask(np.eye(2)))
 SCALAR_TASK = Lazy(lambda: regression.RegressionTask(np.eye(1)))

@@ -100,6 +100,7 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.analysis.rates.Law",
         "attractor.analysis.rates.Rate",
         "attractor.analysis.rates.Rates",
+        "attractor.audit.Audit",
         "attractor.datasets.DigitPatches",
         "attractor.datasets.EncodedTexts",
         "attractor.datasets.Images",

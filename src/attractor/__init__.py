@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SUBMODULES = (
     "analysis",
     "attention",
+    "audit",
     "datasets",
     "errors",
     "files",

@@ -28,6 +28,12 @@ from attractor.attention import (
     VocabularyHead as VocabularyHead,
     softmax_attention as softmax_attention,
 )
+from attractor.audit import (
+    Audit as Audit,
+    Captured as Captured,
+    audit_heads as audit_heads,
+    load_audit as load_audit,
+)
 from attractor.errors import (
     AttractorError as AttractorError,
     AttractorWarning as AttractorWarning,

@@ -19,7 +19,7 @@ from attractor.cli import app
 from attractor.cli.application import COMMANDS, load_command
 from attractor.cli.session import ExitCode
 from attractor.papers.registry import all_figures
-from attractor.storage.markers import CHECKPOINT, REPORT
+from attractor.storage.markers import AUDIT, CHECKPOINT, REPORT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and sockets of POSIX")
 
@@ -51,6 +51,11 @@ TABLE = {
         "attractor.files.load_corpus",
         {"out": REPLACED},
         ("file",),
+    ),
+    "audit": Command(
+        ("{model}", "{texts}", "--store", "{store}", "--out", "{out}"),
+        "attractor.audit.captured_file.load_captured",
+        {"out": REPLACED, "store": HELD}, ("model", "texts"), AUDIT,
     ),
     "prompt-length": Command(
         ("{file}", "--out", "{out}"),
@@ -117,6 +122,10 @@ TABLE = {
         {"out": REPLACED},
         ("store",),
         "sweep.nc",
+    ),
+    "example heads": Command(
+        ("{path}", "--out", "{out}"), "attractor.audit.planted.planted_heads",
+        {"path": FILE, "out": SHARED},
     ),
     "example sweep": Command(
         ("{path}", "--out", "{out}"), "attractor.sweeps.plan.example_plan",
@@ -279,7 +288,7 @@ def test_a_folder_that_would_take_its_input_with_it_is_refused(capsys, place, mo
     os.symlink("report", "link-to-report")
     before = everything(place)
     for out, file in (("report", "report/input"), ("link-to-report", report / "input")):
-        paths = {"out": out, row.inputs[0]: file}
+        paths = usual(row) | {"out": out, row.inputs[0]: file}
         assert refused(capsys, name, row, paths)["argument"] == "out"
         assert everything(place) == before
 

@@ -11,9 +11,15 @@ from attractor.cli.session import ExitCode
 from attractor.errors import FileFormatError, InvalidInputError
 from attractor.provenance import Provenance, embed, read_provenance
 
-NEVER = {"store", "file", "run", "out", "checkpoint", "as_json", "quiet"}
+NEVER = {
+    "store", "file", "run", "model", "texts", "documents", "out", "checkpoint", "as_json", "quiet",
+}  # fmt: skip
 FEW = ("--data-sets", 1, "--steps", 10)
 GOOD = {
+    "audit": {
+        "layers": "0,3-5", "heads": None, "draws": 99, "alpha": 0.05, "sink_positions": None,
+        "seed": 0, "data": True,
+    },
     "basins": {
         "optimizer": None, "lr": None, "parameterization": None, "loss": "logistic", "steps": None,
         "starts": 1000, "scale": None, "with_map": False, "extent": 3.0, "resolution": 100,
@@ -48,7 +54,7 @@ GOOD = {
 """What the report of each command says."""
 
 COUNTED = {
-    "starts", "resolution", "steps", "seeds", "data_sets", "batch", "dimension", "queries",
+    "starts", "resolution", "steps", "seeds", "data_sets", "batch", "dimension", "queries", "draws",
 }  # fmt: skip
 TEXTS = {"lengths", "x", "y", "of", "lines", "panels", "along"}
 """Arguments that may be the text "inf"."""
@@ -99,6 +105,8 @@ def test_what_a_report_can_set_is_what_its_command_takes(name):
     taken = set(inspect.signature(COMMANDS[name].run).parameters) - NEVER
     if name == "verify":
         taken -= {"seed"}  # nothing is random in it
+    if name == "audit":
+        taken -= {"length"}  # of texts, which are in what was captured
     assert set(COMMANDS[name].arguments) - {"data"} == taken == set(GOOD[name]) - {"data"}
     assert COMMANDS[name].takes in (*inspect.signature(COMMANDS[name].run).parameters, "")
 

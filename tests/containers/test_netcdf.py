@@ -1,11 +1,12 @@
 """NetCDF files as anybody may have written them."""
 
+import h5netcdf
 import h5py
 import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.containers import netcdf_text, read_netcdf
+from attractor.containers import netcdf_text, read_group, read_netcdf
 from attractor.errors import AttractorError, FileFormatError
 
 
@@ -78,12 +79,52 @@ def test_what_is_not_data_in_the_file_itself_is_refused(change, file, tmp_path):
         change(stored, tmp_path)
     with pytest.raises(FileFormatError, match=r"a\.nc is damaged or is no NetCDF file"):
         read_netcdf(file)
+    with pytest.raises(FileFormatError, match=r"a\.nc is damaged or is no NetCDF file"):
+        read_group(file)
 
 
 def test_what_is_whole_comes_back(file):
     data = read_netcdf(file)
     assert data["s"].values.tolist() == ["a", "ü", "c"] and data.attrs == {"a": "b"}
     np.testing.assert_array_equal(data["x"], np.arange(3.0))
+
+
+def test_a_file_is_searched_once_for_as_long_as_it_stays_what_it_is(file, monkeypatch):
+    from attractor.containers import netcdf
+
+    searched = []
+    check = netcdf.check_hdf5
+    monkeypatch.setattr(netcdf, "check_hdf5", lambda file: (searched.append(file), check(file)))
+    for _ in range(3):
+        read_group(file)
+    assert len(searched) == 1
+    with h5py.File(file, "r+") as stored:
+        stored.attrs.create("a", b"\xff\xfe", dtype=h5py.string_dtype("utf-8"))
+    with pytest.raises(FileFormatError):
+        read_group(file)
+    assert len(searched) == 2
+
+
+def test_a_long_axis_without_numbers_of_its_own(tmp_path):
+    """NetCDF keeps its length as an array that declares more than any file has for it."""
+    with h5netcdf.File(tmp_path / "a.nc", "w") as stored:
+        stored.dimensions["n"] = 10**6
+        stored.create_variable("x", ("n",), "i1")[...] = np.ones(10**6, np.int8)
+    assert read_netcdf(tmp_path / "a.nc")["x"].sum() == 10**6
+
+
+def test_a_group_is_read_alone(file, monkeypatch):
+    inner = xr.Dataset({"y": ("n", np.ones(10**6))})
+    inner.to_netcdf(file, group="a/b", mode="a", engine="h5netcdf")
+    monkeypatch.setattr("attractor.memory.available_memory", lambda: 1e6)
+    monkeypatch.setattr("attractor.memory._TRIFLE", 0)
+    np.testing.assert_array_equal(read_group(file)["x"], np.arange(3.0))
+    with pytest.raises(AttractorError, match=r"^file: .*MB|^file: .*GB"):
+        read_group(file, "a/b")
+    monkeypatch.setattr("attractor.memory.available_memory", lambda: 1e8)
+    assert list(read_group(file, "a/b")) == ["y"]
+    with pytest.raises(FileFormatError, match=r"a\.nc is damaged .*a/c cannot be read"):
+        read_group(file, "a/c")
 
 
 def test_more_than_fits_into_memory_is_refused(file, monkeypatch):

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 import attractor as at
 from attractor import analysis, next_token, plots, sweeps
 from attractor.analysis import rates
+from attractor.audit.examples import attention_examples
 from attractor.prompt.length import error_quantiles, phase_diagram
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.calls.sweeps import RESULTS
@@ -42,6 +43,8 @@ CHECKS = Lazy(lambda: ex.STRUCTURE.value.assumptions)
 COMPARED = Lazy(lambda: analysis.compare_geometries(ex.PROBLEM_OF_ONE.value, [at.Frobenius()]))
 SENSITIVE = Lazy(lambda: ex.SOLUTION_OF_ONE.value.sensitivity().to_xarray())
 AVERAGES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "margin", ["n", "d"]))
+AUDITED = Lazy(lambda: ex.AUDIT.value.data)
+MARKED = Lazy(lambda: attention_examples(ex.PLANTED_HEADS.value, AUDITED.value, [(1, 0)]))
 LENGTHS = np.geomspace(1, 1e4, 9)
 BY_LENGTH = Lazy(lambda: error_quantiles(ex.PROMPT_LENGTH.value, LENGTHS))
 PHASES = Lazy(lambda: phase_diagram(ex.PROMPT_LENGTH.value, [0.5, 1.0], LENGTHS))
@@ -84,6 +87,7 @@ def calls() -> Iterator[Call]:
     yield from _of_data_sets()
     yield from _of_corpora()
     yield from _of_prompts()
+    yield from _of_audits()
     yield from _of_planes()
     yield from _parts()
 
@@ -163,6 +167,15 @@ def _of_prompts() -> Iterator[Call]:
     yield Call(plots.score_deviation_figure, score_deviation=np.array([0.5, 1.0, 2.0]))
     yield Call(plots.lengths_figure, data=IN_CONTEXT, time_of_step=0.1)
     yield Call(plots.experiment_figure, data=IN_CONTEXT, references=REFERENCES, query_noise=0.1)
+
+
+def _of_audits() -> Iterator[Call]:
+    yield Call(plots.audit_map_figure, data=AUDITED)
+    yield Call(plots.audit_accuracy_figure, data=AUDITED)
+    yield Call(
+        plots.attention_text_figure, data=MARKED, headings={"1.0": "a head"},
+        takes={"headings": "mapping"},
+    )  # fmt: skip
 
 
 def _of_planes() -> Iterator[Call]:

@@ -17,6 +17,8 @@ COMMANDS = {
     "corpus": "Find the collocation and the orders that a corpus hides, check what next-token "
     "theory assumes of it, and write a report with pictures; with --train, train on it and say "
     "where it went.",
+    "audit": "Say what the heads of a pretrained transformer select on texts, which of them pair "
+    "keys with queries in a way that random pairings do not, and write a report with pictures.",
     "prompt-length": "Say how long a prompt must be for an attention head to act as over "
     "infinitely many tokens, where over Gaussian tokens it is affine, and how far it is from "
     "affine however long the prompt is.",

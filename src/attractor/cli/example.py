@@ -146,6 +146,39 @@ def head(
 
 
 @app.command()
+def heads(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A .nc file.")],
+    documents: Annotated[int, typer.Option(min=2, help="Sentences, with a query each.")] = 240,
+    out: Folder = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write heads as captured from a model, three layers of four, with known rules."""
+    with session("example heads", as_json=as_json, quiet=quiet) as current:
+        file = _destination(path, out)
+        if file.suffix != ".nc":
+            raise InvalidInputError("path", f"{file} is no .nc file", "Give a name like heads.nc")
+
+        from attractor.audit import planted_heads
+        from attractor.audit.planted import PLANTED
+
+        captured = planted_heads(documents, seed=seed)
+        captured.save(file)
+        current.result(file=str(file.absolute()), seed=seed)
+        current.say(f"Wrote {file.absolute()}")
+        current.say(f"It holds heads on {documents:,} sentences. What each head follows:")
+        current.list_names(
+            {
+                f"  {layer}.{head}": rule
+                for layer, rules in enumerate(PLANTED)
+                for head, rule in enumerate(rules)
+            }
+        )
+        current.say(f"Next: attractor audit {file} --out report/")
+
+
+@app.command()
 def sweep(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A .toml file.")],
     out: Folder = None,

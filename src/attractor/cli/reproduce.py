@@ -148,6 +148,7 @@ def _report(request: _Request) -> Reproduction:
         "": "",
         "run": "a saved run",
         "store": "the store of a sweep",
+        "model": "heads captured from a model",
         "file": "a file of yours",
     }
     _check_given("data", data, kinds[command.takes])

@@ -17,6 +17,7 @@ import typer
 from attractor.analysis.bias import named_optimizer
 from attractor.attention import get_loss, get_parameterization
 from attractor.cli import (
+    audit,
     basins,
     check,
     corpus,
@@ -61,12 +62,14 @@ class Reproducible:
         arguments: What its report can set.
         takes: Its argument for the file that the report was made from; empty if there is none.
         may_lack: Arguments that reports of earlier versions do not have.
+        numbers: The file of its numbers, which are compared.
     """
 
     run: Callable[..., None]
     arguments: Mapping[str, Argument]
     takes: str = ""
     may_lack: tuple[str, ...] = ()
+    numbers: str = SUMMARY
 
 
 def _found(words: str, find: Callable[[str], object]) -> Argument:
@@ -90,6 +93,20 @@ _STEPS = whole(1, 10**7)
 _OF_FILE = truth(True)
 
 COMMANDS = {
+    "audit": Reproducible(
+        audit.audit,
+        {
+            "layers": optional(text(r"[\d, -]+", "numbers of layers", 10**4)),
+            "heads": optional(text(r"[\d., ]+", "names of heads", 10**5)),
+            "draws": whole(1, 10**5),
+            "alpha": number(),
+            "sink_positions": optional(whole(0, 10**6)),
+            "seed": SEED,
+            "data": _OF_FILE,
+        },
+        takes="model",
+        numbers="audit.json",
+    ),
     "basins": Reproducible(
         basins.basins,
         {
@@ -287,19 +304,20 @@ def reproduce_report(
     Raises:
         FileFormatError: If the summary of the report is not beside the file, or is damaged.
     """
-    old = _summary(file.with_name(SUMMARY))
+    old = _summary(file.with_name(command.numbers))
     taken = {command.takes: data} if command.takes else {}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "again"
         try:
             command.run(**arguments, **taken, out=out, quiet=True)
         except typer.Exit:  # an infeasible problem ends so, and has a report
-            if not (out / SUMMARY).is_file():
+            if not (out / command.numbers).is_file():
                 raise FileFormatError(
                     f"{file} cannot be made again: {provenance.name} refuses what it says it was "
                     "made with, for the reason above."
                 ) from None
-        new, made = _summary(out / SUMMARY), read_provenance(out / SUMMARY)
+        again = out / command.numbers
+        new, made = _summary(again), read_provenance(again)
     before, now = dict(_flat(old)), dict(_flat(new))
     differing = {
         name: f"was {before.get(name, 'not there')} and is {now.get(name, 'not there')}"

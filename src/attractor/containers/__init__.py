@@ -2,7 +2,7 @@
 
 from attractor.containers.damage import parsing, read_whole
 from attractor.containers.json_text import parse_json, read_json
-from attractor.containers.netcdf import netcdf_text, read_groups, read_netcdf
+from attractor.containers.netcdf import netcdf_text, read_group, read_groups, read_netcdf
 from attractor.containers.npz import StoredArrays
 from attractor.containers.tensors import StoredTensors
 
@@ -12,6 +12,7 @@ __all__ = [
     "netcdf_text",
     "parse_json",
     "parsing",
+    "read_group",
     "read_groups",
     "read_json",
     "read_netcdf",

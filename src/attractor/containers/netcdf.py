@@ -7,6 +7,7 @@ arrays of any size. All of that is checked, and refused, before a single array i
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
 _DEEPEST = 10
 _NAMELESS = "phony_dim_"
 """Prefix of the names that h5netcdf gives to axes that have none in a file."""
+_LENGTH = b"This is a netCDF dimension but not a netCDF variable."
+"""How NetCDF marks what an HDF5 file has for the length of an axis; h5netcdf reads none of it."""
 _OPENED: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "sort"}
 """How xarray opens files: axes without names get some, which are refused afterwards."""
 
@@ -63,6 +66,26 @@ def read_groups(file: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
         return {place.strip("/"): _loaded(data) for place, data in found.items()}
 
 
+def read_group(file: str | os.PathLike[str], group: str = "") -> xr.Dataset:
+    """Reads the labeled arrays of one group of a file into memory, none of its others.
+
+    Args:
+        file: The file, which may be larger than memory.
+        group: The place of the group in it; the outermost is ``""``.
+
+    Raises:
+        InvalidInputError: If there is less memory than the arrays of the group take.
+        FileFormatError: If the file is damaged, refers to anything outside of it, or has no such
+            group.
+    """
+    import xarray as xr
+
+    with parsing(file, "NetCDF", group):
+        _check_contents(file, group)
+        with xr.open_dataset(file, group=group or None, **_OPENED) as opened:
+            return _loaded(opened)
+
+
 def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
     """A text that a file has for an attribute, or None.
 
@@ -81,16 +104,41 @@ def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
         return text
 
 
-def _check_contents(file: str | os.PathLike[str]) -> None:
-    """Checks all that is declared anywhere in a file, before any of it is read."""
+def _check_contents(file: str | os.PathLike[str], group: str | None = None) -> None:
+    """Checks all that is declared anywhere in a file, before any of it is read.
+
+    Args:
+        file: The file.
+        group: The one group that is read; None where all are.
+    """
+    found = os.stat(file)
+    state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    declared = _declared(os.fspath(file), state)
+    if group is not None:
+        declared = {place: size for place, size in declared.items() if place == f"/{group}"}
+    check_declared(file, sum(declared.values()))
+
+
+@functools.lru_cache(maxsize=8)
+def _declared(file: str, state: tuple[int, ...]) -> dict[str, int]:
+    """Bytes that the arrays of each group of a file declare, all of which is checked.
+
+    This reads the whole file, as a text may lie anywhere in it: once, for as long as the file stays
+    what it is.
+    """
     import h5py
 
     check_hdf5(file)
     with h5py.File(file, "r") as stored:
         objects = list(_objects(stored, 0))
         check_lengths(file, objects)
-        arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
-        check_declared(file, sum(map(_bytes, arrays)))
+        declared: dict[str, int] = {}
+        for one in objects:
+            if isinstance(one, h5py.Dataset):
+                place = one.parent.name
+                declared[place] = declared.get(place, 0) + _bytes(one)
+    check_ratio(sum(declared.values()), os.path.getsize(file))
+    return declared
 
 
 def _loaded(opened: xr.Dataset) -> xr.Dataset:
@@ -140,6 +188,12 @@ def _objects(group: Any, depth: int) -> Iterator[Any]:
             yield inner
 
 
+def _is_length(dataset: Any) -> bool:
+    """Whether an array is but the length of an axis: it has no numbers, and none are read."""
+    name = dataset.attrs.get("NAME", b"")
+    return isinstance(name, bytes) and name.startswith(_LENGTH)
+
+
 def _bytes(dataset: Any) -> int:
     """Bytes of the numbers of an array, once unpacked."""
     name, plan = dataset.name, dataset.id.get_create_plist()
@@ -152,6 +206,8 @@ def _bytes(dataset: Any) -> int:
         raise ValueError(f"{name} has no shape")
     size = dataset.dtype.itemsize
     declared = check_shape(dataset.shape, size)
+    if _is_length(dataset):
+        return 0
     stored = dataset.id.get_storage_size()
     if declared and stored:
         check_ratio(max(declared, size * math.prod(dataset.chunks or ())), stored)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
         style as style,
     )
     from attractor.plots.attention import attention_map as attention_map
+    from attractor.plots.audit import (
+        audit_accuracy_figure as audit_accuracy_figure,
+        audit_map_figure as audit_map_figure,
+    )
     from attractor.plots.bands import band as band, end_labels as end_labels
     from attractor.plots.basins import (
         basin_map_axes as basin_map_axes,
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
         experiment_figure as experiment_figure,
         lengths_figure as lengths_figure,
     )
+    from attractor.plots.marked_text import attention_text_figure as attention_text_figure
     from attractor.plots.orders import (
         orders_figure as orders_figure,
         priority_figure as priority_figure,

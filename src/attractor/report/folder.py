@@ -55,6 +55,8 @@ def report_folder(
     *,
     provenance: Provenance | None = None,
     name: str = "summary.json",
+    page: str = MARKER,
+    marker: str = MARKER,
 ) -> Iterator[ReportFolder]:
     """Writes a report: what the block fills in, as a page with its numbers beside it.
 
@@ -65,17 +67,19 @@ def report_folder(
         summary: The numbers; the block may add some.
         provenance: Where it comes from; put into every file that can hold it.
         name: The file for the numbers.
+        page: The file for the page.
+        marker: The file by which the folder is known, which the block writes unless it is the page.
 
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    with atomic_directory(directory, MARKER) as place, plots.style():
+    with atomic_directory(directory, marker) as place, plots.style():
         report = ReportFolder(place)
         yield report
         (place / name).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        page = render_page(
+        text = render_page(
             title, source, report.findings, report.sections, figures=place, footer=FOOTER
         )
-        (place / MARKER).write_text(page, encoding="utf-8")
+        (place / page).write_text(text, encoding="utf-8")
         if provenance is not None:
             embed_all(place, provenance)

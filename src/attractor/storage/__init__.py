@@ -18,12 +18,14 @@ from attractor.storage.paths import (
     check_writable,
     existing_file,
 )
+from attractor.storage.streamed import StreamedNetCDF, writing_netcdf
 from attractor.storage.workplace import discard_unfinished
 
 __all__ = [
     "Input",
     "OutputFile",
     "OutputFolder",
+    "StreamedNetCDF",
     "append_line",
     "atomic_directory",
     "atomic_file",
@@ -36,4 +38,5 @@ __all__ = [
     "owned_folder",
     "save_netcdf",
     "write_file",
+    "writing_netcdf",
 ]

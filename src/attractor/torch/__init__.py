@@ -1,11 +1,18 @@
-"""PyTorch optimizers: ours to drop in, and any on exact gradients.
+"""PyTorch optimizers, ours to drop in and any on exact gradients; heads of models captured.
 
 Importing this module imports PyTorch.
 """
 
+from attractor.torch.capture import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent
 from attractor.torch.optimizer import TorchOptimizer
 from attractor.torch.steepest_descent import SteepestDescent
 from attractor.torch.train import train_with_torch
 
-__all__ = ["MirrorDescent", "SteepestDescent", "TorchOptimizer", "train_with_torch"]
+__all__ = [
+    "MirrorDescent",
+    "SteepestDescent",
+    "TorchOptimizer",
+    "capture_heads",
+    "train_with_torch",
+]

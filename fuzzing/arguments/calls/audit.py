@@ -1,0 +1,21 @@
+"""Calls of ``attractor.audit``: audits of heads that were captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attractor import audit
+from fuzzing.arguments import example_files as given, examples as ex
+from fuzzing.arguments.table import Call
+
+
+def calls() -> Iterator[Call]:
+    """One call of each."""
+    yield Call(audit.planted_heads, documents=3)
+    yield Call(
+        audit.audit_heads, captured=ex.PLANTED_HEADS, draws=19, layers=[1], heads=None,
+        takes={"layers": "sequence array objects none"}, nan=True,
+        blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
+    )  # fmt: skip
+    yield Call(audit.Audit.save, self=ex.AUDIT, path="audit.nc")
+    yield Call(audit.load_audit, path=given.AUDIT_FILE)

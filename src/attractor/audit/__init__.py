@@ -1,0 +1,25 @@
+"""Heads of pretrained transformers: what they select, whether that is more than chance, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attractor.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from attractor.audit._audit_heads import audit_heads as audit_heads
+    from attractor.audit.captured import (
+        Captured as Captured,
+        CapturedLayer as CapturedLayer,
+        CaptureStatus as CaptureStatus,
+    )
+    from attractor.audit.captured_file import load_captured as load_captured
+    from attractor.audit.nulls import Null as Null
+    from attractor.audit.planted import planted_heads as planted_heads
+    from attractor.audit.result import (
+        Audit as Audit,
+        Learnable as Learnable,
+        load_audit as load_audit,
+    )
+
+import_on_first_use(__name__)

@@ -1,0 +1,347 @@
+"""The audit of heads: every question to every head, and all heads tested together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attractor.audit.attention_pattern import attention_pattern
+from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
+from attractor.audit.finished_heads import finished_heads
+from attractor.audit.learnability import learn
+from attractor.audit.multiple import (
+    check_draws,
+    enough_for_discovery,
+    false_discovery,
+    randomization_p,
+    resampled,
+    together,
+)
+from attractor.audit.nulls import Null, draw_maps
+from attractor.audit.prompt_limit import ERRORS, prompt_limit
+from attractor.audit.result import VARIABLES, Audit, Learnable
+from attractor.audit.rows import HeadRows, content_tokens, head_rows
+from attractor.blas import single_blas_thread
+from attractor.checks import check_count, check_flag, check_items, check_kind, is_whole, shown
+from attractor.errors import InvalidInputError
+from attractor.progress import progress_bar
+from attractor.randomness import check_seed, generator
+from attractor.threads import in_threads
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+VERDICT = Null.ROTATION
+"""The null that the verdict rests on."""
+_DRAWS = "draw"
+_AXES = {
+    "accuracy_null": ("null", _DRAWS),
+    "p": ("null",),
+    "p_together": ("null",),
+    "required_length": ("error",),
+    "selected": ("query",),
+    "selected_probability": ("query",),
+}
+"""Axes of variables beside layer and head."""
+_WORDS = ("capture", "selection", "learnable", "margin", "prompt")
+
+Found = dict[str, Any]
+"""The variables of one head."""
+
+
+def audit_heads(
+    captured: Captured,
+    *,
+    draws: int = 99,
+    alpha: float = 0.05,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[tuple[int, int]] | None = None,
+    sink_positions: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+    store: str | os.PathLike[str] | None = None,
+) -> Audit:
+    """Asks of every head what it selects, whether its pairing is more than chance, and its limit.
+
+    *Selections*: shares of sinks and of places after the query's, how sharp attention is.
+    *Pairing*: a rule is learned from the head's selections on half of the documents and tested on
+    the others; ``learnable`` is a head whose accuracy exceeds that of heads whose pairing of
+    queries with keys is a random rotation, learned from their own selections, for all heads
+    together at level ``alpha`` (max-T). It is a randomization model, not a sample of heads.
+    *Limit*: how long a prompt of such tokens must be (``prompt_length``), where tokens are
+    Gaussian enough for an answer.
+
+    A head's numbers depend on the seed, its layer and its number, not on which other heads are
+    audited; ``p_together`` does.
+
+    Args:
+        captured: Keys, queries and attention: of ``attractor.torch.capture_heads``, of a file, or
+            of ``Captured.from_arrays``.
+        draws: Draws of every null; fixed beforehand, as no p-value is below ``1 / (draws + 1)``.
+        alpha: Level of the tests, for all heads together.
+        layers: Layers to audit; None for all.
+        heads: Heads to audit as pairs ``(layer, head)``; None for all.
+        sink_positions: How many of the first tokens are never content; None for 1 where attention
+            is causal, 0 else.
+        seed: Names the halves of documents and all draws.
+        progress: Whether to show progress.
+        store: A folder that keeps heads that are done: the same call, killed, goes on there.
+
+    Raises:
+        InvalidInputError: If an argument is of the wrong kind, a head does not exist, there are too
+            few draws for the level, or the folder holds another audit.
+    """
+    check_kind("captured", captured, Captured, "Give what capture_heads or from_arrays returned")
+    draws, alpha = check_draws(draws, alpha)
+    seed = check_seed("seed", seed)
+    check_flag("progress", progress)
+    if sink_positions is not None:
+        sink_positions = check_count("sink_positions", sink_positions, 0)
+    chosen = _chosen(captured, layers, heads)
+    settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
+    settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
+    found: dict[tuple[int, int], Found] = {}
+    numbers = sorted({layer for layer, _ in chosen})
+    with (
+        finished_heads(store, captured, settings) as finished,
+        progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance,
+    ):
+        for number in numbers:
+            layer = captured.layer(number)
+            mine = _heads_of(number, layer, chosen)
+            done = {head: finished.read(number, head, layer) for head in mine}
+            todo = [head for head, answer in done.items() if answer is None]
+            found |= {(number, head): answer for head, answer in done.items() if answer}
+            advance((len(mine) - len(todo)) / len(mine))
+            sinks = _causal(captured, layer) if sink_positions is None else sink_positions
+            content = content_tokens(captured, layer, int(sinks))
+            ask = _Questions(captured, number, layer, content, draws, seed)
+            with single_blas_thread():
+                for head, answer in in_threads(ask, todo):
+                    found[number, head] = answer
+                    finished.write(number, head, layer, answer)
+                    advance(1 / len(mine))
+    return Audit(_assembled(captured, found, settings))
+
+
+def _chosen(
+    captured: Captured, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
+) -> set[tuple[int, int | None]]:
+    """Pairs of a layer and a head, None for all of a layer."""
+    if layers is not None and heads is not None:
+        raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
+    found: set[tuple[int, int | None]]
+    if heads is None:
+        numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
+        found: set[tuple[int, int | None]] = {
+            (check_count("layers", one, 0), None) for one in numbers
+        }
+    else:
+        found = {_pair(one) for one in check_items("heads", heads, object, 1)}
+    for layer, _ in found:
+        if layer not in captured.layers:
+            raise InvalidInputError(
+                "layers" if heads is None else "heads",
+                f"layer {layer} was not captured",
+                f"Choose among {captured.layers}",
+            )
+    return found
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    """A layer and a head."""
+    found = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(is_whole, found)):
+        raise InvalidInputError(
+            "heads",
+            f"{shown(value)} is no pair of a layer and a head",
+            "Give pairs such as (2, 8)",
+        )
+    return int(found[0]), int(found[1])
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """All questions to a head of one layer."""
+
+    captured: Captured
+    number: int
+    layer: CapturedLayer
+    content: np.ndarray
+    draws: int
+    seed: int
+
+    def __call__(self, head: int) -> Found:
+        status = self.layer.status[head]
+        if status is CaptureStatus.NOT_SUPPORTED:
+            return _nothing(status)
+        key = (self.seed, self.number, head)
+        rows = head_rows(self.captured, self.layer, head, self.content, self.seed)
+        if not len(rows.row):
+            return _nothing(status) | {"learnable": Learnable.TOO_FEW.value}
+        attention = self.layer.attention[rows.row, head]
+        allowed = self.layer.allowed[rows.row]
+        found = _nothing(status)
+        found |= attention_pattern(attention, allowed, rows.content, rows.position)
+        found |= self._selected(attention, rows)
+        found["documents"] = float(len(np.unique(rows.document)))
+        if status is not CaptureStatus.BILINEAR:
+            return found
+        found["horizon"] = rows.horizon
+        found |= self._pairing(rows, key)
+        values = self.layer.values
+        if values is not None:
+            values = values[rows.row, self.layer.key_head(head)].astype(np.float64)
+        return found | prompt_limit(rows, values, key)
+
+    def _selected(self, attention: np.ndarray, rows: HeadRows) -> Found:
+        count = len(self.captured.document)
+        selected, probability = np.full(count, -1), np.full(count, np.nan)
+        inside = np.where(rows.content, attention, -np.inf)
+        selected[rows.row] = inside.argmax(-1)
+        probability[rows.row] = inside.max(-1)
+        return {"selected": selected, "selected_probability": probability}
+
+    def _pairing(self, rows: HeadRows, key: tuple[int, int, int]) -> Found:
+        tested = ~rows.learned
+        found: Found = {"test_queries": float(tested.sum())}
+        if not rows.enough:
+            return found | {"learnable": Learnable.TOO_FEW.value}
+        maps = [draw_maps(null, rows, self.draws, key) for null in Null]
+        learned = learn(rows, np.concatenate(maps))
+        of_nulls = learned.accuracy[1:].reshape(len(maps), self.draws)
+        of_head = np.full((len(maps), 1), learned.accuracy[0])
+        hits = learned.hits.astype(float)
+        random = generator(*key, purpose="resampled documents")
+        low, high = resampled(hits, rows.document[tested], random)
+        return found | {
+            "accuracy": float(learned.accuracy[0]),
+            "accuracy_low": low,
+            "accuracy_high": high,
+            "accuracy_query_free": learned.query_free,
+            "accuracy_offset": learned.offset,
+            "chance": learned.chance,
+            "accuracy_null": of_nulls,
+            "p": randomization_p(np.concatenate([of_head, of_nulls], -1)),
+        }
+
+
+def _nothing(status: CaptureStatus) -> Found:
+    not_asked = dict.fromkeys(_WORDS, Learnable.NOT_ASKED.value)
+    return {**not_asked, "capture": status.value}
+
+
+def _heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | None]]) -> list[int]:
+    """The heads chosen of a layer.
+
+    Raises:
+        InvalidInputError: If one does not exist.
+    """
+    if (number, None) in chosen:
+        return list(range(layer.heads))
+    heads = sorted(head for at, head in chosen if at == number and head is not None)
+    for head in heads:
+        if not 0 <= head < layer.heads:
+            raise InvalidInputError(
+                "heads",
+                f"layer {number} has no head {head}",
+                f"Give heads from 0 to {layer.heads - 1}",
+            )
+    return heads
+
+
+def _causal(captured: Captured, layer: CapturedLayer) -> bool:
+    """Whether no query may attend to what comes after it."""
+    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
+    return not (layer.allowed & later).any()
+
+
+def _assembled(
+    captured: Captured, found: Mapping[tuple[int, int], Found], settings: dict[str, Any]
+) -> xr.Dataset:
+    """The variables of all heads as labeled arrays, with what is tested for all together."""
+    import xarray as xr
+
+    layers = sorted({layer for layer, _ in found})
+    heads = sorted({head for _, head in found})
+    places = {pair: (layers.index(pair[0]), heads.index(pair[1])) for pair in found}
+    sizes = {
+        "null": len(Null), _DRAWS: settings["draws"], "error": len(ERRORS),
+        "query": len(captured.document),
+    }  # fmt: skip
+    variables: dict[str, Any] = {}
+    for name, meaning in VARIABLES.items():
+        if not any(name in one for one in found.values()):
+            continue
+        axes = _AXES.get(name, ())
+        shape = (len(layers), len(heads), *(sizes[axis] for axis in axes))
+        empty: Any = "" if name in _WORDS else -1 if name == "selected" else np.nan
+        array = np.full(shape, empty, dtype=object if name in _WORDS else None)
+        for pair, one in found.items():
+            if name in one:
+                array[places[pair]] = one[name]
+        if name in _WORDS:
+            array = array.astype(str)
+        variables[name] = (("layer", "head", *axes), array, {"long_name": meaning})
+    data = xr.Dataset(
+        variables,
+        coords={
+            "layer": layers,
+            "head": heads,
+            "null": [null.value for null in Null],
+            "error": list(ERRORS),
+            "document": ("query", captured.document),
+            "position": ("query", captured.position),
+        },
+        attrs={**settings, **{f"origin_{name}": text for name, text in captured.origin.items()}},
+    )
+    return _judged(data, settings["alpha"])
+
+
+def _judged(data: xr.Dataset, alpha: float) -> xr.Dataset:
+    """Adds p-values for all heads together, and the verdicts that rest on them."""
+    if "p" not in data:
+        return data
+    known = np.isfinite(data["accuracy"].to_numpy())
+    p_together = np.full(data["p"].shape, np.nan)
+    q = np.full(known.shape, np.nan)
+    for place, null in enumerate(Null):
+        of_draws = data["accuracy_null"].to_numpy()[known][:, place]
+        statistic = np.concatenate([data["accuracy"].to_numpy()[known][:, None], of_draws], -1)
+        p_together[known, place] = together(statistic)
+        if null is VERDICT and enough_for_discovery(of_draws.shape[-1], alpha):
+            q[known] = false_discovery(data["p"].to_numpy()[known, place])
+    verdicts = data["learnable"].to_numpy().astype(object)
+    of_verdict = p_together[..., list(Null).index(VERDICT)]
+    for place in np.argwhere(known):
+        verdicts[tuple(place)] = _verdict(data.isel(layer=place[0], head=place[1]), alpha,
+            float(of_verdict[tuple(place)]))  # fmt: skip
+    named = {
+        "p_together": (data["p"].dims, p_together),
+        "q": (("layer", "head"), q),
+        "learnable": (("layer", "head"), verdicts.astype(str)),
+    }
+    return data.assign(
+        {
+            name: (dims, array, {"long_name": VARIABLES[name]})
+            for name, (dims, array) in named.items()
+        }
+    )
+
+
+def _verdict(head: xr.Dataset, alpha: float, p_together: float) -> str:
+    """Whether a pairing is more than chance, and whether a simpler rule predicts as well."""
+    if p_together > alpha:
+        return Learnable.NOT_TOLD_APART.value
+    accuracy, tested = float(head["accuracy"]), float(head["test_queries"])
+    near = accuracy - 2 * np.sqrt(accuracy * (1 - accuracy) / tested)
+    simpler = {
+        Learnable.POSITIONAL: float(head["accuracy_offset"]),
+        Learnable.QUERY_FREE: float(head["accuracy_query_free"]),
+    }
+    best = max(simpler, key=lambda word: simpler[word])
+    return best.value if simpler[best] >= near else Learnable.LEARNABLE.value

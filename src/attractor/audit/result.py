@@ -1,0 +1,147 @@
+"""What an audit found of every head."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attractor.records import Printed, load_data, save_data
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.console import Console
+
+KIND = "audit of attention heads"
+"""The kind of a file of one."""
+MOST_ROWS = 24
+"""Heads that are printed one by one; of more the counts of each layer are."""
+
+VARIABLES = {
+    "capture": "whether scores of the head are k^T q, in words",
+    "sink_mass": "mean attention on tokens that are no content",
+    "sink_share": "share of queries that attend most to a token that is no content",
+    "offset": "most frequent place of the content token attended to most, after the query's",
+    "offset_share": "share of queries with it",
+    "self_share": "share of queries that attend most to their own token, of all content",
+    "top_probability": "largest attention on one token; median over queries",
+    "top_content_probability": "the same, attention on content alone",
+    "effective_size": "1 / sum of squared attention; median over queries",
+    "effective_content_size": "the same, attention on content alone",
+    "content_size": "content tokens that a query may attend to; median over queries",
+    "selection": "what the head selects, in words",
+    "documents": "documents with a query",
+    "test_queries": "queries that accuracy is measured on",
+    "accuracy": "share of test queries whose selection a rule learned on other documents predicts",
+    "accuracy_low": "lower end of its 95 % interval, over documents",
+    "accuracy_high": "upper end",
+    "accuracy_query_free": "accuracy of the best rule that ignores the query",
+    "accuracy_offset": "accuracy of the most frequent place after the query's",
+    "chance": "accuracy of a uniform choice among content",
+    "accuracy_null": "accuracy on the selections of every draw of a null, learned from them",
+    "p": "share of draws, the head among them, with an accuracy as large",
+    "p_together": "the same of the largest deviation among all heads: family-wise",
+    "q": "Benjamini-Hochberg: false discovery rate; NaN where there are too few draws",
+    "learnable": "verdict on the pairing of queries with keys, in words",
+    "rows": "constraints of the margin problem",
+    "margin_ratio": "margin over norm, over the largest possible: 1 at the margin solution",
+    "margin_p": "share of draws of the null, the head among them, with a ratio as large",
+    "specificity": "cosine with the margin solution less the largest with any other rule",
+    "gap": "relative duality gap certified of the solution",
+    "cosine": "cosine between the head and the margin solution, or another rule",
+    "margin": "verdict on the margin, in words",
+    "score_deviation": "standard deviation of scores; median over queries",
+    "horizon": "root of the mean squared score of independent keys and queries",
+    "defect": "error that is left however long the prompt: tokens are not Gaussian; median",
+    "required_length": "tokens for an error along the scores; median over queries",
+    "prompt": "verdict on the length, in words",
+    "selected": "the content token attended to most, its place; -1 for none",
+    "selected_probability": "the attention on it",
+}
+"""What is known of heads, and what each means; not every audit asks for all."""
+
+
+class Learnable(StrEnum):
+    """Whether the pairing of queries with keys is more than chance."""
+
+    LEARNABLE = "learnable"
+    POSITIONAL = "positional"
+    QUERY_FREE = "query-free"
+    NOT_TOLD_APART = "not told apart"
+    TOO_FEW = "too few queries"
+    NOT_ASKED = "not asked"
+
+
+class Margin(StrEnum):
+    """Whether the head is at a margin solution; the norm stands behind it in brackets."""
+
+    AT = "at the margin solution"
+    ON_THE_WAY = "on the way"
+    ELSEWHERE = "elsewhere"
+    OPEN = "certificate open"
+    NOT_ASKED = "not asked"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Audit(Printed):
+    """What an audit found of every head.
+
+    Attributes:
+        data: The variables of ``VARIABLES`` over ``layer`` and ``head``; those of nulls also over
+            ``null`` and ``draw``, those of margins over ``norm``, cosines over ``norm`` and
+            ``rule``, lengths over ``error``, selections over ``query``, beside ``document``,
+            ``position`` and ``token`` of each query. Its attributes are the settings: ``null``
+            names the null that the verdict rests on, ``alpha``, ``draws``, ``seed``.
+    """
+
+    data: xr.Dataset
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many heads have each verdict on their pairing."""
+        words, counts = np.unique(self.data["learnable"].to_numpy(), return_counts=True)
+        found = zip(words, counts, strict=True)
+        return {str(word): int(count) for word, count in found if word}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to a NetCDF file.
+
+        Raises:
+            InvalidInputError: If the path cannot be written.
+        """
+        save_data(self.data, path, KIND)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data
+
+    def _print(self, console: Console) -> None:
+        from rich.table import Table
+
+        from attractor.audit.heads import by_clearness, heads
+        from attractor.audit.words import head_table, layer_table, sentence
+
+        found = heads(self.data)
+        console.print(sentence(self.data), highlight=False, markup=False)
+        few = len(found) <= MOST_ROWS
+        aside = ("no query", "offset", "p")
+        ordered = by_clearness(found)
+        names, rows = head_table(ordered, without=aside) if few else layer_table(found)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in names:
+            table.add_column(name, no_wrap=name not in ("pairing", "margin", "prompt"))
+        for row in rows:
+            table.add_row(*row)
+        console.print(table, highlight=False, markup=False)
+
+
+def load_audit(path: str | os.PathLike[str]) -> Audit:
+    """Reads what ``Audit.save`` wrote.
+
+    Raises:
+        FileFormatError: If the file is no audit.
+    """
+    return Audit(load_data(path, KIND))

@@ -1,0 +1,245 @@
+"""An audit in words: its sentence of counts, and its tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from attractor.audit.heads import (
+    BEATS_NULLS,
+    UNTESTED,
+    asked_for_margins,
+    asked_for_prompts,
+    by_clearness,
+    heads,
+    name,
+    selects,
+    verdict,
+)
+from attractor.audit.result import Learnable, Margin
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Rows = list[tuple[str, ...]]
+"""Cells, a row at a time."""
+
+
+def sentence(data: xr.Dataset) -> str:
+    """The counts of an audit, and what was not asked, in one sentence.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    found = heads(data)
+    beat = sum(one["learnable"] in BEATS_NULLS for one in found)
+    pair = "pairs" if beat == 1 else "pair"
+    parts = [
+        f"{beat if beat else 'None'} of {_heads(len(found))} {pair if beat else 'pairs'} keys with "
+        f"queries in a way that {data.attrs['draws']:,} random pairings do not "
+        f"({percent(data.attrs['alpha'])} for all together)"
+    ]
+    counts = Counter(one["learnable"] for one in found)
+    for word, rule in (
+        (Learnable.POSITIONAL, "a fixed offset"),
+        (Learnable.QUERY_FREE, "a rule that ignores the query"),
+    ):
+        if counts[word]:
+            parts.append(f"{counts[word]} of those {rule} predicts as well")
+    untested = Counter(verdict(one) for one in found if one["learnable"] in UNTESTED)
+    if untested:
+        why = next(iter(untested)) if len(untested) == 1 else _counted(untested)
+        parts.append(f"{sum(untested.values()):,} could not be tested ({why})")
+    parts.append(_of_margins(found))
+    return "; ".join(parts) + "."
+
+
+def sentences(data: xr.Dataset) -> list[str]:
+    """The findings, a sentence each, the counts first.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    found = heads(data)
+    lines = [sentence(data)]
+    selection = Counter(_kind(one["selection"]) for one in found)
+    if selection:
+        lines.append(f"What heads select: {_counted(selection)}.")
+    prompt = Counter(one["prompt"] for one in found if asked_for_prompts([one]))
+    if prompt:
+        lines.append(f"Prompts that heads need to be near their limit: {_counted(prompt)}.")
+    return lines
+
+
+def head_table(
+    found: list[dict[str, Any]], *, without: Collection[str] = ()
+) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and a row for each head, in the order given.
+
+    Args:
+        found: Heads, as ``heads`` returns them.
+        without: Columns to leave out.
+    """
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "head": name,
+        "pairing": verdict,
+        "accuracy": lambda one: _interval(one, "accuracy"),
+        "nulls": lambda one: _number((one["accuracy_null"] or {}).get("mean")),
+        "no query": lambda one: _number(one.get("accuracy_query_free")),
+        "offset": lambda one: _number(one.get("accuracy_offset")),
+        "chance": lambda one: _number(one.get("chance")),
+        "p": lambda one: _digits(one["p"]),
+        "together": lambda one: _digits(one["p_together"]),
+        "selects": selects,
+    }
+    if asked_for_margins(found):
+        columns["margin"] = lambda one: one["margin"]
+    if asked_for_prompts(found):
+        columns["prompt"] = lambda one: one["prompt"].partition(":")[0]
+    for column in without:
+        columns.pop(column)
+    rows = [tuple(cell(one) for cell in columns.values()) for one in found]
+    return tuple(columns), rows
+
+
+def layer_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and the counts of verdicts of each layer in a row.
+
+    Args:
+        found: Heads, as ``heads`` returns them.
+    """
+    words = [str(word) for word in Learnable if any(one["learnable"] == word for one in found)]
+    rows: Rows = []
+    for layer in sorted({one["layer"] for one in found}):
+        here = [one for one in found if one["layer"] == layer]
+        counts = Counter(one["learnable"] for one in here)
+        first = by_clearness(here)[0]
+        rows.append(
+            (
+                str(layer),
+                *(str(counts[word]) for word in words),
+                f"{name(first)} ({_interval(first, 'accuracy')}, "
+                f"nulls {_number((first['accuracy_null'] or {}).get('mean'))})",
+            )
+        )
+    return ("layer", *words, "clearest head (accuracy)"), rows
+
+
+def null_table(data: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and for each null how many heads beat its draws, all heads together.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    alpha = data.attrs["alpha"]
+    tested = [one for one in heads(data) if one["learnable"] not in UNTESTED]
+    rows: Rows = []
+    for null in tested[0]["nulls"] if tested else ():
+        of_null = [one["nulls"][null] for one in tested]
+        beat = sum(one["p_together"] <= alpha for one in of_null)
+        used = " (the verdict)" if null == data.attrs["null"] else ""
+        mean = sum(one["accuracy_null"]["mean"] for one in of_null) / len(of_null)
+        rows.append((f"{null}{used}", f"{beat} of {len(tested)}", _number(mean)))
+    return ("null", "heads beyond it", "mean accuracy"), rows
+
+
+def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and a row for each head and norm.
+
+    Args:
+        found: Heads, as ``heads`` returns them.
+    """
+    header = ("head", "norm", "margin ratio", "p", "specificity", "gap", "verdict")
+    rows: Rows = []
+    for one in found:
+        for norm, ratio in one["margin_ratio"].items():
+            p, specificity = one["margin_p"][norm], one["specificity"][norm]
+            numbers = (_digits(ratio), _digits(p), _digits(specificity), _digits(one["gap"][norm]))
+            rows.append((name(one), norm, *numbers, one["margin"]))
+    return header, rows
+
+
+def prompt_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and a row for each head that was asked how long its prompts must be.
+
+    Args:
+        found: Heads, as ``heads`` returns them.
+    """
+    asked = [one for one in found if asked_for_prompts([one])]
+    errors = list(next((one["required_length"] for one in asked), {}))
+    header = ("head", "score deviation", "horizon", "defect", *(
+        f"tokens for {percent(float(error))}" for error in errors
+    ), "prompt")  # fmt: skip
+    rows: Rows = []
+    for one in asked:
+        lengths = (one["required_length"][error] for error in errors)
+        rows.append(
+            (
+                name(one),
+                _digits(one["score_deviation"]),
+                _digits(one["horizon"]),
+                percent(one["defect"]),
+                *("over 1e12" if length is None else f"{length:,.0f}" for length in lengths),
+                one["prompt"],
+            )
+        )
+    return header, rows
+
+
+def head_line(one: dict[str, Any]) -> str:
+    """A head in one line: its verdict, its accuracy beside those of the nulls, what it selects.
+
+    Args:
+        one: A head, as ``heads`` returns it.
+    """
+    null = (one["accuracy_null"] or {}).get("mean")
+    return (
+        f"{name(one)}   {verdict(one)}: accuracy {_interval(one, 'accuracy')}, nulls "
+        f"{_number(null)}, chance {_number(one.get('chance'))}; selects: {selects(one)}"
+    )
+
+
+def percent(share: float | None) -> str:
+    """A share as percent, to three digits."""
+    return "-" if share is None else f"{100 * share:.3g} %"
+
+
+def _kind(selection: str) -> str:
+    """What a head selects, whichever place it is."""
+    return "a fixed offset" if selection.startswith("offset") else selection
+
+
+def _of_margins(found: list[dict[str, Any]]) -> str:
+    if not asked_for_margins(found):
+        return (
+            "whether any head is at a margin solution was not asked: only its training texts could "
+            "show it"
+        )
+    counts = Counter(one["margin"] for one in found)
+    if any(word.startswith(Margin.AT) for word in counts):
+        return _counted(counts)
+    return f"none is at the margin solution of its own selections ({_counted(counts)})"
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{n:,} {word}" for word, n in counts.most_common())
+
+
+def _heads(count: int) -> str:
+    return f"{count:,} head" + "s" * (count != 1)
+
+
+def _interval(one: dict[str, Any], of: str) -> str:
+    low, high = one.get(f"{of}_low"), one.get(f"{of}_high")
+    middle = _number(one.get(of))
+    return middle if low is None or high is None else f"{middle} [{_number(low)}, {_number(high)}]"
+
+
+def _digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}".replace("0.", ".", 1)
+
+
+def _number(value: float | None) -> str:
+    """A share without its leading zero, two digits behind the point."""
+    return "-" if value is None else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1"

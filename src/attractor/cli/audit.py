@@ -1,0 +1,290 @@
+"""``attractor audit``: what the heads of a model select, against chance."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attractor.cli.application import COMMANDS
+from attractor.cli.documents import check_documents, read_documents
+from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
+from attractor.cli.session import session
+from attractor.errors import InvalidInputError
+from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage.markers import AUDIT, CHECKPOINT
+
+if TYPE_CHECKING:
+    from attractor.audit import Captured
+
+DOCUMENTS, LENGTH, DRAWS, ALPHA = 200, 64, 99, 0.05
+_LOOKED_AT = 20
+"""Texts read for each document wanted: some are too short, or there twice."""
+
+_MOST_LAYERS = 10_000
+
+HELP = (
+    f"{COMMANDS['audit']}\n\n"
+    "MODEL is the folder that a model of transformers and its tokenizer were saved in, TEXTS a "
+    "file with a document a line or a folder of .txt files; or MODEL is a .nc file of heads "
+    "captured before, and nothing follows it. No model is downloaded, and no code of a folder is "
+    "run.\n\n"
+    "A rule is learned from what a head selects in half of the documents and has to predict what "
+    "it selects in the others; so are rules for the head with its pairing of queries and keys "
+    "drawn at random. A head that does better than all draws of all heads has a pairing that is "
+    "more than chance.\n\n"
+    "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
+    "and `attractor reproduce --data` go on from it without the model. "
+    "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
+    "0 done, whatever was found; 2 bad input; 130 interrupted."
+)
+
+
+def audit(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="The folder of a model, or a .nc file of heads."),
+    ],
+    texts: Annotated[
+        Path | None,
+        typer.Argument(metavar="TEXTS", help="A document a line, or a folder of .txt files."),
+    ] = None,
+    documents: Annotated[
+        int | None,
+        typer.Option(min=2, help=f"Documents to take, the first ones; default: {DOCUMENTS}."),
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(min=5, help=f"Tokens after which a text is cut; default: {LENGTH}."),
+    ] = None,
+    layers: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Layers to audit, such as 0,3-5.")
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Heads to audit, by layer and number: 2.8,3.1."),
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Null draws of each head.")] = DRAWS,
+    alpha: Annotated[
+        float, typer.Option(help="How often chance may pass for more, for all heads together.")
+    ] = ALPHA,
+    sink_positions: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="First tokens that are no content; default: 1 where attention is causal, else 0.",
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Folder to go on from if interrupted; new or of this call."),
+    ] = None,
+    out: OptionalReport = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Captures heads, audits them, and reports."""
+    arguments = _recorded(locals())
+    with session("audit", as_json=as_json, quiet=quiet) as current:
+        report = OutputFolder("out", out, AUDIT, replaced=True)
+        inputs = [Input("MODEL", model), Input("TEXTS", texts)]
+        check_paths([report, OutputFolder("store", store, CHECKPOINT)], inputs)
+        captured_before = _check_source(model, texts, documents, length)
+        wanted_layers = None if layers is None else parse_layers(layers)
+        wanted_heads = None if heads is None else parse_heads(heads)
+        if wanted_layers is not None and wanted_heads is not None:
+            raise InvalidInputError("heads", "layers are given, too", "Give one of the two")
+
+        from attractor.audit.multiple import check_draws
+
+        check_draws(draws, alpha)
+
+        from attractor.audit import audit_heads, load_captured
+        from attractor.audit.summary import summary
+        from attractor.audit.words import sentences
+
+        with contextlib.ExitStack() as kept:
+            file = model
+            if not captured_before:
+                assert texts is not None
+                file = kept.enter_context(_place_for_capture(out))
+                of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
+                _capture(
+                    file,
+                    model,
+                    read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS)),
+                    documents=documents or DOCUMENTS,
+                    length=length or LENGTH,
+                    layers=wanted_layers or of_heads,
+                    sink_positions=sink_positions,
+                    seed=seed,
+                    progress=current.progress,
+                )
+            captured = load_captured(file)
+            found = audit_heads(
+                captured,
+                draws=draws,
+                alpha=alpha,
+                layers=wanted_layers,
+                heads=wanted_heads,
+                sink_positions=sink_positions,
+                seed=seed,
+                progress=current.progress,
+                store=store,
+            )
+            current.say_lines(str(found).splitlines())
+            current.say(*sentences(found.data)[1:])
+            if out is None:
+                current.result(**summary(found))
+                return
+            from attractor.report.audit import PAGE, write_audit_report
+
+            written = write_audit_report(
+                out,
+                found,
+                captured,
+                source=_source(model, texts, captured),
+                provenance=_provenance(arguments, file, captured, seed),
+                capture=None if captured_before else file,
+            )
+            current.wrote("report", out / PAGE, **written)
+
+
+def parse_layers(text: str) -> list[int]:
+    """The numbers of layers in a text such as ``0,3-5``.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if last < first or last - first > _MOST_LAYERS:
+            raise InvalidInputError(
+                "layers", f"{text!r} is no list of layers", "Give numbers, such as 0,3-5"
+            )
+        numbers += range(first, last + 1)
+    return sorted(set(numbers))
+
+
+def parse_heads(text: str) -> list[tuple[int, int]]:
+    """Layers and numbers of heads in a text such as ``2.8,3.1``.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    found = [re.fullmatch(r"\s*(\d{1,6})\.(\d{1,6})\s*", part) for part in text.split(",")]
+    if not all(found):
+        raise InvalidInputError(
+            "heads", f"{text!r} is no list of heads", "Give layer.head, such as 2.8,3.1"
+        )
+    return sorted({(int(one[1]), int(one[2])) for one in found if one})
+
+
+def _recorded(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the audit; those of a capture are in the file of what was captured."""
+    left_out = ("model", "texts", "documents", "length", "store")
+    return {key: value for key, value in recorded(given).items() if key not in left_out}
+
+
+def _check_source(
+    model: Path, texts: Path | None, documents: int | None, length: int | None
+) -> bool:
+    """Whether heads were captured before; refuses what is neither a file of them nor a model."""
+    if model.suffix == ".nc" and not model.is_dir():
+        if not model.is_file():
+            raise InvalidInputError(
+                "MODEL",
+                f"there is no file {model}",
+                "Run `attractor example heads heads.nc` for one to start from",
+            )
+        given = {"TEXTS": texts, "documents": documents, "length": length}
+        for argument, value in given.items():
+            if value is not None:
+                raise InvalidInputError(
+                    argument, f"{model} holds heads that are captured already", "Leave it out"
+                )
+        return True
+    if not model.is_dir():
+        what = "a file of another kind" if model.exists() else "no folder"
+        raise InvalidInputError(
+            "MODEL",
+            f"{model} is {what}; names of a hub are not looked up, as nothing is downloaded",
+            "Give a .nc file of captured heads, or the folder that model.save_pretrained and "
+            "tokenizer.save_pretrained wrote, or that `hf download NAME --local-dir FOLDER` did",
+        )
+    if not (model / "config.json").is_file():
+        raise InvalidInputError(
+            "MODEL",
+            f"the folder {model} has no config.json",
+            "Give the folder that model.save_pretrained wrote",
+        )
+    if texts is None:
+        raise InvalidInputError(
+            "TEXTS",
+            "a model needs texts to be looked at on",
+            "Give a file with a document a line, or a folder of .txt files",
+        )
+    check_documents(texts)
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise InvalidInputError(
+                "MODEL",
+                f"{package} is not installed, which models are run by",
+                "Run `pip install 'attractor[transformers]'`; or capture where it is installed, "
+                "and give the .nc file, which needs neither",
+            )
+    return False
+
+
+@contextlib.contextmanager
+def _place_for_capture(out: Path | None) -> Iterator[Path]:
+    """A file that goes after the block, unless it was moved: beside the report, if there is one."""
+    from attractor.storage.workplace import workplace
+
+    if out is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "heads.nc"
+    else:
+        with workplace(out) as folder:
+            yield folder / "heads.nc"
+
+
+def _capture(file: Path, model: Path, texts: list[str], **options: Any) -> None:
+    from attractor.torch import capture_heads
+
+    capture_heads(model, None, texts, path=file, **options)
+
+
+def _source(model: Path, texts: Path | None, captured: Captured) -> str:
+    documents = len(set(captured.document.tolist()))
+    where = f"{model.name} on {texts.name}" if texts is not None else model.name
+    layers = captured.layers
+    return (
+        f"{where}: {len(layers):,} layer{'s' * (len(layers) != 1)}, {documents:,} documents, "
+        f"{len(captured.document):,} queries"
+    )
+
+
+def _provenance(arguments: dict[str, Any], file: Path, captured: Captured, seed: int) -> Any:
+    from attractor.provenance import Provenance
+
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return Provenance.record(
+        "report",
+        "audit",
+        arguments={**arguments, "data": True},
+        data=digest,
+        seeds=[seed],
+        settings={f"captured {key}": value for key, value in captured.origin.items()},
+    )

@@ -1,0 +1,229 @@
+"""Audits of attention heads: the map of heads, and their accuracies against those of null draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from attractor.audit.heads import (
+    BEATS_NULLS,
+    by_clearness,
+    deviations_above_null,
+    heads,
+    name,
+    of_verdict,
+)
+from attractor.plots._style import COLORS
+from attractor.plots.roles import tint
+
+WIDE = 9.2
+"""Width of a figure that fills a page on a screen, in inches."""
+_SHADES = LinearSegmentedColormap.from_list("blues", ["white", COLORS["blue"], "#00304d"])
+_DARKEST = (6.0, 10.0)
+"""Deviations that have the darkest shade, at least and at most: chance alone is to look pale, and
+one head with a fixed offset is not to make all others so."""
+_ROOM_FOR_WORDS, _ROOM_FOR_NUMBERS = 0.55, 0.36
+"""Widths of a cell from which on words and numbers are written into it, in inches."""
+_UNKNOWN = "#e2e2e2"
+_BANDS = ((0, 1, 0.78), (0.05, 0.95, 0.55))
+"""Bands of null draws: the quantiles between, and how pale."""
+_NAMED = 80
+"""Heads with a name below; of more there is no room for names."""
+
+
+def audit_map_figure(data: xr.Dataset) -> Figure:
+    """The heads of a model, layers by heads.
+
+    The shade is the accuracy in standard deviations above the head's own null draws, the number
+    the accuracy, the word beneath what the head selects; heads with a frame beat the draws of all
+    heads together. Where there is no room for them, numbers and words are left out.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    above = deviations_above_null(data)
+    layers, count = above.shape
+    side = min(0.72, (WIDE - 1.5) / count)
+    tall = 0.5 if side > _ROOM_FOR_WORDS else min(0.34, side)
+    figure = Figure(figsize=(max(3.6, 1.5 + side * count), 1.05 + tall * max(layers, 2)))
+    axes = figure.subplots()
+    most = np.nanmax(above, initial=0.0)
+    highest = float(np.clip(most, *_DARKEST))
+    shades = Normalize(0, highest)
+    axes.set_facecolor(_UNKNOWN)
+    axes.imshow(np.ma.masked_invalid(np.clip(above, 0, highest)), _SHADES, shades, aspect="auto")
+    found = {(one["layer"], one["head"]): one for one in heads(data)}
+    for row, layer in enumerate(data["layer"].to_numpy()):
+        for column, head in enumerate(data["head"].to_numpy()):
+            one = found.get((int(layer), int(head)))
+            if one is None:
+                axes.add_patch(_cell(row, column, facecolor="white", edgecolor="none"))
+                continue
+            if one["learnable"] in BEATS_NULLS:
+                axes.add_patch(_framed(row, column, narrow=side < 0.4))
+            _write(axes, row, column, one, shades(min(above[row, column], highest)), side)
+    _name_axes(axes, data, tall)
+    bar = figure.colorbar(
+        ScalarMappable(shades, _SHADES),
+        ax=axes,
+        pad=0.015,
+        fraction=0.05,
+        aspect=22,
+        extend="max" if most > highest else "neither",
+    )
+    bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    bar.set_label("standard deviations above\nits own null draws")
+    handles = [
+        Patch(fill=False, edgecolor=COLORS["orange"], linewidth=1.8, label="beats all together"),
+        Patch(facecolor=_UNKNOWN, label="not tested"),
+    ]
+    figure.legend(handles=handles, loc="outside lower right", ncols=2)
+    return figure
+
+
+def audit_accuracy_figure(data: xr.Dataset) -> Figure:
+    """The accuracy of every head against that of its null draws, the clearest head first.
+
+    Dots have their 95 % intervals; bands hold all null draws, dark where 90 % of them lie. Marks
+    are the accuracies of a uniform choice, of rules without the query, and of a fixed offset.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    tested = [one for one in by_clearness(heads(data)) if one["accuracy"] is not None]
+    figure = Figure(figsize=(float(np.clip(3.0 + 0.16 * len(tested), 4.6, WIDE)), 3.7))
+    axes = figure.subplots()
+    places = np.arange(len(tested))
+    draws = _draws(data, tested)
+    wide = float(np.clip(420 / max(len(tested), 1), 1, 9))
+    for low, high, share in _BANDS:
+        bottom, top = np.quantile(draws, (low, high), axis=1)
+        look: Any = {"color": _shade(share), "linewidth": wide, "capstyle": "butt"}
+        axes.vlines(places, bottom, top, zorder=1, **look)
+    marks = {"chance": "_", "accuracy_query_free": "x", "accuracy_offset": "+"}
+    colors = {"chance": "black", "accuracy_query_free": "purple", "accuracy_offset": "green"}
+    for variable, marker in marks.items():
+        heights = [np.nan if one.get(variable) is None else one[variable] for one in tested]
+        axes.plot(
+            places, heights, marker, color=COLORS[colors[variable]], zorder=2, alpha=0.9,
+            markersize=min(4.0, wide + 1), markeredgewidth=0.9,
+        )  # fmt: skip
+    size = min(5.0, wide + 1)
+    for place, one in enumerate(tested):
+        look = {"color": COLORS["blue"], "zorder": 3}
+        if one.get("accuracy_low") is not None and one.get("accuracy_high") is not None:
+            axes.vlines(place, one["accuracy_low"], one["accuracy_high"], linewidth=0.9, **look)
+        inside = COLORS["blue"] if one["learnable"] in BEATS_NULLS else "white"
+        axes.plot(
+            place, one["accuracy"], "o", markersize=size, markerfacecolor=inside,
+            markeredgewidth=0.8, **look,
+        )  # fmt: skip
+    axes.set(xlim=(-0.8, len(tested) - 0.2), ylim=(0, 1.02), ylabel="accuracy on other documents")
+    axes.grid(axis="x", visible=False)
+    if len(tested) <= _NAMED:
+        size = 7 if len(tested) <= 40 else 5.5
+        axes.set_xticks(places, [name(one) for one in tested], rotation=90, fontsize=size)
+        axes.set_xlabel("layer.head, from the clearest to the least clear")
+    else:
+        axes.set_xlabel("heads, from the clearest to the least clear")
+    share = 100 * data.attrs["alpha"]
+    handles = [
+        _dot(COLORS["blue"], f"beats the draws of all heads together, {share:.3g} %"),
+        _dot("white", "does not"),
+        Patch(
+            facecolor=tint(COLORS["gray"], _BANDS[1][2]), label="its own null draws, 90 % of them"
+        ),
+        Patch(facecolor=tint(COLORS["gray"], _BANDS[0][2]), label="all of them"),
+        Line2D([], [], linestyle="", marker="_", color=COLORS["black"], label="chance"),
+        Line2D([], [], linestyle="", marker="x", color=COLORS["purple"], label="without the query"),
+        Line2D([], [], linestyle="", marker="+", color=COLORS["green"], label="a fixed offset"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4 if len(tested) > 24 else 2)
+    return figure
+
+
+def _cell(row: int, column: int, **look: Any) -> Rectangle:
+    return Rectangle((column - 0.5, row - 0.5), 1, 1, **look)
+
+
+def _framed(row: int, column: int, *, narrow: bool) -> Rectangle:
+    inset = 0.06
+    return Rectangle(
+        (column - 0.5 + inset, row - 0.5 + inset), 1 - 2 * inset, 1 - 2 * inset, fill=False,
+        edgecolor=COLORS["orange"], linewidth=1.2 if narrow else 1.8, zorder=3,
+    )  # fmt: skip
+
+
+def _write(
+    axes: Axes, row: int, column: int, one: dict[str, Any], shade: float, side: float
+) -> None:
+    """Writes accuracy and selection into a cell, as far as there is room."""
+    if side < _ROOM_FOR_NUMBERS:
+        return
+    color = "white" if np.isfinite(shade) and shade > 0.4 else COLORS["black"]
+    accuracy = one["accuracy"]
+    number = "-" if accuracy is None else f"{accuracy:.2f}".replace("0.", ".", 1)
+    number = "1" if number == "1.00" else number
+    words = side > _ROOM_FOR_WORDS
+    axes.text(
+        column, row - 0.14 * words, number, ha="center", va="center", color=color,
+        fontsize=9 if words else 7.5, zorder=4,
+    )  # fmt: skip
+    if words:
+        axes.text(
+            column, row + 0.26, _small_word(one), ha="center", va="center", color=color,
+            fontsize=6.5, zorder=4,
+        )  # fmt: skip
+
+
+def _small_word(one: dict[str, Any]) -> str:
+    """What a head selects; where nothing stands out, its share of sinks."""
+    if one["selection"] and one["selection"] not in ("mixed", "sink"):
+        return one["selection"]
+    share = one.get("sink_share")
+    return "" if not share or share < 0.005 else f"sink {100 * share:.0f} %"
+
+
+def _name_axes(axes: Axes, data: xr.Dataset, tall: float) -> None:
+    for axis, dimension, room in ((axes.xaxis, "head", 0.2), (axes.yaxis, "layer", tall)):
+        numbers = data[dimension].to_numpy()
+        step = 1 if room > 0.16 and len(numbers) <= 24 else 4
+        shown = range(0, len(numbers), step)
+        axis.set_ticks(list(shown), [str(numbers[place]) for place in shown])
+        axis.set_tick_params(length=0)
+        axis.set_label_text(dimension)
+    axes.xaxis.set_label_position("top")
+    axes.xaxis.tick_top()
+    axes.grid(visible=False)
+    axes.set_xticks(np.arange(-0.5, data.sizes["head"]), minor=True)
+    axes.set_yticks(np.arange(-0.5, data.sizes["layer"]), minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.5 if tall > 0.25 else 0.6)
+    axes.tick_params(which="minor", length=0)
+    axes.set_axisbelow(False)
+    axes.spines[:].set_visible(False)
+
+
+def _draws(data: xr.Dataset, tested: list[dict[str, Any]]) -> np.ndarray:
+    if not tested:
+        return np.zeros((0, 1))
+    draws = of_verdict(data, "accuracy_null").transpose("layer", "head", "draw")
+    found = [draws.sel(layer=one["layer"], head=one["head"]).to_numpy() for one in tested]
+    return np.array(found)
+
+
+def _shade(paleness: float) -> str:
+    return tint(COLORS["gray"], paleness)
+
+
+def _dot(inside: str, label: str) -> Line2D:
+    look: Any = {"linestyle": "", "marker": "o", "color": COLORS["blue"]}
+    return Line2D([], [], markerfacecolor=inside, label=label, **look)

@@ -1,0 +1,250 @@
+"""The page on an audit of the heads of a model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from attractor import plots
+from attractor.audit.captured import Captured
+from attractor.audit.examples import attention_examples
+from attractor.audit.heads import (
+    UNTESTED,
+    asked_for_margins,
+    asked_for_prompts,
+    by_clearness,
+    heads,
+    name,
+    verdict,
+)
+from attractor.audit.result import Audit
+from attractor.audit.summary import summary
+from attractor.audit.words import (
+    head_line,
+    head_table,
+    margin_table,
+    null_table,
+    percent,
+    prompt_table,
+)
+from attractor.provenance import Provenance
+from attractor.report.folder import ReportFolder, report_folder
+from attractor.report.page import FigureFile, Section, Table
+from attractor.storage import save_netcdf
+from attractor.storage.markers import AUDIT
+
+PAGE = "index.html"
+"""The page."""
+NUMBERS = "audit.json"
+"""An object for each head."""
+CAPTURED = Path("capture") / "heads.nc"
+"""What was captured from a model for the audit; in a folder of its own, as it may be large."""
+SHOWN = 5
+"""The clearest heads, and the least clear ones, whose attention on texts is drawn."""
+MOST_ROWS = 144
+"""Rows of the table of heads on the page."""
+
+MAP = FigureFile(
+    "map",
+    "Layers and heads. Shade: how far the accuracy of a rule learned from the head's selections is "
+    "above that of its own null draws, in their standard deviations. Number: that accuracy, on "
+    "other documents. Word: what the head selects, or its share of queries that attend most to "
+    "tokens that are no content. Frame: heads that beat the draws of all heads together.",
+)
+ACCURACY = FigureFile(
+    "accuracy",
+    "The accuracy of every head on documents that nothing was learned from, with its 95 % interval "
+    "over documents, against the accuracies of its null draws, each learned from its own "
+    "selections; and what simpler rules come to.",
+)
+CLEAREST = FigureFile(
+    "tokens",
+    "The attention of the clearest heads on the same texts, which were not chosen by what the "
+    "heads do there. A query has a box; the content token that it attends to most is underlined.",
+)
+LEAST_CLEAR = FigureFile(
+    "tokens_least_clear", "The attention of the least clear heads that were tested, likewise."
+)
+P_VALUE = (
+    "What p says: under the model that, given keys, queries and the query-free part of the scores, "
+    "the pairing is a uniformly random rotation in the head's own space as trained, such an "
+    "accuracy is rare. It is a randomization model, not sampling of heads. And what a head "
+    "selects is a property of these texts: other texts may show other heads."
+)
+NULLS = (
+    "Each null turns the queries of a head at random and leaves the part of scores without the "
+    "query as it is. rotation: in the coordinates of the model, with the spread of scores kept; "
+    "for heads of random weights it is exact, and the verdict rests on it. pairing: in coordinates "
+    "in which keys and queries have one covariance, the spread not kept; it is largest for the "
+    "head itself, so that heads of random weights are beyond it, too. signs: signs of those "
+    "coordinates at random, which keep most of the pairing, so that few heads are beyond it."
+)
+GLOSSARY = Table(
+    ("word", "meaning"),
+    [
+        ("pairing", "which directions of queries meet which directions of keys"),
+        ("content", "tokens but for special ones, padding, and first tokens that serve as sinks"),
+        ("accuracy", "share of test queries whose selection a rule learned on others predicts"),
+        ("nulls", "the same accuracy for the head with its pairing drawn at random; mean"),
+        ("no query", "accuracy of the best rule that does not look at the query"),
+        ("offset", "accuracy of the most frequent place after the query's"),
+        ("p", "share of the draws and the head itself with an accuracy as large"),
+        ("together", "the same of the largest deviation of any head: for all heads at once"),
+        ("learnable", "together at most alpha, and no simpler rule predicts as well"),
+        ("positional", "the same, but a fixed offset predicts as well"),
+        ("query-free", "the same, but a rule without the query predicts as well"),
+        ("sink", "more than 90 % of queries attend most to a token that is no content"),
+        ("diffuse", "attention is spread over more than half of the tokens"),
+    ],
+    words=True,
+)
+
+
+def write_audit_report(
+    directory: str | os.PathLike[str],
+    audit: Audit,
+    captured: Captured,
+    *,
+    source: str,
+    provenance: Provenance | None = None,
+    capture: Path | None = None,
+) -> dict[str, Any]:
+    """Writes ``index.html``, its pictures as PNG and SVG, ``audit.nc`` and ``audit.json``.
+
+    The folder appears whole or not at all.
+
+    Args:
+        directory: Where to; a new or empty folder, or one that an earlier audit fills.
+        audit: What was found.
+        captured: What was audited.
+        source: What was read, a line for the page.
+        provenance: Where it comes from; put into every file that can hold it.
+        capture: A file of what was captured, which is moved into the folder; None for none.
+
+    Returns:
+        What ``audit.json`` holds.
+
+    Raises:
+        InvalidInputError: If the folder holds something else.
+    """
+    data = audit.data
+    numbers = summary(audit)
+    ordered = by_clearness(heads(data))
+    names = {"name": NUMBERS, "page": PAGE, "marker": AUDIT}
+    title = "What the heads select, against chance"
+    with report_folder(directory, title, source, numbers, provenance=provenance, **names) as report:
+        audit.save(report.place / AUDIT)
+        report.findings += numbers["findings"]
+        figure = report.picture(MAP, plots.audit_map_figure(data))
+        report.sections.append(Section("The heads", figure=figure))
+        if any(one["accuracy"] is not None for one in ordered):
+            report.sections.append(_accuracies(audit, report))
+        report.sections.append(_table(ordered))
+        report.sections += _texts(ordered, audit, captured, report)
+        if asked_for_margins(ordered):
+            report.sections.append(_margins(ordered))
+        if asked_for_prompts(ordered):
+            report.sections.append(_prompts(ordered))
+        report.sections += [
+            Section("What was not asked, and why", paragraphs=_not_asked(audit, ordered)),
+            Section("What the words mean", table=GLOSSARY),
+        ]
+        if capture is not None:
+            place = report.place / CAPTURED
+            place.parent.mkdir()
+            shutil.move(capture, place)
+    return numbers
+
+
+def _accuracies(audit: Audit, report: ReportFolder) -> Section:
+    figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data))
+    nulls = Table(*null_table(audit.data))
+    return Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
+
+
+def _table(ordered: list[dict[str, Any]]) -> Section:
+    header, rows = head_table(ordered[:MOST_ROWS])
+    left = len(ordered) - len(rows)
+    beyond = f"{left:,} less clear heads follow in {NUMBERS}." if left else ""
+    return Section("Head by head", [beyond] if beyond else (), Table(header, rows))
+
+
+def _texts(
+    ordered: list[dict[str, Any]], audit: Audit, captured: Captured, report: ReportFolder
+) -> list[Section]:
+    """Pictures of the attention of the clearest and the least clear heads, none twice."""
+    tested = [one for one in ordered if one["learnable"] not in UNTESTED] or ordered
+    clearest = tested[: min(SHOWN, -(-len(tested) // 2))]
+    least = tested[len(clearest) :][-SHOWN:]
+    sections = []
+    for title, file, part in (
+        ("The clearest heads on texts", CLEAREST, clearest),
+        ("The least clear heads on texts", LEAST_CLEAR, least),
+    ):
+        if not part:
+            continue
+        chosen = [(one["layer"], one["head"]) for one in part]
+        shown = attention_examples(captured, audit.data, chosen)
+        save_netcdf(shown, report.place / f"{file.name}.nc")
+        headings = {name(one): head_line(one) for one in part}
+        drawn = plots.attention_text_figure(shown, headings)
+        sections.append(Section(title, figure=report.picture(file, drawn)))
+    return sections
+
+
+def _margins(ordered: list[dict[str, Any]]) -> Section:
+    header, rows = margin_table(ordered[:MOST_ROWS])
+    return Section(
+        "Margin solutions",
+        [
+            "The margin ratio compares the head with the certified solution of the margin problem "
+            "of its own selections: 1 at the solution. It says where training went only on the "
+            "texts that the head was trained on. A ratio near 1 on some texts and near 0 on others "
+            "tells the ones from the others, too."
+        ],
+        Table(header, rows),
+    )
+
+
+def _prompts(ordered: list[dict[str, Any]]) -> Section:
+    header, rows = prompt_table(ordered[:MOST_ROWS])
+    return Section(
+        "How long prompts must be",
+        [
+            "For a head to act as over infinitely many tokens of the law of its keys and values. "
+            "The theory takes tokens as independent: masks and positions are outside of it. Where "
+            "the defect, which no length removes, is above the error, no prompt brings that error."
+        ],
+        Table(header, rows),
+    )
+
+
+def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
+    """What this audit does not say."""
+    data = audit.data
+    lines = []
+    for one in ordered:
+        if one["learnable"] in UNTESTED:
+            lines.append(f"{name(one)}: {verdict(one)}.")
+    if len(lines) > SHOWN:
+        more = len(lines) - SHOWN
+        lines = [*lines[:SHOWN], f"And {more} further heads, which {NUMBERS} names."]
+    if not asked_for_margins(ordered):
+        lines.append(
+            "Whether heads are at a margin solution was not asked. A head at exactly the margin "
+            "solution of its training texts is nowhere near that of others, so that only those "
+            "could show it."
+        )
+    if not any(one.get("q") is not None for one in ordered):
+        draws, alpha = data.attrs["draws"], data.attrs["alpha"]
+        lines.append(
+            f"Too few nulls for false discovery rates: no p of {draws} draws is below "
+            f"{percent(1 / (draws + 1))}, and {percent(alpha)} needs {round(10 / alpha) - 1} draws."
+        )
+    lines.append(
+        "How heads came to be what they are: checkpoints of training were not compared. Nor what "
+        "heads are for: nothing here is a verdict about that."
+    )
+    return lines

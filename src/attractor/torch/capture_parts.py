@@ -1,0 +1,159 @@
+"""What a part of a model is, found by running it once: its layers, their frames, their tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+import torch
+
+from attractor.errors import AttractorError, InvalidInputError
+from attractor.torch.capture_calls import NAME, Call
+from attractor.torch.capture_frame import SHIFT, UNROTATED, Frame, frame_of
+from attractor.torch.capture_run import Run
+from attractor.torch.capture_texts import Shown, Table
+
+_ROTATING = re.compile(r"[Rr]otary|RoPE|Rope(?![a-z])|(^|_)rope(_|$)")
+"""Names of modules and functions by which models that rotate keys by positions are known."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a model, and what its queries and keys are the tokens of.
+
+    Attributes:
+        run: How it is run.
+        frames: The frame of every layer; None where it is unknown.
+        layers: The layers that are captured.
+        keys: The tokens that are keys.
+        queries: The tokens that are queries.
+        bytes: Bytes of a query in all layers, without and with values.
+        origin: What is known of the model.
+    """
+
+    run: Run
+    frames: tuple[Frame | None, ...]
+    layers: tuple[int, ...]
+    keys: Table
+    queries: Table
+    bytes: tuple[int, int]
+    origin: dict[str, str]
+
+
+def part_of(
+    model: torch.nn.Module,
+    shown: Shown,
+    part: str | None,
+    sink_positions: int | None,
+    layers: Sequence[int] | None,
+) -> Part:
+    """Runs a model on the longest text, to see what its attention is.
+
+    Args:
+        model: The model.
+        shown: What it is shown.
+        part: The part; None for the encoder, or all where there is none.
+        sink_positions: First positions that are no content; None for 1 in causal attention.
+        layers: The layers to capture; None for all.
+
+    Raises:
+        InvalidInputError: If there is no such part or layer, the model cannot be run, or calls no
+            attention that can be seen.
+    """
+    run, kind = Run.of(model, shown, part), type(model).__name__
+    given = run.arguments(shown, [shown.longest])
+    try:
+        own, called = run.calls(given)
+    except AttractorError:
+        raise
+    except Exception as error:  # of the model: whatever it likes
+        if error.args != (NAME,):  # which a table of attentions of its own does not have
+            raise InvalidInputError(
+                "model",
+                f"{kind} raised {type(error).__name__}: {' '.join(str(error).split())[:300]}",
+                "Try it alone on one text first",
+            ) from error
+        own, called = [], 0
+    if not own:
+        raise InvalidInputError(
+            "model",
+            f"{kind} called attention {called} times through transformers' interface, and never "
+            "as heads on the tokens of a text",
+            "Its heads cannot be seen; give keys and queries to Captured.from_arrays",
+        )
+    wanted = range(len(own)) if layers is None else sorted(set(layers))
+    if wanted[-1] >= len(own):
+        raise InvalidInputError(
+            "layers", f"there is no layer {wanted[-1]}", f"Give some of 0 to {len(own) - 1}"
+        )
+    causal = run.part != "cross" and not bool(own[0].allowed.triu(1).any())
+    sinks = int(causal) if sink_positions is None else sink_positions
+    keys, queries = _tables(run, shown, own[0], sinks)
+    frames = _frames(run, own, given)
+    words = ["none" if one == UNROTATED else "query" if one else "unknown" for one in frames]
+    origin = {
+        "model": kind,
+        "part": run.part,
+        "layers": str(len(own)),
+        "frame": json.dumps(words),
+        "causal": json.dumps(causal),
+        "sink_positions": str(sinks),
+        "transformers": version("transformers"),
+        "torch": str(torch.__version__),
+    }
+    size = _bytes([own[number] for number in wanted], keys.token.shape[1])
+    return Part(run, frames, tuple(wanted), keys, queries, size, origin)
+
+
+def _frames(run: Run, own: list[Call], given: dict[str, object]) -> tuple[Frame | None, ...]:
+    """The frame of every layer; a model that rotates is run again on a text that is moved."""
+    if not any(call.rotary for call in own) and not _names_rotations(run, own):
+        return (UNROTATED,) * len(own)
+    moved = run.moved(given, own, SHIFT)
+    return tuple(
+        UNROTATED if call.cross and call.rotary is None else frame_of(call, other)
+        for call, other in zip(own, moved, strict=True)
+    )
+
+
+def _names_rotations(run: Run, own: list[Call]) -> bool:
+    """Whether a model has modules or functions that rotate, by their names."""
+    names = {type(one).__name__ for one in run.model.modules()}
+    for file in {kind.__module__ for call in own for kind in type(call.module).__mro__}:
+        if not file.startswith("torch."):
+            names |= {name for name, one in vars(sys.modules[file]).items() if callable(one)}
+    return any(map(_ROTATING.search, names))
+
+
+def _tables(run: Run, shown: Shown, call: Call, sinks: int) -> tuple[Table, Table]:
+    """The tokens that are keys, and those that are queries, in a part."""
+
+    def table(of: Table | None, size: int) -> Table:
+        if of is None or of.token.shape[1] != size:  # such as patches of a picture
+            names = np.arange(size).astype(str).astype(object)
+            none = np.zeros((len(shown), size), dtype=bool)
+            of = Table(np.tile(names, (len(shown), 1)), none, none)
+        return of
+
+    keys = table(shown.decoder if run.part == "decoder" else shown.tokens, call.key.shape[2])
+    queries = table(shown.decoder if run.decoder else shown.tokens, call.query.shape[2])
+    if run.part == "cross":
+        return keys.with_sinks(sinks), queries
+    return keys.with_sinks(sinks), queries.with_sinks(sinks)
+
+
+def _bytes(layers: Sequence[Call], tokens: int) -> tuple[int, int]:
+    """Bytes that the layers take of a query, without and with values."""
+    without = values = 0
+    for call in layers:
+        heads, width = call.query.shape[1], call.query.shape[-1]
+        key_heads, value_width = call.key.shape[1], call.value.shape[-1]
+        size = call.key.element_size()
+        without += size * (heads * (width + tokens) + key_heads * tokens * width) + tokens
+        values += size * key_heads * tokens * value_width
+    return without, without + values

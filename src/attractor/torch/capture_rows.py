@@ -1,0 +1,223 @@
+"""Drawing queries, and what each layer holds of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from attractor.audit import CapturedLayer, CaptureStatus
+from attractor.audit.captured import softmax
+from attractor.torch.capture_calls import Call, calls_of
+from attractor.torch.capture_frame import UNROTATED, Frame
+from attractor.torch.capture_parts import Part
+from attractor.torch.capture_texts import LEAST_CANDIDATES, Shown
+
+_AGREES = 1e-4
+"""Largest difference of an attention weight that rounding in single precision explains."""
+
+
+@dataclasses.dataclass
+class Drawn:
+    """The queries of a batch.
+
+    Attributes:
+        rows: The row of each.
+        position: The place of each among the tokens of its row.
+        seen: Number of rows of the batch.
+    """
+
+    rows: list[int]
+    position: list[int]
+    seen: int
+
+
+class _DrawnAnewError(Exception):
+    """A query that was drawn has too few tokens to choose from in a layer further on."""
+
+
+def captured_batches(
+    part: Part,
+    shown: Shown,
+    *,
+    batch: int,
+    seed: int,
+    values: bool,
+    write: Callable[[int, CapturedLayer, int], None],
+) -> Iterator[Drawn]:
+    """Runs a model batch by batch, and writes every layer as it comes.
+
+    Which token may be a query is known only after the last layer, as masks may differ. A batch
+    whose draw a layer refuses begins anew with another, which layers after it rarely refuse.
+
+    Args:
+        part: The part of the model.
+        shown: What it is shown.
+        batch: Rows of a batch.
+        seed: Seed of the draws.
+        values: Whether to keep values.
+        write: Takes the number of a layer, queries of it, and the number of the first of them.
+
+    Yields:
+        The queries of each batch.
+    """
+    start = 0
+    for first in range(0, len(shown), batch):
+        rows = range(first, min(first + batch, len(shown)))
+        given = part.run.arguments(shown, rows)
+        one = _Batch(part, shown, rows, given, seed=seed, values=values, start=start, write=write)
+        drawn = one.run()
+        start += len(drawn.rows)
+        yield drawn
+
+
+class _Batch:
+    """A batch under way: it receives the calls of attention in their order."""
+
+    def __init__(
+        self,
+        part: Part,
+        shown: Shown,
+        rows: Sequence[int],
+        given: dict[str, Any],
+        *,
+        seed: int,
+        values: bool,
+        start: int,
+        write: Callable[[int, CapturedLayer, int], None],
+    ) -> None:
+        self._part, self._rows, self._given = part, rows, given
+        self._values, self._start, self._write = values, start, write
+        size = part.queries.special.shape[1]
+        self._eligible = ~part.queries.special[list(rows)]
+        self._order = []
+        for row in rows:
+            own = size if shown.lengths is None else int(shown.lengths[row])
+            key = (seed, int(shown.document[row]), int(shown.text[row]))
+            order = np.random.default_rng(key).permutation(own)
+            self._order.append((order, int(shown.queries[row])))
+        self._next = 0
+
+    def run(self) -> Drawn:
+        while True:
+            self._local, self._position = self._draw()
+            if not self._local:
+                break
+            self._next = 0
+            try:
+                with calls_of(self._part.run.model, self._receive):
+                    self._part.run.model(**self._given)
+                break
+            except _DrawnAnewError:
+                continue
+        return Drawn([self._rows[one] for one in self._local], self._position, len(self._rows))
+
+    def _draw(self) -> tuple[list[int], list[int]]:
+        """Of each row the first few tokens in a random order that may be queries."""
+        local, position = [], []
+        for place, (order, count) in enumerate(self._order):
+            may = [int(one) for one in order if self._eligible[place, one]][:count]
+            local += [place] * len(may)
+            position += may
+        return local, position
+
+    def _receive(self, call: Call) -> None:
+        run, number = self._part.run, self._next
+        if not run.captures(call, self._given):
+            return
+        if number and call.allowed.shape[2:] != self._shape:
+            return
+        self._shape = call.allowed.shape[2:]
+        self._next += 1
+        allowed = call.allowed.any(1).cpu().numpy()
+        self._check(allowed)
+        if number in self._part.layers:
+            frame = self._part.frames[number]
+            self._write(number, self._layer(call, allowed, frame), self._start)
+
+    def _check(self, allowed: Bool[np.ndarray, "rows queries tokens"]) -> None:
+        """Lets no token be a query that has too few to choose from.
+
+        Raises:
+            _DrawnAnewError: If one was drawn.
+        """
+        content = ~self._part.keys.special[list(self._rows)][:, : allowed.shape[2]]
+        candidates = (allowed & content[:, None]).sum(-1)
+        self._eligible[:, : allowed.shape[1]] &= candidates >= LEAST_CANDIDATES
+        self._eligible[:, allowed.shape[1] :] = False
+        if not self._eligible[self._local, self._position].all():
+            raise _DrawnAnewError
+
+    def _layer(
+        self, call: Call, allowed: Bool[np.ndarray, "rows queries tokens"], frame: Frame | None
+    ) -> CapturedLayer:
+        """What a layer holds of the queries drawn."""
+        local = torch.tensor(self._local, device=call.query.device)
+        position = torch.tensor(self._position, device=call.query.device)
+        queries = call.query[local, :, position][:, :, None]
+        keys = call.key[local]
+        if frame is not None and frame != UNROTATED:
+            assert call.rotary is not None
+            rotary = [
+                one.expand(len(call.query), -1, -1)[local, position][:, None] for one in call.rotary
+            ]
+            queries = frame.turned_back(queries, *rotary)
+            keys = frame.turned_back(keys, *rotary)
+        size = self._part.keys.special.shape[1]
+        chosen = _filled(allowed[self._local, self._position], size, 1)
+        given_queries = _array(queries[:, :, 0] * call.scaling)
+        there = ~self._part.keys.padding[list(self._rows)][self._local][:, None, :, None]
+        given_keys = np.where(there, _filled(_array(keys), size, 2), 0)
+        groups = np.repeat(given_keys, len(given_queries[0]) // len(given_keys[0]), axis=1)
+        scores = np.einsum("qhtw,qhw->qht", groups.astype(float), given_queries.astype(float))
+        if call.soft_cap is not None:
+            scores = call.soft_cap * np.tanh(scores / call.soft_cap)
+        expected = softmax(scores, chosen[:, None])
+        if call.weights is None:
+            attention = expected.astype(given_keys.dtype)
+        else:
+            attention = _filled(_array(call.weights[local, :, position]), size, 2)
+        values = None
+        if self._values:
+            values = np.where(there, _filled(_array(call.value[local]), size, 2), 0)
+        difference = _difference(attention, expected)
+        return CapturedLayer(
+            queries=given_queries,
+            keys=given_keys,
+            allowed=chosen,
+            attention=attention,
+            values=values,
+            self_check=np.full_like(difference, np.nan) if call.weights is None else difference,
+            status=tuple(_status(call, frame, one) for one in difference),
+        )
+
+
+def _status(call: Call, frame: Frame | None, difference: float) -> CaptureStatus:
+    if call.weights is None:
+        return CaptureStatus.NOT_SUPPORTED
+    if not difference <= _AGREES:  # NaN is no agreement, either
+        return CaptureStatus.NOT_BILINEAR
+    return CaptureStatus.FRAME_UNKNOWN if frame is None else CaptureStatus.BILINEAR
+
+
+def _difference(
+    attention: Float[np.ndarray, "queries heads tokens"],
+    expected: Float[np.ndarray, "queries heads tokens"],
+) -> Float[np.ndarray, "heads"]:
+    """The largest difference of a head; what a learned sink takes is left out of both."""
+    share = attention.sum(-1, keepdims=True, dtype=float)
+    return np.abs(attention - share * expected).max((0, 2))
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy()
+
+
+def _filled(array: np.ndarray, size: int, axis: int) -> np.ndarray:
+    """An array with zeros behind the tokens of a batch, up to those of all."""
+    missing = [(0, size - array.shape[axis] if axis == one else 0) for one in range(array.ndim)]
+    return np.pad(array, missing) if size > array.shape[axis] else np.ascontiguousarray(array)

@@ -1,0 +1,96 @@
+"""Audits made up from random numbers, as ``audit_heads`` lays them out."""
+
+import numpy as np
+import xarray as xr
+
+from attractor.audit.result import Audit, Learnable, Margin
+
+
+def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, margins=False, prompts=True):
+    """A third of the heads beat their nulls, as a small text encoder might."""
+    random = np.random.default_rng(seed)
+    shape = (layers, heads)
+    place = ("layer", "head")
+    null = random.normal(0.3, 0.05, (draws, *shape)).clip(0, 1)
+    strength = random.gamma(0.5, 0.12, shape) * (random.random(shape) < 0.6)
+    accuracy = (0.3 + strength + random.normal(0, 0.03, shape)).clip(0, 1)
+    p = (1 + (null >= accuracy).sum(0)) / (draws + 1)
+    deviation = (accuracy - null.mean(0)) / null.std(0)
+    together = np.where(deviation > 3.2, 1 / (draws + 1), np.minimum(1, 20 * p))
+    learnable = np.full(shape, str(Learnable.NOT_TOLD_APART), dtype=object)
+    learnable[together <= 0.05] = str(Learnable.LEARNABLE)
+    offset_share = random.beta(1, 5, shape)
+    sink_share = random.beta(2, 1, shape)
+    selection = np.full(shape, "mixed", dtype=object)
+    selection[sink_share > 0.9] = "sink"
+    if layers > 1:
+        selection[0, 2], offset_share[0, 2] = "offset -1", 0.95
+        accuracy[0, 2], learnable[0, 2], together[0, 2] = 0.97, str(Learnable.POSITIONAL), 0.01
+        learnable[-1, -1], accuracy[-1, -1] = str(Learnable.TOO_FEW), np.nan
+        null[:, -1, -1] = p[-1, -1] = together[-1, -1] = np.nan
+    data = {
+        "capture": np.full(shape, "bilinear", dtype=object),
+        "sink_mass": sink_share * 0.9,
+        "sink_share": sink_share,
+        "offset": np.full(shape, -1),
+        "offset_share": offset_share,
+        "self_share": random.beta(1, 8, shape),
+        "top_probability": random.beta(4, 3, shape),
+        "effective_size": random.gamma(3, 2, shape),
+        "selection": selection,
+        "documents": np.full(shape, 200),
+        "test_queries": np.full(shape, 200),
+        "accuracy": accuracy,
+        "accuracy_low": (accuracy - 0.06).clip(0, 1),
+        "accuracy_high": (accuracy + 0.06).clip(0, 1),
+        "accuracy_query_free": random.normal(0.25, 0.05, shape).clip(0, 1),
+        "accuracy_offset": np.where(selection == "offset -1", 0.96, 0.12 * random.random(shape)),
+        "chance": np.full(shape, 0.05),
+        "q": np.full(shape, np.nan),
+        "learnable": learnable,
+    }
+    variables = {name: (place, value) for name, value in data.items()}
+    for name, value in {"p": p, "p_together": together}.items():
+        nulled = np.stack([value, value / 2, np.ones(shape) + 0 * value], -1)
+        variables[name] = ((*place, "null"), nulled)
+    null = np.moveaxis(null, 0, -1)
+    variables["accuracy_null"] = ((*place, "null", "draw"), np.stack([null, null - 0.1, null], 2))
+    if margins:
+        ratio = random.random((*shape, 2))
+        margin = np.where(ratio[..., 0] > 0.9, f"{Margin.AT} (nuclear)", str(Margin.ELSEWHERE))
+        variables["margin_ratio"] = ((*place, "norm"), ratio)
+        variables["margin_p"] = ((*place, "norm"), random.random((*shape, 2)))
+        variables["specificity"] = ((*place, "norm"), random.normal(0, 0.2, (*shape, 2)))
+        variables["gap"] = ((*place, "norm"), np.full((*shape, 2), 1e-6))
+        variables["margin"] = (place, margin.astype(object))
+    if prompts:
+        variables["score_deviation"] = (place, random.gamma(3, 0.4, shape))
+        variables["horizon"] = (place, random.gamma(3, 0.5, shape))
+        variables["defect"] = (place, random.beta(2, 8, shape))
+        length = np.exp(random.normal(6, 2, (*shape, 2)))
+        variables["required_length"] = ((*place, "error"), length)
+        words = np.where(length[..., 0] < 1000, "short", "long").astype(object)
+        variables["prompt"] = (place, words)
+    tokens = random.integers(0, 9, (*shape, queries))
+    variables["selected"] = ((*place, "query"), tokens)
+    variables["selected_probability"] = ((*place, "query"), random.random((*shape, queries)))
+    coordinates = {
+        "layer": np.arange(layers),
+        "head": np.arange(heads),
+        "null": ["rotation", "pairing", "signs"],
+        "document": ("query", np.arange(queries)),
+        "position": ("query", np.full(queries, 5)),
+        "token": ("query", np.array(["word"] * queries, dtype=object)),
+    }
+    if margins:
+        coordinates["norm"] = ["nuclear", "frobenius"]
+    if prompts:
+        coordinates["error"] = [0.3, 0.1]
+    settings = {
+        "null": "rotation",
+        "alpha": 0.05,
+        "draws": draws,
+        "seed": seed,
+        "sink_positions": "by mask",
+    }
+    return Audit(xr.Dataset(variables, coordinates, settings))

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from made_audit import made_audit
+
+from attractor.audit.heads import by_clearness, heads
+from attractor.audit.result import Learnable
+from attractor.audit.words import (
+    head_line,
+    head_table,
+    layer_table,
+    null_table,
+    prompt_table,
+    sentence,
+    sentences,
+)
+
+NOT_ASKED = (
+    "whether any head is at a margin solution was not asked: only its training texts could show it."
+)
+
+
+def judged(*learnable, margins=None, **changed):
+    """Heads of one layer with these verdicts."""
+    data = made_audit(1, len(learnable), draws=19, **changed).data
+    words = np.array([list(learnable)], dtype=object)
+    changes = {"learnable": (("layer", "head"), words)}
+    if margins:
+        changes["margin"] = (("layer", "head"), np.array([margins], dtype=object))
+    return data.assign(changes)
+
+
+def test_counts_in_one_sentence():
+    assert sentence(judged(*["learnable"] * 2, *["not told apart"] * 3)) == (
+        "2 of 5 heads pair keys with queries in a way that 19 random pairings do not (5 % for all "
+        f"together); {NOT_ASKED}"
+    )
+
+
+def test_none_and_one():
+    assert sentence(judged("not told apart", "not told apart")).startswith(
+        "None of 2 heads pairs keys with queries"
+    )
+    assert sentence(judged("learnable")).startswith("1 of 1 head pairs keys")
+
+
+def test_simpler_rules_and_heads_without_a_test_are_named():
+    data = judged("learnable", "positional", "positional", "query-free", "too few queries")
+    told = sentence(data)
+    assert told.startswith("4 of 5 heads pair")
+    assert "; 2 of those a fixed offset predicts as well; " in told
+    assert "; 1 of those a rule that ignores the query predicts as well; " in told
+    assert "; 1 could not be tested (too few queries); " in told
+    data["learnable"][0, 0], data["capture"][0, 0] = "not asked", "not bilinear"
+    assert "; 2 could not be tested (1 not asked: not bilinear, 1 too few queries); " in sentence(
+        data
+    )
+
+
+def test_margin_solutions_that_were_asked_for():
+    words = ["at the margin solution (nuclear)", "elsewhere", "elsewhere"]
+    data = judged(*["learnable"] * 3, margins=words)
+    assert sentence(data).endswith("; 2 elsewhere, 1 at the margin solution (nuclear).")
+    data = judged(*["learnable"] * 3, margins=["elsewhere"] * 3)
+    assert sentence(data).endswith(
+        "; none is at the margin solution of its own selections (3 elsewhere)."
+    )
+
+
+def test_further_findings():
+    data = judged("learnable", "learnable")
+    data["selection"][0] = ["offset +1", "sink"]
+    data["prompt"][0] = ["not asked: one token", "short"]
+    lines = sentences(data)
+    assert lines[1:] == [
+        "What heads select: 1 a fixed offset, 1 sink.",
+        "Prompts that heads need to be near their limit: 1 short.",
+    ]
+    header, rows = prompt_table(heads(data))
+    assert header[-3:] == ("tokens for 30 %", "tokens for 10 %", "prompt") and len(rows) == 1
+
+
+def test_a_row_for_each_head():
+    data = judged("learnable", "not told apart")
+    data["accuracy"][0], data["accuracy_low"][0] = [0.51, 0.3], [0.4, 0.2]
+    data["accuracy_high"][0] = [1.0, 0.4]
+    header, rows = head_table(heads(data), without=["no query", "offset"])
+    assert header[:6] == ("head", "pairing", "accuracy", "nulls", "chance", "p")
+    assert [row[:3] for row in rows] == [
+        ("0.0", "learnable", ".51 [.40, 1]"),
+        ("0.1", "not told apart", ".30 [.20, .40]"),
+    ]
+    assert head_line(heads(data)[0]).startswith("0.0   learnable: accuracy .51 [.40, 1], nulls .")
+
+
+def test_counts_of_each_layer_add_up():
+    data = made_audit().data
+    header, rows = layer_table(heads(data))
+    assert header[0] == "layer" and header[-1] == "clearest head (accuracy)"
+    assert [sum(map(int, row[1:-1])) for row in rows] == [12] * 6
+    clearest = by_clearness([one for one in heads(data) if one["layer"] == 3])[0]
+    assert rows[3][-1].startswith(f"3.{clearest['head']} (")
+
+
+def test_every_null_is_counted_for_itself():
+    header, rows = null_table(judged("learnable", "not told apart", "too few queries"))
+    assert [row[0] for row in rows] == ["rotation (the verdict)", "pairing", "signs"]
+    assert rows[2][1] == "0 of 2" and header[1] == "heads beyond it"
+    assert null_table(judged("too few queries"))[1] == []
+
+
+@pytest.mark.parametrize("word", list(Learnable))
+def test_every_verdict_has_a_sentence(word):
+    assert sentence(judged(str(word))).endswith(NOT_ASKED)

@@ -1,0 +1,100 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_audit import made_audit
+
+from attractor import plots
+from attractor.audit import planted_heads
+from attractor.audit.result import load_audit
+from attractor.errors import InvalidInputError
+from attractor.report.audit import write_audit_report
+
+
+@pytest.fixture(scope="module")
+def captured():
+    return planted_heads(12)
+
+
+@pytest.fixture
+def blank(monkeypatch):
+    """Pictures are blank: what they show is tested beside them."""
+    save_figure = plots.save_figure
+
+    def save_blank(figure, *arguments, **options):
+        figure.clear()
+        save_figure(figure, *arguments, **options)
+
+    monkeypatch.setattr(plots, "save_figure", save_blank)
+
+
+def test_a_report_has_everything(tmp_path, captured):
+    audit = made_audit(3, 4, margins=True)
+    out = tmp_path / "audit"
+    numbers = write_audit_report(out, audit, captured, source="made up")
+    assert {path.name for path in out.iterdir()} == {
+        "index.html", "audit.json", "audit.nc", "tokens.nc", "tokens_least_clear.nc",
+        *(f"{name}.{ending}" for name in ("map", "accuracy", "tokens", "tokens_least_clear")
+          for ending in ("png", "svg")),
+    }  # fmt: skip
+    page = (out / "index.html").read_text()
+    titles = [part.split("</h2>")[0] for part in page.split("<h2>")[1:]]
+    assert titles == [
+        "The heads", "Accuracy against the nulls", "Head by head", "The clearest heads on texts",
+        "The least clear heads on texts", "Margin solutions", "How long prompts must be",
+        "What was not asked, and why", "What the words mean",
+    ]  # fmt: skip
+    assert page.count("<figure>") == 4 and "http" not in page.split("<body>")[1].split("base64")[0]
+    assert "It is a randomization model, not sampling of heads." in page
+    assert "a property of these texts" in page
+    stored = json.loads((out / "audit.json").read_text())
+    assert stored == json.loads(json.dumps(numbers)) and len(stored["heads"]) == 12
+    assert stored["sentence"].split(";")[0] in page
+    assert load_audit(out / "audit.nc").data["accuracy"].equals(audit.data["accuracy"])
+
+
+def test_what_was_not_asked_is_said(tmp_path, captured, blank):
+    audit = made_audit(3, 4, prompts=False)
+    audit.data["learnable"][0, 0], audit.data["capture"][0, 0] = "not asked", "not bilinear"
+    write_audit_report(tmp_path / "audit", audit, captured, source="made up")
+    page = (tmp_path / "audit" / "index.html").read_text()
+    asked = page.split("What was not asked, and why")[1]
+    assert "0.0: not asked: not bilinear." in asked and "2.3: too few queries." in asked
+    assert "Whether heads are at a margin solution was not asked." in asked
+    assert "Too few nulls for false discovery rates: no p of 99 draws is below 1 %" in asked
+    assert "199 draws" in asked
+    assert "How long prompts must be" not in page and "Margin solutions" not in page
+
+
+def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank):
+    audit = made_audit(1, 2)
+    left = ["accuracy", "accuracy_low", "accuracy_high", "accuracy_null", "p", "p_together", "q"]
+    bare = type(audit)(audit.data.drop_vars(left))
+    bare.data["learnable"][:] = "too few queries"
+    write_audit_report(tmp_path / "audit", bare, captured, source="made up")
+    page = (tmp_path / "audit" / "index.html").read_text()
+    assert "None of 2 heads pairs keys" in page and "2 could not be tested" in page
+    assert "Accuracy against the nulls" not in page
+
+
+def test_what_was_captured_is_moved_in(tmp_path, captured, blank):
+    file = tmp_path / "other.nc"
+    file.write_bytes(b"captured")
+    write_audit_report(tmp_path / "audit", made_audit(3, 4), captured, source="", capture=file)
+    assert (tmp_path / "audit" / "capture" / "heads.nc").read_bytes() == b"captured"
+    assert not file.exists()
+
+
+def test_folders_of_others_stay(tmp_path, captured, blank):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("mine")
+    audit = made_audit(1, 2)
+    with pytest.raises(InvalidInputError, match="out"):
+        write_audit_report(site, audit, captured, source="made up")
+    assert [path.name for path in site.iterdir()] == ["index.html"]
+    out: Path = tmp_path / "audit"
+    for _ in range(2):
+        write_audit_report(out, audit, captured, source="made up")
+    assert np.isfinite(load_audit(out / "audit.nc").data["accuracy"]).all()
