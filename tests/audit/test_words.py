@@ -15,7 +15,7 @@ from attractor.audit.words import (
 )
 
 NOT_ASKED = (
-    "whether any head is at a margin solution was not asked: these are not its training texts."
+    "whether any head is at a margin solution was not asked: only its training texts could show it."
 )
 
 

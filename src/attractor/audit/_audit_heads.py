@@ -134,9 +134,12 @@ def _chosen(
     """Pairs of a layer and a head, None for all of a layer."""
     if layers is not None and heads is not None:
         raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
+    found: set[tuple[int, int | None]]
     if heads is None:
         numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
-        found = {(check_count("layers", number, 0), None) for number in numbers}
+        found: set[tuple[int, int | None]] = {
+            (check_count("layers", one, 0), None) for one in numbers
+        }
     else:
         found = {_pair(one) for one in check_items("heads", heads, object, 1)}
     for layer, _ in found:

@@ -124,7 +124,7 @@ class Captured:
         *,
         document: Int[np.ndarray, "queries"],
         position: Int[np.ndarray, "queries"],
-        token: np.ndarray,
+        token: np.ndarray | Sequence[Sequence[str]],
         special: Bool[np.ndarray, "queries tokens"],
         origin: Mapping[str, str] | None = None,
     ) -> None:

@@ -91,7 +91,7 @@ def heads(data: xr.Dataset) -> list[dict[str, Any]]:
         entry["nulls"] = {
             null: {name: values[null] for name, values in by_null.items()} for null in nulls
         }
-        entry["deviations_above_null"] = _number(above[place])
+        entry["deviations_above_null"] = _number(float(above[place]))
         found.append(entry)
     return found
 

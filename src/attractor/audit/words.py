@@ -213,8 +213,8 @@ def _kind(selection: str) -> str:
 def _of_margins(found: list[dict[str, Any]]) -> str:
     if not asked_for_margins(found):
         return (
-            "whether any head is at a margin solution was not asked: these are not its training "
-            "texts"
+            "whether any head is at a margin solution was not asked: only its training texts could "
+            "show it"
         )
     counts = Counter(one["margin"] for one in found)
     if any(word.startswith(Margin.AT) for word in counts):

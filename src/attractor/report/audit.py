@@ -234,8 +234,8 @@ def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
     if not asked_for_margins(ordered):
         lines.append(
             "Whether heads are at a margin solution was not asked. A head at exactly the margin "
-            "solution of its training texts is nowhere near that of others; where these are its "
-            "training texts, say so with --training-texts."
+            "solution of its training texts is nowhere near that of others, so that only those "
+            "could show it."
         )
     if not any(one.get("q") is not None for one in ordered):
         draws, alpha = data.attrs["draws"], data.attrs["alpha"]
