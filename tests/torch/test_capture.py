@@ -1,6 +1,7 @@
 """Heads captured from tiny models of every family, against what the models say themselves."""
 
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -127,8 +128,6 @@ def test_a_pairing_in_the_frame_does_not_see_where_a_text_lies(family):
 
 @pytest.mark.parametrize("family", ["Llama", "Phi"])
 def test_a_rotation_that_is_not_undone_is_said(family, monkeypatch):
-    import sys
-
     model = small(family)
     file = sys.modules[type(model).__module__]
     rotate = file.apply_rotary_pos_emb
@@ -323,6 +322,12 @@ def test_what_cannot_be_captured_is_refused(arguments, words):
     given = {"model": small("Bert"), "tokenizer": Letters(), "texts": TEXTS} | arguments
     with pytest.raises(InvalidInputError, match=words):
         capture_heads(**given)
+
+
+def test_transformers_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers.masking_utils", None)
+    with pytest.raises(InvalidInputError, match=r'Install "attractor\[transformers\]"'):
+        capture_heads(small("Bert"), Letters(), TEXTS)
 
 
 def test_half_precision_is_refused():
