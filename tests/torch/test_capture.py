@@ -1,6 +1,8 @@
 """Heads captured from tiny models of every family, against what the models say themselves."""
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -126,8 +128,6 @@ def test_a_pairing_in_the_frame_does_not_see_where_a_text_lies(family):
 
 @pytest.mark.parametrize("family", ["Llama", "Phi"])
 def test_a_rotation_that_is_not_undone_is_said(family, monkeypatch):
-    import sys
-
     model = small(family)
     file = sys.modules[type(model).__module__]
     rotate = file.apply_rotary_pos_emb
@@ -324,9 +324,34 @@ def test_what_cannot_be_captured_is_refused(arguments, words):
         capture_heads(**given)
 
 
+def test_transformers_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers.masking_utils", None)
+    with pytest.raises(InvalidInputError, match=r'Install "attractor\[transformers\]"'):
+        capture_heads(small("Bert"), Letters(), TEXTS)
+
+
 def test_half_precision_is_refused():
     with pytest.raises(InvalidInputError, match=r"bfloat16, too coarse .*model.float\(\)"):
         capture_heads(small("Bert").bfloat16(), Letters(), TEXTS)
+
+
+def test_a_model_that_computes_no_numbers_is_named():
+    model = small("Llama")
+    model.layers[1].self_attn.k_proj.weight.data[0, 0] = float("nan")
+    with pytest.raises(InvalidInputError, match="model: an entry is not finite"):
+        capture_heads(model, Letters(), TEXTS)
+
+
+def test_another_thread_is_not_captured():
+    """It runs a model that is switched, and gets what the model always gives."""
+    model, seen = small("Llama"), []
+    ids = torch.tensor([encoded(TEXTS[0])])
+    with torch.no_grad():
+        model.set_attn_implementation("eager")
+        expected = model(ids).last_hidden_state
+    with calls_of(model, seen.append), ThreadPoolExecutor(1) as threads:
+        found = threads.submit(lambda: model(ids).last_hidden_state.detach()).result()
+    assert torch.equal(found, expected) and not seen
 
 
 def test_a_model_that_fails_is_named():

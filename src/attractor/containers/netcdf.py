@@ -135,7 +135,7 @@ def _declared(file: str, state: tuple[int, ...]) -> dict[str, int]:
         declared: dict[str, int] = {}
         for one in objects:
             if isinstance(one, h5py.Dataset):
-                place = one.parent.name
+                place = str(one.parent.name)
                 declared[place] = declared.get(place, 0) + _bytes(one)
     check_ratio(sum(declared.values()), os.path.getsize(file))
     return declared

@@ -18,6 +18,7 @@ from attractor.memory import require_memory
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed
 from attractor.storage import check_writable
+from attractor.torch.capture_calls import register
 from attractor.torch.capture_model import (
     check_model,
     is_folder,
@@ -110,6 +111,7 @@ def capture_heads(
         path = _writable(path)
     values, seed = check_flag("values", values), check_seed("seed", seed)
     folder = is_folder(model)
+    register()
     if not folder:
         check_model(model)
     if folder and tokenizer is None and inputs is None:

@@ -87,7 +87,7 @@ def calls_of(model: torch.nn.Module, receive: Callable[[Call], None]) -> Iterato
     if not _lock.acquire(blocking=False):
         raise AttractorError("Another capture of heads is under way: one can be at a time.")
     try:
-        _register()
+        register()
         _receiver = _Receiver(receive, threading.get_ident(), {})
         with _switched(model), _in_evaluation(model), _noting_arguments(model), torch.no_grad():
             yield
@@ -105,7 +105,12 @@ def module_function(module: torch.nn.Module, name: str) -> Callable[..., Any] | 
     return None
 
 
-def _register() -> None:
+def register() -> None:
+    """Makes the attention of ours known to transformers.
+
+    Raises:
+        InvalidInputError: If transformers is not installed, or too old.
+    """
     try:
         from transformers.masking_utils import AttentionMaskInterface, eager_mask
         from transformers.modeling_utils import AttentionInterface

@@ -12,7 +12,7 @@ import torch
 from attractor.checks import shown
 from attractor.errors import InvalidInputError
 
-_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REMEDY = "Give a model of transformers, or the folder that one was saved in"
 _SHOWN = 3
 """Names of missing weights that an error lists."""
@@ -58,7 +58,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
             for one in kinds
             if isinstance(one, type) and issubclass(one, transformers.PreTrainedModel)
         ]
-        kind = models[0] if models else transformers.AutoModel
+        kind: Any = models[0] if models else transformers.AutoModel
         model, report = kind.from_pretrained(
             path,
             config=configuration,

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from attractor.audit import CapturedLayer, CaptureStatus
 from attractor.audit.captured import softmax
+from attractor.checks import naming
 from attractor.torch.capture_calls import Call, calls_of
 from attractor.torch.capture_frame import UNROTATED, Frame
 from attractor.torch.capture_parts import Part
@@ -185,15 +186,16 @@ class _Batch:
         if self._values:
             values = np.where(there, _filled(_array(call.value[local]), size, 2), 0)
         difference = _difference(attention, expected)
-        return CapturedLayer(
-            queries=given_queries,
-            keys=given_keys,
-            allowed=chosen,
-            attention=attention,
-            values=values,
-            self_check=np.full_like(difference, np.nan) if call.weights is None else difference,
-            status=tuple(_status(call, frame, one) for one in difference),
-        )
+        with naming(queries="model", keys="model", attention="model", values="model"):
+            return CapturedLayer(
+                queries=given_queries,
+                keys=given_keys,
+                allowed=chosen,
+                attention=attention,
+                values=values,
+                self_check=np.full_like(difference, np.nan) if call.weights is None else difference,
+                status=tuple(_status(call, frame, one) for one in difference),
+            )
 
 
 def _status(call: Call, frame: Frame | None, difference: float) -> CaptureStatus:
