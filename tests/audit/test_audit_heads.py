@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import xarray as xr
+from made_heads import gaussian_heads, matching_heads
 
 import attractor as at
 from attractor.audit import CaptureStatus
 from attractor.audit.captured import Captured, CapturedLayer
-from tests.audit.made_up import gaussian_heads, matching_heads
 
 DRAWS = 19
 

@@ -3,12 +3,12 @@
 import dataclasses
 
 import numpy as np
+from made_heads import gaussian_heads, matching_heads, rows_of
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from attractor.audit.learnability import REGULARIZATION, learn
 from attractor.audit.nulls import Null, draw_maps
-from tests.audit.made_up import gaussian_heads, matching_heads, rows_of
 
 NONE = np.empty((0, 4, 4))
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from made_heads import gaussian_arrays, gaussian_heads, rows_of
 from scipy.stats import binomtest
 
 from attractor.audit.learnability import learn
 from attractor.audit.multiple import randomization_p
 from attractor.audit.nulls import Null, balanced_coordinates, draw_maps
-from tests.audit.made_up import gaussian_arrays, gaussian_heads, rows_of
 
 KEY = (0, 0, 0)
 

@@ -1,9 +1,9 @@
 """Which tokens and queries an audit uses, and on which side documents are."""
 
 import numpy as np
+from made_heads import gaussian_heads, rows_of
 
 from attractor.audit.rows import LEAST_CANDIDATES, content_tokens, head_rows, learned_documents
-from tests.audit.made_up import gaussian_heads, rows_of
 
 
 def test_a_document_is_on_one_side_whatever_others_there_are():
