@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from attractor.audit.result import Audit, Learnable, Margin
+from attractor.audit.result import Audit, Learnable
 
 
-def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, margins=False, prompts=True):
+def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True):
     """A third of the heads beat their nulls, as a small text encoder might."""
     random = np.random.default_rng(seed)
     shape = (layers, heads)
@@ -55,14 +55,6 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, margins=Fals
         variables[name] = ((*place, "null"), nulled)
     null = np.moveaxis(null, 0, -1)
     variables["accuracy_null"] = ((*place, "null", "draw"), np.stack([null, null - 0.1, null], 2))
-    if margins:
-        ratio = random.random((*shape, 2))
-        margin = np.where(ratio[..., 0] > 0.9, f"{Margin.AT} (nuclear)", str(Margin.ELSEWHERE))
-        variables["margin_ratio"] = ((*place, "norm"), ratio)
-        variables["margin_p"] = ((*place, "norm"), random.random((*shape, 2)))
-        variables["specificity"] = ((*place, "norm"), random.normal(0, 0.2, (*shape, 2)))
-        variables["gap"] = ((*place, "norm"), np.full((*shape, 2), 1e-6))
-        variables["margin"] = (place, margin.astype(object))
     if prompts:
         variables["score_deviation"] = (place, random.gamma(3, 0.4, shape))
         variables["horizon"] = (place, random.gamma(3, 0.5, shape))
@@ -82,8 +74,6 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, margins=Fals
         "position": ("query", np.full(queries, 5)),
         "token": ("query", np.array(["word"] * queries, dtype=object)),
     }
-    if margins:
-        coordinates["norm"] = ["nuclear", "frobenius"]
     if prompts:
         coordinates["error"] = [0.3, 0.1]
     settings = {

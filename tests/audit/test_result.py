@@ -35,7 +35,7 @@ def test_counts_leave_out_what_was_not_audited():
 
 
 def test_a_file_gives_the_same(tmp_path):
-    audit = made_audit(2, 3, margins=True)
+    audit = made_audit(2, 3)
     audit.save(tmp_path / "audit.nc")
     found = load_audit(tmp_path / "audit.nc")
     assert str(found) == str(audit) and heads(found.data) == heads(audit.data)

@@ -19,14 +19,11 @@ NOT_ASKED = (
 )
 
 
-def judged(*learnable, margins=None, **changed):
+def judged(*learnable, **changed):
     """Heads of one layer with these verdicts."""
     data = made_audit(1, len(learnable), draws=19, **changed).data
     words = np.array([list(learnable)], dtype=object)
-    changes = {"learnable": (("layer", "head"), words)}
-    if margins:
-        changes["margin"] = (("layer", "head"), np.array([margins], dtype=object))
-    return data.assign(changes)
+    return data.assign(learnable=(("layer", "head"), words))
 
 
 def test_counts_in_one_sentence():
@@ -53,16 +50,6 @@ def test_simpler_rules_and_heads_without_a_test_are_named():
     data["learnable"][0, 0], data["capture"][0, 0] = "not asked", "not bilinear"
     assert "; 2 could not be tested (1 not asked: not bilinear, 1 too few queries); " in sentence(
         data
-    )
-
-
-def test_margin_solutions_that_were_asked_for():
-    words = ["at the margin solution (nuclear)", "elsewhere", "elsewhere"]
-    data = judged(*["learnable"] * 3, margins=words)
-    assert sentence(data).endswith("; 2 elsewhere, 1 at the margin solution (nuclear).")
-    data = judged(*["learnable"] * 3, margins=["elsewhere"] * 3)
-    assert sentence(data).endswith(
-        "; none is at the margin solution of its own selections (3 elsewhere)."
     )
 
 

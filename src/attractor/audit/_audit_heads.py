@@ -47,7 +47,7 @@ _AXES = {
     "selected_probability": ("query",),
 }
 """Axes of variables beside layer and head."""
-_WORDS = ("capture", "selection", "learnable", "margin", "prompt")
+_WORDS = ("capture", "selection", "learnable", "prompt")
 
 Found = dict[str, Any]
 """The variables of one head."""

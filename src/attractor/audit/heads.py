@@ -135,11 +135,6 @@ def selects(one: dict[str, Any]) -> str:
     return words if share is None else f"{words} {100 * share:.0f} %"
 
 
-def asked_for_margins(found: list[dict[str, Any]]) -> bool:
-    """Whether any head was asked for its margin solution."""
-    return any(_asked(one.get("margin")) for one in found)
-
-
 def asked_for_prompts(found: list[dict[str, Any]]) -> bool:
     """Whether any head was asked how long its prompts must be."""
     return any(_asked(one.get("prompt")) for one in found)

@@ -46,13 +46,6 @@ VARIABLES = {
     "p_together": "the same of the largest deviation among all heads: family-wise",
     "q": "Benjamini-Hochberg: false discovery rate; NaN where there are too few draws",
     "learnable": "verdict on the pairing of queries with keys, in words",
-    "rows": "constraints of the margin problem",
-    "margin_ratio": "margin over norm, over the largest possible: 1 at the margin solution",
-    "margin_p": "share of draws of the null, the head among them, with a ratio as large",
-    "specificity": "cosine with the margin solution less the largest with any other rule",
-    "gap": "relative duality gap certified of the solution",
-    "cosine": "cosine between the head and the margin solution, or another rule",
-    "margin": "verdict on the margin, in words",
     "score_deviation": "standard deviation of scores; median over queries",
     "horizon": "root of the mean squared score of independent keys and queries",
     "defect": "error that is left however long the prompt: tokens are not Gaussian; median",
@@ -61,7 +54,7 @@ VARIABLES = {
     "selected": "the content token attended to most, its place; -1 for none",
     "selected_probability": "the attention on it",
 }
-"""What is known of heads, and what each means; not every audit asks for all."""
+"""What is known of heads, and what each means; some is not known of every head."""
 
 
 class Learnable(StrEnum):
@@ -75,26 +68,15 @@ class Learnable(StrEnum):
     NOT_ASKED = "not asked"
 
 
-class Margin(StrEnum):
-    """Whether the head is at a margin solution; the norm stands behind it in brackets."""
-
-    AT = "at the margin solution"
-    ON_THE_WAY = "on the way"
-    ELSEWHERE = "elsewhere"
-    OPEN = "certificate open"
-    NOT_ASKED = "not asked"
-
-
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Audit(Printed):
     """What an audit found of every head.
 
     Attributes:
         data: The variables of ``VARIABLES`` over ``layer`` and ``head``; those of nulls also over
-            ``null`` and ``draw``, those of margins over ``norm``, cosines over ``norm`` and
-            ``rule``, lengths over ``error``, selections over ``query``, beside ``document``,
-            ``position`` and ``token`` of each query. Its attributes are the settings: ``null``
-            names the null that the verdict rests on, ``alpha``, ``draws``, ``seed``.
+            ``null`` and ``draw``, lengths over ``error``, selections over ``query``, beside
+            ``document``, ``position`` and ``token`` of each query. Its attributes are the settings:
+            ``null`` names the null that the verdict rests on, ``alpha``, ``draws``, ``seed``.
     """
 
     data: xr.Dataset

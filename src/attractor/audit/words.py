@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from attractor.audit.heads import (
     BEATS_NULLS,
     UNTESTED,
-    asked_for_margins,
     asked_for_prompts,
     by_clearness,
     heads,
@@ -17,7 +16,7 @@ from attractor.audit.heads import (
     selects,
     verdict,
 )
-from attractor.audit.result import Learnable, Margin
+from attractor.audit.result import Learnable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +50,10 @@ def sentence(data: xr.Dataset) -> str:
     if untested:
         why = next(iter(untested)) if len(untested) == 1 else _counted(untested)
         parts.append(f"{sum(untested.values()):,} could not be tested ({why})")
-    parts.append(_of_margins(found))
+    parts.append(
+        "whether any head is at a margin solution was not asked: only its training texts could "
+        "show it"
+    )
     return "; ".join(parts) + "."
 
 
@@ -93,8 +95,6 @@ def head_table(
         "together": lambda one: _digits(one["p_together"]),
         "selects": selects,
     }
-    if asked_for_margins(found):
-        columns["margin"] = lambda one: one["margin"]
     if asked_for_prompts(found):
         columns["prompt"] = lambda one: one["prompt"].partition(":")[0]
     for column in without:
@@ -142,22 +142,6 @@ def null_table(data: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
         mean = sum(one["accuracy_null"]["mean"] for one in of_null) / len(of_null)
         rows.append((f"{null}{used}", f"{beat} of {len(tested)}", _number(mean)))
     return ("null", "heads beyond it", "mean accuracy"), rows
-
-
-def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and a row for each head and norm.
-
-    Args:
-        found: Heads, as ``heads`` returns them.
-    """
-    header = ("head", "norm", "margin ratio", "p", "specificity", "gap", "verdict")
-    rows: Rows = []
-    for one in found:
-        for norm, ratio in one["margin_ratio"].items():
-            p, specificity = one["margin_p"][norm], one["specificity"][norm]
-            numbers = (_digits(ratio), _digits(p), _digits(specificity), _digits(one["gap"][norm]))
-            rows.append((name(one), norm, *numbers, one["margin"]))
-    return header, rows
 
 
 def prompt_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
@@ -208,18 +192,6 @@ def percent(share: float | None) -> str:
 def _kind(selection: str) -> str:
     """What a head selects, whichever place it is."""
     return "a fixed offset" if selection.startswith("offset") else selection
-
-
-def _of_margins(found: list[dict[str, Any]]) -> str:
-    if not asked_for_margins(found):
-        return (
-            "whether any head is at a margin solution was not asked: only its training texts could "
-            "show it"
-        )
-    counts = Counter(one["margin"] for one in found)
-    if any(word.startswith(Margin.AT) for word in counts):
-        return _counted(counts)
-    return f"none is at the margin solution of its own selections ({_counted(counts)})"
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -12,7 +12,6 @@ from attractor.audit.captured import Captured
 from attractor.audit.examples import attention_examples
 from attractor.audit.heads import (
     UNTESTED,
-    asked_for_margins,
     asked_for_prompts,
     by_clearness,
     heads,
@@ -24,7 +23,6 @@ from attractor.audit.summary import summary
 from attractor.audit.words import (
     head_line,
     head_table,
-    margin_table,
     null_table,
     percent,
     prompt_table,
@@ -143,8 +141,6 @@ def write_audit_report(
             report.sections.append(_accuracies(audit, report))
         report.sections.append(_table(ordered))
         report.sections += _texts(ordered, audit, captured, report)
-        if asked_for_margins(ordered):
-            report.sections.append(_margins(ordered))
         if asked_for_prompts(ordered):
             report.sections.append(_prompts(ordered))
         report.sections += [
@@ -194,20 +190,6 @@ def _texts(
     return sections
 
 
-def _margins(ordered: list[dict[str, Any]]) -> Section:
-    header, rows = margin_table(ordered[:MOST_ROWS])
-    return Section(
-        "Margin solutions",
-        [
-            "The margin ratio compares the head with the certified solution of the margin problem "
-            "of its own selections: 1 at the solution. It says where training went only on the "
-            "texts that the head was trained on. A ratio near 1 on some texts and near 0 on others "
-            "tells the ones from the others, too."
-        ],
-        Table(header, rows),
-    )
-
-
 def _prompts(ordered: list[dict[str, Any]]) -> Section:
     header, rows = prompt_table(ordered[:MOST_ROWS])
     return Section(
@@ -231,12 +213,11 @@ def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
     if len(lines) > SHOWN:
         more = len(lines) - SHOWN
         lines = [*lines[:SHOWN], f"And {more} further heads, which {NUMBERS} names."]
-    if not asked_for_margins(ordered):
-        lines.append(
-            "Whether heads are at a margin solution was not asked. A head at exactly the margin "
-            "solution of its training texts is nowhere near that of others, so that only those "
-            "could show it."
-        )
+    lines.append(
+        "Whether heads are at a margin solution was not asked. A head at exactly the margin "
+        "solution of its training texts is nowhere near that of others, so that only those "
+        "could show it."
+    )
     if not any(one.get("q") is not None for one in ordered):
         draws, alpha = data.attrs["draws"], data.attrs["alpha"]
         lines.append(

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from attractor.errors import InvalidInputError
-from attractor.torch.capture_calls import Call, calls_of
-from attractor.torch.capture_texts import Shown
+from attractor.torch.capture.calls import Call, calls_of
+from attractor.torch.capture.texts import Shown
 
 PARTS = ("encoder", "decoder", "cross")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from attractor.torch.capture_calls import Call, module_function
+from attractor.torch.capture.calls import Call, module_function
 
 SHIFT = 5
 """Positions by which texts are moved to test a frame."""

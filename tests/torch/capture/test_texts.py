@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from attractor.errors import InvalidInputError  # noqa: E402 - after the skip
-from attractor.torch.capture_texts import arrays_shown, texts_shown  # noqa: E402
+from attractor.torch.capture.texts import arrays_shown, texts_shown  # noqa: E402
 
 
 class Words:

@@ -18,18 +18,18 @@ from attractor.memory import require_memory
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed
 from attractor.storage import check_writable
-from attractor.torch.capture_calls import register
-from attractor.torch.capture_model import (
+from attractor.torch.capture.calls import register
+from attractor.torch.capture.model import (
     check_model,
     is_folder,
     load_model,
     load_tokenizer,
     weights_hash,
 )
-from attractor.torch.capture_parts import part_of
-from attractor.torch.capture_rows import captured_batches
-from attractor.torch.capture_run import PARTS
-from attractor.torch.capture_texts import LEAST_CANDIDATES, arrays_shown, texts_shown
+from attractor.torch.capture.parts import part_of
+from attractor.torch.capture.rows import captured_batches
+from attractor.torch.capture.run import PARTS
+from attractor.torch.capture.texts import LEAST_CANDIDATES, arrays_shown, texts_shown
 from attractor.version import __version__
 
 

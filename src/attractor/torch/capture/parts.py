@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from attractor.errors import AttractorError, InvalidInputError
-from attractor.torch.capture_calls import NAME, Call
-from attractor.torch.capture_frame import SHIFT, UNROTATED, Frame, frame_of
-from attractor.torch.capture_run import Run
-from attractor.torch.capture_texts import Shown, Table
+from attractor.torch.capture.calls import NAME, Call
+from attractor.torch.capture.frame import SHIFT, UNROTATED, Frame, frame_of
+from attractor.torch.capture.run import Run
+from attractor.torch.capture.texts import Shown, Table
 
 _ROTATING = re.compile(r"[Rr]otary|RoPE|Rope(?![a-z])|(^|_)rope(_|$)")
 """Names of modules and functions by which models that rotate keys by positions are known."""

@@ -142,5 +142,5 @@ def weights_hash(model: torch.nn.Module) -> str:
 
 
 def _precision(configuration: Any) -> torch.dtype:
-    stored = getattr(configuration, "dtype", None) or getattr(configuration, "torch_dtype", None)
+    stored = getattr(configuration, "dtype", None)
     return torch.float64 if stored in (torch.float64, "float64") else torch.float32

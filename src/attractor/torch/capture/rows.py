@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float
 from attractor.audit import CapturedLayer, CaptureStatus
 from attractor.audit.captured import softmax
 from attractor.checks import naming
-from attractor.torch.capture_calls import Call, calls_of
-from attractor.torch.capture_frame import UNROTATED, Frame
-from attractor.torch.capture_parts import Part
-from attractor.torch.capture_texts import LEAST_CANDIDATES, Shown
+from attractor.torch.capture.calls import Call, calls_of
+from attractor.torch.capture.frame import UNROTATED, Frame
+from attractor.torch.capture.parts import Part
+from attractor.torch.capture.texts import LEAST_CANDIDATES, Shown
 
 _AGREES = 1e-4
 """Largest difference of an attention weight that rounding in single precision explains."""

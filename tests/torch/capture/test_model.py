@@ -136,7 +136,7 @@ def test_nothing_is_loaded_where_an_argument_is_wrong(folder, monkeypatch):
     def fail(*given):
         raise AssertionError
 
-    monkeypatch.setattr("attractor.torch.capture.load_model", fail)
+    monkeypatch.setattr("attractor.torch.capture._capture_heads.load_model", fail)
     for wrong in ({"texts": ["a"]}, {"path": folder}, {"batch": 0}, {"layers": ["a"]}):
         with pytest.raises(InvalidInputError):
             capture_heads(folder, Letters(), **{"texts": TEXTS} | wrong)
