@@ -38,7 +38,8 @@ def kind(monkeypatch, tmp_path):
         monkeypatch.setattr(machine, "_PROCESSOR_FILE", file)
         monkeypatch.setattr(machine, "_GRAPHICS_FOLDER", tmp_path / "gpus")
         with monkeypatch.context() as inside:
-            inside.delenv("XLA_FLAGS", raising=False)
+            for name in ("XLA_FLAGS", *machine._SETTINGS):
+                inside.delenv(name, raising=False)
             for name, value in environment.items():
                 inside.setenv(name, value)
             return kind_of_processor.__wrapped__()

@@ -71,12 +71,13 @@ class CertifiedConcentration(Summary):
             InvalidInputError: If it is outside, or does not fit the rows.
         """
         enough = self.rows.inverse_temperature_for(probability)
-        low, high = np.zeros_like(enough), np.where(np.isfinite(enough), enough, 0)
+        reached = np.isfinite(enough)
+        low, high = np.zeros_like(enough), self.norm * np.where(reached, enough, 0)
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            short = self._at(middle) < probability
+            short = self._at(middle / self.norm) < probability  # as the bound has it, to the last bit
             low, high = np.where(short, middle, low), np.where(short, high, middle)
-        return self.norm * np.where(np.isfinite(enough), high, np.inf)
+        return np.where(reached, high, np.inf)
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
