@@ -75,7 +75,7 @@ class CertifiedConcentration(Summary):
         low, high = np.zeros_like(enough), self.norm * np.where(reached, enough, 0)
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            short = self._at(middle / self.norm) < probability  # as the bound has it, to the last bit
+            short = self._at(middle / self.norm) < probability  # the bound itself, to the last bit
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return np.where(reached, high, np.inf)
 
