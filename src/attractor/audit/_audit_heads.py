@@ -106,6 +106,9 @@ def audit_heads(
     settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
     found: dict[tuple[int, int], Found] = {}
     numbers = sorted({layer for layer, _ in chosen})
+    if heads is not None:  # before any of them takes long
+        for number in numbers:
+            _heads_of(number, captured.layer(number), chosen)
     with (
         finished_heads(store, captured, settings) as finished,
         progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance,
@@ -134,7 +137,6 @@ def _chosen(
     """Pairs of a layer and a head, None for all of a layer."""
     if layers is not None and heads is not None:
         raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
-    found: set[tuple[int, int | None]]
     if heads is None:
         numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
         found: set[tuple[int, int | None]] = {
