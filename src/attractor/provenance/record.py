@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import platform
@@ -119,7 +120,7 @@ class Provenance:
             {} if settings is None else settings,
             bibtex,
             __version__,
-            {package: version(package) for package in _PACKAGES},
+            dict(_installed()),
             f"{platform.system()}-{platform.machine()}-{jax.default_backend()}".lower(),
         )
 
@@ -210,6 +211,12 @@ def _entries(bibtex: Iterable[str]) -> tuple[str, ...]:
     if isinstance(bibtex, str):
         raise InvalidInputError("bibtex", "it is one text", "Give a list of BibTeX entries")
     return tuple(dict.fromkeys(_items("bibtex", bibtex, str)))
+
+
+@functools.cache
+def _installed() -> Mapping[str, str]:
+    """Versions of the packages that results rest on, read once: a millisecond for each."""
+    return {package: version(package) for package in _PACKAGES}
 
 
 def _plain(place: str, value: Any) -> Any:
