@@ -208,8 +208,8 @@ def _npz(data: bytes, rng: np.random.Generator) -> bytes:
         members[name] = stream.getvalue()
     packing = _pick(rng, [0, 0, 0, 0, 8, 8, 8, 8, zipfile.ZIP_BZIP2])
     with zipfile.ZipFile(out, "w", packing) as archive:
-        for member, content in members.items():
-            archive.writestr(member, content)
+        for member, content in members.items():  # under a date of its own, not that of the clock
+            archive.writestr(zipfile.ZipInfo(member), content, packing)
     changed = bytearray(out.getvalue())
     if rng.random() < 0.15:  # encryption, packing and sizes, as the directory says them
         field, code = _pick(rng, [(8, "<H"), (10, "<H"), (20, "<I"), (24, "<I"), (42, "<I")])
