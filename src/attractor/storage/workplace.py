@@ -7,6 +7,7 @@ for a newer one ``old/NAME``. Its writer holds a lock on it, by which others see
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -105,11 +106,12 @@ def _discard(folder: Path, destination: Path | None = None) -> None:
     if destination is not None and folder.name.startswith(f".{destination.name}.old-"):
         moved = {old: destination}  # as it was up to version 0.1
     for kept, place in moved.items():
-        if kept.exists() and not os.path.lexists(place):
+        while kept.exists() and not os.path.lexists(place):
             try:
                 os.rename(kept, place)
-            except OSError:
-                return  # better left over than lost
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    return  # better left over than lost; else another writer's has come in between
     shutil.rmtree(folder, ignore_errors=True)
 
 
