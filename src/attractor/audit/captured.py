@@ -213,6 +213,8 @@ class Captured:
         Raises:
             InvalidInputError: If an array is not of finite numbers, or axes do not fit.
         """
+        from scipy.special import softmax
+
         keys = as_float64("keys", keys, largest=LARGEST)
         queries = as_float64("queries", queries, largest=LARGEST)
         one = queries.ndim == 2
@@ -240,7 +242,7 @@ class Captured:
             queries=queries,
             keys=keys,
             allowed=allowed,
-            attention=softmax(scores, allowed[:, None]),
+            attention=softmax(np.where(allowed[:, None], scores, -np.inf), axis=-1),
             values=values,
             self_check=np.zeros(heads),
             status=(CaptureStatus.BILINEAR,) * heads,
@@ -299,15 +301,6 @@ def worst(
     of_heads = zip(*(status for _, status in pieces), strict=True)
     status = tuple(next((one for one in each if one != bilinear), bilinear) for each in of_heads)
     return np.max([self_check for self_check, _ in pieces], axis=0), status
-
-
-def softmax(
-    scores: Float[np.ndarray, "*batch tokens"], allowed: Bool[np.ndarray, "*#batch tokens"]
-) -> Float[np.ndarray, "*batch tokens"]:
-    """Softmax over the tokens allowed; zero elsewhere."""
-    masked = np.where(allowed, scores, -np.inf)
-    powers = np.exp(masked - masked.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
 
 
 def _axes(name: str, array: np.ndarray, count: int, kind: str = "f") -> tuple[int, ...]:

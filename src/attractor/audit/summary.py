@@ -6,7 +6,7 @@ from typing import Any
 
 from attractor.audit.heads import heads
 from attractor.audit.result import Audit
-from attractor.audit.words import sentence, sentences
+from attractor.audit.words import sentences
 
 
 def summary(audit: Audit) -> dict[str, Any]:
@@ -16,14 +16,14 @@ def summary(audit: Audit) -> dict[str, Any]:
         audit: What was found.
     """
     data = audit.data
-    found = heads(data)
+    findings = sentences(data)
     settings = {key: _plain(value) for key, value in data.attrs.items()}
     return {
-        "sentence": sentence(data),
-        "findings": sentences(data),
+        "sentence": findings[0],
+        "findings": findings,
         "counts": audit.counts,
         "settings": settings,
-        "heads": found,
+        "heads": heads(data),
     }
 
 

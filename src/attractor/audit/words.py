@@ -31,13 +31,16 @@ def sentence(data: xr.Dataset) -> str:
     Args:
         data: The arrays of an audit.
     """
-    found = heads(data)
+    return _sentence(heads(data), data.attrs)
+
+
+def _sentence(found: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     beat = sum(one["learnable"] in BEATS_NULLS for one in found)
     pair = "pairs" if beat == 1 else "pair"
     parts = [
         f"{beat if beat else 'None'} of {_heads(len(found))} {pair if beat else 'pairs'} keys with "
-        f"queries in a way that {data.attrs['draws']:,} random pairings do not "
-        f"({percent(data.attrs['alpha'])} for all together)"
+        f"queries in a way that {settings['draws']:,} random pairings do not "
+        f"({percent(settings['alpha'])} for all together)"
     ]
     counts = Counter(one["learnable"] for one in found)
     for word, rule in (
@@ -64,7 +67,7 @@ def sentences(data: xr.Dataset) -> list[str]:
         data: The arrays of an audit.
     """
     found = heads(data)
-    lines = [sentence(data)]
+    lines = [_sentence(found, data.attrs)]
     selection = Counter(_kind(one["selection"]) for one in found)
     if selection:
         lines.append(f"What heads select: {_counted(selection)}.")

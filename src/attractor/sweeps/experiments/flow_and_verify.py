@@ -17,13 +17,13 @@ from attractor.sweeps.experiments.outcomes import MEASURES, OWN, SETTLED, outcom
 from attractor.sweeps.experiments.parameters import (
     Parameter,
     check_axes,
+    check_rising,
     check_settings,
-    combinations,
     filled_in,
     number,
     text,
 )
-from attractor.sweeps.experiments.starts import START_PARAMETERS, check_starts, initial
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial
 from attractor.sweeps.experiments.token_data import (
     SIZES,
     check_sizes,
@@ -91,15 +91,9 @@ def check(grid: Grid, *, log_times: Sequence[float], **settings: Any) -> None:
     Raises:
         InvalidInputError: If a value cannot be used, or the flow could not leave a start.
     """
-    from attractor.training.inputs import check_inputs
-
     check_axes(PARAMETERS, grid.axes)
     check_sizes(PARAMETERS, grid.axes, settings)
-    for point in combinations(grid.axes, ("data", *SIZES, "parameterization", "loss")):
-        given = filled_in(PARAMETERS, point, settings)
-        tokens, head = draw_tokens(given, np.arange(1))
-        check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)
-    check_starts(PARAMETERS, grid.axes, settings)
+    check_trainable(PARAMETERS, grid.axes, settings)
 
 
 def run(
@@ -155,8 +149,4 @@ def _check_log_times(given: Any) -> list[float]:
         )
     items = check_items(_LOG_TIMES, given, int | float, 1)
     listed = [check_number(_LOG_TIMES, time, example=10.0) for time in items]
-    if listed != sorted(set(listed)):
-        raise InvalidInputError(
-            _LOG_TIMES, f"they are {listed}", "Give them once each, in rising order"
-        )
-    return listed
+    return check_rising(_LOG_TIMES, listed)

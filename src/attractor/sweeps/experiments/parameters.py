@@ -33,6 +33,17 @@ class Parameter(NamedTuple):
     meaning: str
 
 
+def check_rising(name: str, listed: list[Any]) -> list[Any]:
+    """Checks that numbers rise, such as those at which a run is measured.
+
+    Raises:
+        InvalidInputError: If they do not, or one stands there twice.
+    """
+    if listed != sorted(set(listed)):
+        raise InvalidInputError(name, f"they are {listed}", "Give them once each, in rising order")
+    return listed
+
+
 def count(default: int, meaning: str, *, least: int = 1) -> Parameter:
     """A whole number."""
     return Parameter(default, lambda name, it: check_count(name, it, least), meaning)

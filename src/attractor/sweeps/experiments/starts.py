@@ -10,6 +10,7 @@ from jaxtyping import Int
 
 from attractor.checks import check_number
 from attractor.sweeps.experiments.parameters import Parameter, combinations, filled_in, text, word
+from attractor.sweeps.experiments.token_data import SIZES, draw_tokens
 
 if TYPE_CHECKING:
     from attractor.attention import Parameterization
@@ -45,16 +46,22 @@ def layer_of(given: Mapping[str, Any]) -> Parameterization:
     return _parameterization_named(given["parameterization"])
 
 
-def check_starts(
+def check_trainable(
     parameters: Mapping[str, Parameter],
     axes: Mapping[str, Sequence[Any]],
     settings: Mapping[str, Any],
 ) -> None:
-    """Checks that training can leave the starts of every point.
+    """Checks that what is drawn at every point can be trained, and training can leave its start.
 
     Raises:
-        InvalidInputError: If it cannot, as for keys and queries that are zero.
+        InvalidInputError: If it cannot, as from keys and queries that are zero.
     """
+    from attractor.training.inputs import check_inputs
+
+    for point in combinations(axes, ("data", *SIZES, "parameterization", "loss")):
+        given = filled_in(parameters, point, settings)
+        tokens, head = draw_tokens(given, np.arange(1))
+        check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)
     if 0 in (*axes.get("initial_scale", ()), settings.get("initial_scale", 1.0)):
         for point in combinations(axes, ("parameterization",)):
             layer = layer_of(filled_in(parameters, point, settings))

@@ -17,12 +17,13 @@ from attractor.sweeps.experiments.outcomes import MEASURES, OWN, SETTLED, outcom
 from attractor.sweeps.experiments.parameters import (
     Parameter,
     check_axes,
+    check_rising,
     check_settings,
     combinations,
     filled_in,
     text,
 )
-from attractor.sweeps.experiments.starts import START_PARAMETERS, check_starts, initial, layer_of
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial, layer_of
 from attractor.sweeps.experiments.token_data import (
     SIZES,
     check_sizes,
@@ -70,10 +71,7 @@ def _check_geometry(name: str, value: Any) -> str:
 
 
 def _check_horizons(name: str, value: Any) -> list[int]:
-    listed = [check_steps(name, step) for step in check_items(name, value, int, 1)]
-    if listed != sorted(set(listed)):
-        raise InvalidInputError(name, f"they are {listed}", "Give them once each, in rising order")
-    return listed
+    return check_rising(name, [check_steps(name, one) for one in check_items(name, value, int, 1)])
 
 
 PARAMETERS: dict[str, Parameter] = {
@@ -159,9 +157,7 @@ def check(grid: Grid, **settings: Any) -> None:
                 "known",
                 "Name the norm to solve in, such as frobenius",
             )
-    for point in combinations(axes, ("data", *SIZES, "parameterization", "loss")):
-        _check_training(filled_in(PARAMETERS, point, settings))
-    check_starts(PARAMETERS, axes, settings)
+    check_trainable(PARAMETERS, axes, settings)
 
 
 def run(
@@ -233,11 +229,3 @@ def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
 
 def _descended(given: Mapping[str, Any], optimizer: Optimizer) -> Any:
     return layer_of(given).effective_geometry(optimizer.geometry)
-
-
-def _check_training(given: Mapping[str, Any]) -> None:
-    """Checks on one data set that it can be trained on."""
-    from attractor.training.inputs import check_inputs
-
-    tokens, head = draw_tokens(given, np.arange(1))
-    check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)

@@ -12,6 +12,7 @@ import numpy as np
 from attractor.audit import Captured, CapturedLayer
 from attractor.audit.captured import of_all
 from attractor.audit.captured_file import CapturedWriter, writing_captured
+from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import check_choice, check_count, check_flag, check_items, check_path
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory
@@ -29,7 +30,7 @@ from attractor.torch.capture.model import (
 from attractor.torch.capture.parts import part_of
 from attractor.torch.capture.rows import captured_batches
 from attractor.torch.capture.run import PARTS
-from attractor.torch.capture.texts import LEAST_CANDIDATES, arrays_shown, texts_shown
+from attractor.torch.capture.texts import arrays_shown, texts_shown
 from attractor.version import __version__
 
 

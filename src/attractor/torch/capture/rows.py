@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from scipy.special import softmax
 
 from attractor.audit import CapturedLayer, CaptureStatus
-from attractor.audit.captured import softmax
+from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import naming
 from attractor.torch.capture.calls import Call, calls_of
 from attractor.torch.capture.frame import UNROTATED, Frame
 from attractor.torch.capture.parts import Part
-from attractor.torch.capture.texts import LEAST_CANDIDATES, Shown
+from attractor.torch.capture.texts import Shown
 
 _AGREES = 1e-4
 """Largest difference of an attention weight that rounding in single precision explains."""
@@ -177,7 +178,7 @@ class _Batch:
         scores = np.einsum("qhtw,qhw->qht", groups.astype(float), given_queries.astype(float))
         if call.soft_cap is not None:
             scores = call.soft_cap * np.tanh(scores / call.soft_cap)
-        expected = softmax(scores, chosen[:, None])
+        expected = softmax(np.where(chosen[:, None], scores, -np.inf), axis=-1)
         if call.weights is None:
             attention = expected.astype(given_keys.dtype)
         else:

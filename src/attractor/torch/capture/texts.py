@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
+from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import check_items, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_plain
 
-LEAST_CANDIDATES = 4
-"""Content tokens that a query must have to choose from."""
 _TOO_FEW = "Give at least two documents of different texts"
 
 
