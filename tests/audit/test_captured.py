@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.audit import Captured, CapturedLayer, CaptureStatus
+from attractor.audit import Captured, CapturedLayer, CaptureStatus, Projections
 from attractor.audit.captured import of_all
 from attractor.errors import InvalidInputError
 
@@ -69,6 +69,25 @@ def test_pieces_make_a_layer_whose_heads_are_as_bad_as_the_worst(arrays):
 def test_what_does_not_fit_is_refused(arrays, change, words):
     with pytest.raises(InvalidInputError, match=f"^{words}"):
         Captured.from_arrays(**arrays | change)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"query": np.zeros((4, 3))}, "query: the shape is"),
+        ({"query": np.zeros((3, 3, 7))}, "projections.query: the shape is"),
+        ({"query": np.full((4, 3, 7), np.inf)}, "query: an entry is not finite"),
+        ({"bias": np.zeros((4, 2))}, "bias: the shape is"),
+        ({"key": np.zeros((3, 3, 7))}, "projections.key: the shape is"),
+        ({"key": np.zeros((2, 4, 7))}, "key: the shape is"),
+        ({"key": np.zeros((2, 3, 7), int)}, "key: it holds int64"),
+    ],
+)
+def test_matrices_of_another_layer_are_refused(arrays, change, words):
+    with pytest.raises(InvalidInputError, match=f"^{words}"):
+        Captured.from_arrays(
+            **arrays, projections=Projections(**{"query": np.zeros((4, 3, 7))} | change)
+        )
 
 
 def test_layers_are_read_when_they_are_asked_for(arrays):

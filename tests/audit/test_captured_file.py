@@ -1,5 +1,6 @@
 """Files of captured heads, whole and damaged."""
 
+import dataclasses
 import errno
 import os
 import shutil
@@ -8,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from attractor.audit import Captured, CapturedLayer, CaptureStatus, load_captured
+from attractor.audit import Captured, CapturedLayer, CaptureStatus, Projections, load_captured
 from attractor.audit.captured_file import writing_captured
 from attractor.containers import netcdf
 from attractor.errors import AttractorError, FileFormatError, InvalidInputError, WriteError
@@ -30,6 +31,9 @@ def planted(rng, layers=(0, 2), count=40, dtype=np.float32):
             values=rng.normal(size=(count, 2, 6, 5)).astype(dtype),
             self_check=rng.random(4),
             status=(CaptureStatus.BILINEAR, *(CaptureStatus.NOT_BILINEAR,) * 3),
+            projections=Projections(
+                query=rng.normal(size=(4, 3, 7)).astype(dtype), key=rng.normal(size=(2, 3, 8))
+            ),
         )
 
     return Captured(
@@ -52,6 +56,10 @@ def assert_same(one, other):
         for name in ARRAYS:
             a, b = getattr(first, name), getattr(second, name)
             assert (a is None and b is None) or (a.dtype == b.dtype and np.array_equal(a, b))
+        assert (first.projections is None) == (second.projections is None)
+        for name in ("query", "bias", "key") if first.projections else ():
+            a, b = getattr(first.projections, name), getattr(second.projections, name)
+            assert (a is None and b is None) or (a.dtype == b.dtype and np.array_equal(a, b))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -68,7 +76,7 @@ def test_pieces_written_in_any_order_and_anew(rng, tmp_path):
 
     def piece(layer, first, last):
         rows = {name: getattr(layer, name)[first:last] for name in ARRAYS[:-1]}
-        return CapturedLayer(**rows, self_check=layer.self_check, status=layer.status)
+        return dataclasses.replace(layer, **rows)
 
     with writing_captured(tmp_path / "a.nc") as writer:
         for number, layer in captured:

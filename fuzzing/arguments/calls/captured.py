@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attractor import audit
-from attractor.audit import Captured, CapturedLayer
+from attractor.audit import Captured, CapturedLayer, Projections
 from fuzzing.arguments import example_files as given
 from fuzzing.arguments.calls.files import FILE
 from fuzzing.arguments.table import Call, Lazy
@@ -26,6 +26,10 @@ def calls() -> Iterator[Call]:
         queries=layer.queries, keys=layer.keys, allowed=layer.allowed, attention=layer.attention,
         values=None, self_check=layer.self_check, status=layer.status,
         blames={"queries": "keys"}, skip={"self_check": "NaN says that there was no check"},
+    )  # fmt: skip
+    yield Call(
+        Projections, query=np.zeros((2, 3, 4)), bias=np.zeros((2, 3)), key=np.zeros((1, 3, 4)),
+        blames={"query": "bias", "bias": "query", "key": "query"},
     )  # fmt: skip
     yield Call(CapturedLayer.key_head, self=LAYER, head=1)
     yield Call(

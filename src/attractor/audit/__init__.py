@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Captured as Captured,
         CapturedLayer as CapturedLayer,
         CaptureStatus as CaptureStatus,
+        Projections as Projections,
     )
     from attractor.audit.captured_file import load_captured as load_captured
     from attractor.audit.nulls import Null as Null

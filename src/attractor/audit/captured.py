@@ -29,6 +29,41 @@ class CaptureStatus(StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Projections:
+    """The matrices that a layer makes queries and keys with: ``q = Q z + b`` and ``k = K x + c``.
+
+    ``z`` and ``x`` are what the layer reads at the query and at a token, and any scale of the
+    scores is in ``Q`` and ``b``; ``c`` changes no selection. Without positions the scores of a head
+    are ``x^T K^T (Q z + b)``, and norms of the trained matrix are those of ``K^T Q``.
+
+    Attributes:
+        query: ``Q`` of each head, ``(heads, width, query_hidden)``.
+        bias: ``b`` of each head, ``(heads, width)``; None where the layer has none.
+        key: ``K`` of each key head, ``(key_heads, width, key_hidden)``; None where keys are no
+            linear function of what the layer reads, as where positions rotate them.
+    """
+
+    query: Float[np.ndarray, "heads width query_hidden"]
+    bias: Float[np.ndarray, "heads width"] | None = None
+    key: Float[np.ndarray, "key_heads width key_hidden"] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks kinds of numbers, and that the axes fit.
+
+        Raises:
+            InvalidInputError: If they do not.
+        """
+        heads, width, _ = _axes("query", self.query, 3)
+        if self.bias is not None:
+            _axes("bias", self.bias, 2)
+            check_shape("bias", self.bias.shape, [heads, width])
+        if self.key is not None:
+            _axes("key", self.key, 3)
+            check_shape("key", self.key.shape, ["key_heads", width, "key_hidden"])
+        _check_finite(self, ("query", "bias", "key"))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class CapturedLayer:
     """All heads of a layer at the queries that were drawn: scores are ``keys @ queries``.
 
@@ -48,6 +83,7 @@ class CapturedLayer:
             scores, ``(heads,)``, a bound on scores and the share of a sink being the model's own;
             NaN where no attention was seen.
         status: What can be said of each head.
+        projections: The matrices that made keys and queries; None where they are not known.
     """
 
     queries: Float[np.ndarray, "queries heads width"]
@@ -57,6 +93,7 @@ class CapturedLayer:
     values: Float[np.ndarray, "queries key_heads tokens value_width"] | None
     self_check: Float[np.ndarray, "heads"]
     status: tuple[CaptureStatus, ...]
+    projections: Projections | None = None
 
     def __post_init__(self) -> None:
         """Checks kinds of numbers, and that the axes fit.
@@ -85,10 +122,12 @@ class CapturedLayer:
             raise InvalidInputError(
                 "status", f"it has {len(self.status)} entries for {heads} heads", "Give one a head"
             )
-        for name in ("queries", "keys", "attention", "values"):
-            array = getattr(self, name)
-            if array is not None and not np.isfinite(array).all():
-                raise InvalidInputError(name, "an entry is not finite", "Give finite numbers")
+        _check_finite(self, ("queries", "keys", "attention", "values"))
+        if self.projections is not None:
+            made = check_kind("projections", self.projections, Projections, "Give matrices of each")
+            check_shape("projections.query", made.query.shape, [heads, width, "query_hidden"])
+            if made.key is not None:
+                check_shape("projections.key", made.key.shape, [key_heads, width, "key_hidden"])
 
     @property
     def heads(self) -> int:
@@ -193,6 +232,7 @@ class Captured:
         position: Any = None,
         token: Sequence[Sequence[str]] | None = None,
         special: Any = None,
+        projections: Projections | None = None,
         origin: Mapping[str, str] | None = None,
     ) -> Captured:
         """Heads of one layer from plain arrays, whoever made them.
@@ -208,6 +248,7 @@ class Captured:
             position: The place of each query among its tokens; None for the last.
             token: The tokens as texts, ``(queries, tokens)``; None for their numbers.
             special: Tokens that are no content, ``(queries, tokens)``; None for none.
+            projections: The matrices that made keys and queries; None where they are not known.
             origin: What is known of the model and texts.
 
         Raises:
@@ -246,6 +287,7 @@ class Captured:
             values=values,
             self_check=np.zeros(heads),
             status=(CaptureStatus.BILINEAR,) * heads,
+            projections=projections,
         )
         names = np.array([str(number) for number in range(tokens)], dtype=object)
         return cls(
@@ -290,6 +332,7 @@ def of_all(pieces: Sequence[CapturedLayer]) -> CapturedLayer:
         values=None if pieces[0].values is None else joined("values"),
         self_check=self_check,
         status=status,
+        projections=pieces[0].projections,
     )
 
 
@@ -310,6 +353,13 @@ def _axes(name: str, array: np.ndarray, count: int, kind: str = "f") -> tuple[in
         raise InvalidInputError(name, f"it holds {array.dtype}", f"Give {wanted}")
     check_shape(name, array.shape, [f"axis {number}" for number in range(count)])
     return array.shape
+
+
+def _check_finite(given: Any, names: Sequence[str]) -> None:
+    for name in names:
+        array = getattr(given, name)
+        if array is not None and not np.isfinite(array).all():
+            raise InvalidInputError(name, "an entry is not finite", "Give finite numbers")
 
 
 def _flags(name: str, value: Any, shape: tuple[int, ...], default: bool) -> np.ndarray:

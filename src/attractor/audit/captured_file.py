@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus, worst
+from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus, Projections, worst
 from attractor.checks import check_path
 from attractor.containers import parse_json, parsing, read_group
 from attractor.errors import FileFormatError, InvalidInputError
@@ -33,6 +33,12 @@ _AXES = {
     "values": ("query", "key_head", "token", "value_width"),
 }
 """The arrays of a layer with a row for each query."""
+_PROJECTIONS = {
+    "query": ("head", "width", "query_hidden"),
+    "bias": ("head", "width"),
+    "key": ("key_head", "width", "key_hidden"),
+}
+"""The matrices that a layer makes queries and keys with."""
 
 
 class CapturedWriter:
@@ -165,13 +171,23 @@ def _layer(file: Path, number: int) -> CapturedLayer:
     with _restoring(file):
         found = {name: _array(data, name, "f") for name in ("queries", "keys", "attention")}
         values = _array(data, "values", "f") if "values" in data else None
+        matrices = {
+            name: _array(data, f"projection_{name}", "f")
+            for name in _PROJECTIONS
+            if f"projection_{name}" in data
+        }
         status = tuple(CaptureStatus(text) for text in data["status"].to_numpy().tolist())
         allowed = _array(data, "allowed", "b")
         self_check = _array(data, "self_check", "f")
         if not allowed.any(-1).all():
             raise ValueError(f"a query of layer {number} may attend to nothing")
         return CapturedLayer(
-            **found, allowed=allowed, values=values, self_check=self_check, status=status
+            **found,
+            allowed=allowed,
+            values=values,
+            self_check=self_check,
+            status=status,
+            projections=Projections(**matrices) if matrices else None,
         )
 
 
@@ -214,6 +230,10 @@ def _group(root: Any, number: int, layer: CapturedLayer) -> Any:
         if array is not None:
             rows = max(1, min(1024, _CHUNK // (array[0].nbytes or 1)))
             _create(group, name, _AXES[name], array.dtype, chunks=(rows, *array.shape[1:]))
+    for name, axes in _PROJECTIONS.items():
+        matrices = getattr(layer.projections, name, None)
+        if matrices is not None:
+            _put(group, f"projection_{name}", axes, matrices)
     return group
 
 

@@ -1,0 +1,65 @@
+"""The matrix of a head that training moves, in coordinates whose norms are those of its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.audit.captured import CapturedLayer
+from attractor.tokens import Tokens
+
+_ROUNDING = 100
+"""Singular values of weights below so many units of rounding of the largest are not there."""
+
+
+def trained_matrix(layer: CapturedLayer, head: int) -> tuple[Tokens, Float[np.ndarray, "d e"]]:
+    r"""What a head sees, and its matrix ``W``: scores are ``x^T W z``.
+
+    With ``q = Q z + b`` and ``k = K x`` the scores of a head are ``x^T K^T [Q, b] (z, 1)``, and
+    optimizers favor matrices that are small in norms of ``K^T [Q, b]``. With orthonormal
+    coordinates of the rows of ``K`` and of ``Q`` its singular values are those of a matrix no
+    larger than the head is wide. A head at a margin solution among all matrices is at that among
+    matrices of its own rows, which are compared here.
+
+    Where keys are no linear function of what the layer reads, their coordinates are those of the
+    keys themselves; where projections are not known, so are those of queries, and ``W`` is the
+    identity.
+
+    Args:
+        layer: The layer.
+        head: The number of the head.
+
+    Returns:
+        Keys ``x``, a query ``z`` for each sequence, with a last entry of one where there is a bias,
+        and the tokens that the model's mask allows; and ``W``.
+
+    Raises:
+        InvalidInputError: If there is no such head.
+    """
+    shared = layer.key_head(head)
+    keys = layer.keys[:, shared].astype(np.float64)
+    queries = layer.queries[:, head].astype(np.float64)
+    left = right = np.eye(queries.shape[1])
+    made = layer.projections
+    if made is not None and made.key is not None:
+        inverse, left = _of_rows(made.key[shared])
+        keys = keys @ inverse.T
+    if made is not None:
+        bias = np.zeros(queries.shape[1]) if made.bias is None else made.bias[head].astype(float)
+        inverse, right = _of_rows(made.query[head])
+        queries = (queries - bias) @ inverse.T
+        if made.bias is not None:
+            queries = np.concatenate([queries, np.ones((len(queries), 1))], -1)
+            right = np.concatenate([right, bias[:, None]], -1)
+    tokens = Tokens(keys=keys, queries=queries[:, None], mask=layer.allowed[:, None])
+    return tokens, left.T @ right
+
+
+def _of_rows(weights: Any) -> tuple[Float[np.ndarray, "rank width"], Float[np.ndarray, "width r"]]:
+    """Maps of ``M x`` to coordinates of ``x`` in orthonormal rows of ``M``, and back."""
+    left, singular, _ = np.linalg.svd(weights.astype(np.float64), full_matrices=False)
+    kept = singular > _ROUNDING * np.finfo(weights.dtype).eps * singular.max(initial=0.0)
+    basis = left[:, kept] * singular[kept]
+    return (left[:, kept] / singular[kept]).T, basis
