@@ -11,6 +11,7 @@ import numpy as np
 
 from attractor.audit.attention_pattern import attention_pattern
 from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
+from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
 from attractor.audit.margin_solution import (
@@ -38,10 +39,7 @@ from attractor.checks import (
     check_flag,
     check_items,
     check_kind,
-    is_whole,
-    shown,
 )
-from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
 from attractor.threads import in_threads
@@ -133,7 +131,7 @@ def audit_heads(
         question = _margin_question(norms, margin_draws, alpha)
     if sink_positions is not None:
         sink_positions = check_count("sink_positions", sink_positions, 0)
-    chosen = _chosen(captured, layers, heads)
+    chosen = chosen_heads(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
     settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
     if question is not None:
@@ -142,14 +140,14 @@ def audit_heads(
     numbers = sorted({layer for layer, _ in chosen})
     if heads is not None:  # before any of them takes long
         for number in numbers:
-            _heads_of(number, captured.layer(number), chosen)
+            heads_of(number, captured.layer(number), chosen)
     with (
         finished_heads(store, captured, settings) as finished,
         progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance,
     ):
         for number in numbers:
             layer = captured.layer(number)
-            mine = _heads_of(number, layer, chosen)
+            mine = heads_of(number, layer, chosen)
             done = {head: finished.read(number, head, layer) for head in mine}
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
@@ -170,41 +168,6 @@ def _margin_question(norms: Sequence[str], draws: int, alpha: float) -> MarginQu
     given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
     draws, _ = check_draws(draws, alpha, argument="margin_draws")
     return MarginQuestion(tuple(dict.fromkeys(["frobenius", *given])), draws)
-
-
-def _chosen(
-    captured: Captured, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
-) -> set[tuple[int, int | None]]:
-    """Pairs of a layer and a head, None for all of a layer."""
-    if layers is not None and heads is not None:
-        raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
-    if heads is None:
-        numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
-        found: set[tuple[int, int | None]] = {
-            (check_count("layers", one, 0), None) for one in numbers
-        }
-    else:
-        found = {_pair(one) for one in check_items("heads", heads, object, 1)}
-    for layer, _ in found:
-        if layer not in captured.layers:
-            raise InvalidInputError(
-                "layers" if heads is None else "heads",
-                f"layer {layer} was not captured",
-                f"Choose among {captured.layers}",
-            )
-    return found
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    """A layer and a head."""
-    found = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(is_whole, found)):
-        raise InvalidInputError(
-            "heads",
-            f"{shown(value)} is no pair of a layer and a head",
-            "Give pairs such as (2, 8)",
-        )
-    return int(found[0]), int(found[1])
 
 
 @dataclass(frozen=True)
@@ -279,25 +242,6 @@ class _Questions:
 def _nothing(status: CaptureStatus) -> Found:
     not_asked = dict.fromkeys(_WORDS, Learnable.NOT_ASKED.value)
     return {**not_asked, "capture": status.value}
-
-
-def _heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | None]]) -> list[int]:
-    """The heads chosen of a layer.
-
-    Raises:
-        InvalidInputError: If one does not exist.
-    """
-    if (number, None) in chosen:
-        return list(range(layer.heads))
-    heads = sorted(head for at, head in chosen if at == number and head is not None)
-    for head in heads:
-        if not 0 <= head < layer.heads:
-            raise InvalidInputError(
-                "heads",
-                f"layer {number} has no head {head}",
-                f"Give heads from 0 to {layer.heads - 1}",
-            )
-    return heads
 
 
 def _causal(captured: Captured, layer: CapturedLayer) -> bool:
