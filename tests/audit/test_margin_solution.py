@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from made_heads import gaussian_heads
 
 import attractor as at
@@ -54,6 +55,26 @@ def test_ratios_are_those_in_hidden_space(states, solution):
     assert found["margin_p"] == 1 / (DRAWS + 1)
     assert found["margin_rows"] == COUNT * (TOKENS - 1) == len(problem.bounds)
     assert tokens.mask.sum() == COUNT * TOKENS
+
+
+def test_a_head_has_no_margin_for_selections_of_other_texts(states, solution):
+    """Its own come first; shuffled among the queries they make a problem that it is far from."""
+    tokens = at.Tokens(*states)
+    selected = at.attended_tokens(tokens, solution.W).index
+    for index, least, most in ((selected, 0.99, 1.01), (np.roll(selected, 1), -np.inf, 0)):
+        selection = at.Selection.from_index(tokens, index)
+        problem = at.MarginProblem.from_selection(tokens, selection)
+        ratio = question_three._ratio(solution.W, at.solve(problem, "nuclear"))
+        assert least < ratio < most
+
+
+def test_what_is_kept_of_a_head_is_what_was_found(states, solution, tmp_path):
+    asked = {"draws": DRAWS, "training_texts": True, "store": tmp_path / "store"}
+    captured = head_of(solution.W, *states)
+    first, again = (at.audit_heads(captured, **asked).data for _ in range(2))
+    xr.testing.assert_identical(first, again)
+    with pytest.raises(at.InvalidInputError, match="holds another audit"):
+        at.audit_heads(captured, **asked, norms=["spectral"])
 
 
 def test_a_head_of_random_weights_is_elsewhere():
