@@ -210,6 +210,7 @@ SLOW = frozenset(
         "attractor.analysis.rates.fit_rates",
         "attractor.analysis.verify",
         "attractor.attention.heads.ModuleHead",
+        "attractor.audit.positive_control",
         "attractor.datasets.augment_images",
         "attractor.datasets.docstring_sentences",
         "attractor.models.ClassifierTrajectory.model",

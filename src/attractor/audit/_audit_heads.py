@@ -24,6 +24,7 @@ from attractor.audit.multiple import (
     check_draws,
     enough_for_discovery,
     false_discovery,
+    fewest_draws,
     randomization_p,
     resampled,
     together,
@@ -79,7 +80,7 @@ def audit_heads(
     sink_positions: int | None = None,
     training_texts: bool = False,
     norms: Sequence[str] = ("frobenius", "nuclear"),
-    margin_draws: int = 19,
+    margin_draws: int | None = None,
     seed: int = 0,
     progress: bool = False,
     store: str | os.PathLike[str] | None = None,
@@ -113,7 +114,8 @@ def audit_heads(
             solutions.
         norms: Norms of margin solutions: "frobenius", "nuclear", "spectral". Draws are compared in
             the first, which is always asked for.
-        margin_draws: Draws of heads with another pairing that margin ratios are compared with.
+        margin_draws: Draws of heads with another pairing that margin ratios are compared with; None
+            for as few as the level needs.
         seed: Names the halves of documents and all draws.
         progress: Whether to show progress.
         store: A folder that keeps heads that are done: the same call, killed, goes on there.
@@ -163,9 +165,11 @@ def audit_heads(
     return Audit(_assembled(captured, found, settings, question))
 
 
-def _margin_question(norms: Sequence[str], draws: int, alpha: float) -> MarginQuestion:
+def _margin_question(norms: Sequence[str], draws: int | None, alpha: float) -> MarginQuestion:
     """What is asked of training texts; the Frobenius norm comes first."""
     given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
+    if draws is None:
+        draws = fewest_draws(alpha)
     draws, _ = check_draws(draws, alpha, argument="margin_draws")
     return MarginQuestion(tuple(dict.fromkeys(["frobenius", *given])), draws)
 
