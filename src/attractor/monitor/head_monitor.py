@@ -56,8 +56,8 @@ class HeadMonitor(Printed):
     it is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
     record is never cut short, so that the time used exceeds the share by one record at most, where
     one takes longer than those before it; or by the time of one call that heads share, as it
-    would have to be made again for heads that it is not used for at once. With ``budget=None`` nothing is postponed, and the
-    records depend on no clock.
+    would have to be made again for heads that it is not used for at once. With ``budget=None``
+    nothing is postponed, and the records depend on no clock.
 
     Attributes:
         records: The records of each head by its name, in order.
