@@ -99,6 +99,7 @@ def with_margins(audit, *, draws=19, seed=0):
     estimators = ["frobenius", "nuclear", "logistic 0.1", "mean difference"]
     variables = {
         "margin": (place, verdict),
+        "margin_space": (place, np.full(shape, "K^T Q")),
         "margin_ratio": ((*place, "norm"), ratio),
         "margin_gap": ((*place, "norm"), np.full((*shape, 2), 1e-9)),
         "margin_cosine": ((*place, "estimator"), random.random((*shape, 4))),

@@ -52,7 +52,7 @@ def test_ratios_are_those_in_hidden_space(states, solution):
     assert other >= measure_direction(solution.W[None], frobenius).margin_ratio[0] - 1e-6
     assert other < 0.95 and max(found["margin_gap"]) <= 1e-6
     assert found["margin_cosine"][1] == pytest.approx(1, abs=1e-3)
-    assert found["margin_p"] == 1 / (DRAWS + 1)
+    assert found["margin_p"] == 1 / (DRAWS + 1) and found["margin_space"] == "K^T Q"
     assert found["margin_rows"] == COUNT * (TOKENS - 1) == len(problem.bounds)
     assert tokens.mask.sum() == COUNT * TOKENS
 
@@ -80,6 +80,7 @@ def test_what_is_kept_of_a_head_is_what_was_found(states, solution, tmp_path):
 def test_a_head_of_random_weights_is_elsewhere():
     audit = at.audit_heads(gaussian_heads(0, heads=2), draws=DRAWS, training_texts=True)
     assert audit.data["margin"].to_numpy().tolist() == [["elsewhere", "elsewhere"]]
+    assert (audit.data["margin_space"] == "keys and queries as captured").all()
     assert audit.data["margin_queries"].to_numpy().tolist() == [[128, 128]]
     assert (audit.data["margin_ratio"] < 0.5).all() and "nuclear" in audit.data["norm"]
 

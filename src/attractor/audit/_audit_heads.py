@@ -64,7 +64,7 @@ _AXES = {
     "selected_probability": ("query",),
 }
 """Axes of variables beside layer and head."""
-_WORDS = ("capture", "selection", "learnable", "margin", "prompt")
+_WORDS = ("capture", "selection", "learnable", "margin", "margin_space", "prompt")
 
 Found = dict[str, Any]
 """The variables of one head."""
@@ -244,8 +244,8 @@ class _Questions:
 
 
 def _nothing(status: CaptureStatus) -> Found:
-    not_asked = dict.fromkeys(_WORDS, Learnable.NOT_ASKED.value)
-    return {**not_asked, "capture": status.value}
+    words = ("selection", "learnable", "margin", "prompt")
+    return {**dict.fromkeys(words, Learnable.NOT_ASKED.value), "capture": status.value}
 
 
 def _causal(captured: Captured, layer: CapturedLayer) -> bool:

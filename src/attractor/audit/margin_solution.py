@@ -106,6 +106,7 @@ def margin_solution(
     directions = [one.W for one in solutions.values()]
     directions += [*_logistic(tokens, W), *_ridge(problem), problem.apply_adjoint(_ones(problem))]
     return {
+        "margin_space": _space(layer),
         "margin_queries": float(len(used)),
         "margin_rows": float(len(problem.bounds)),
         "margin_ratio": list(ratios.values()),
@@ -146,6 +147,13 @@ def _nearest(norm: str, cosine: Mapping[str, float]) -> bool:
     """Whether nothing else is nearer to the head than the solution in a norm, but by rounding."""
     others = [value for name, value in cosine.items() if name != norm]
     return cosine[norm] >= max(others) - _TOLERANCE
+
+
+def _space(layer: CapturedLayer) -> str:
+    """What the norms are norms of, in words."""
+    if layer.projections is None:
+        return "keys and queries as captured"
+    return "K^T Q" if layer.projections.key is not None else "Q, keys as captured"
 
 
 def _queries(layer: CapturedLayer, seed: int) -> np.ndarray:

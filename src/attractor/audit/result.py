@@ -46,6 +46,7 @@ VARIABLES = {
     "p_together": "the same of the largest deviation among all heads: family-wise",
     "q": "Benjamini-Hochberg: false discovery rate; NaN where there are too few draws",
     "learnable": "verdict on the pairing of queries with keys, in words",
+    "margin_space": "what the norms are norms of, in words",
     "margin_queries": "queries whose selections the margin problem keeps",
     "margin_rows": "its constraints: tokens that are not selected",
     "margin_ratio": "margin over that of the certified margin solution of the same norm",

@@ -168,7 +168,7 @@ def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     norms = list(asked[0]["margin_ratio"])
     header = ("head", "margin", *(f"ratio, {norm}" for norm in norms), "ratio of draws, largest",
         "together", *(f"cosine, {norm}" for norm in norms), "largest other cosine", "queries",
-        "constraints")  # fmt: skip
+        "constraints", "norms of")  # fmt: skip
     rows: Rows = []
     for one in asked:
         cosines = one["margin_cosine"]
@@ -185,6 +185,7 @@ def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
                 f"{_three(others[nearest])} ({nearest})",
                 f"{one['margin_queries']:,.0f}",
                 f"{one['margin_rows']:,.0f}",
+                one["margin_space"],
             )
         )
     return header, rows
