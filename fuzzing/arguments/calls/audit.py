@@ -17,5 +17,9 @@ def calls() -> Iterator[Call]:
         takes={"layers": "sequence array objects none"}, nan=True,
         blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
     )  # fmt: skip
+    yield Call(
+        audit.learning_curves, captured=ex.TESTED_HEADS, audit=ex.TESTED_AUDIT, heads=[(1, 0)],
+        draws=1, takes={"heads": "sequence array objects"}, blames={"captured": "audit"},
+    )  # fmt: skip
     yield Call(audit.Audit.save, self=ex.AUDIT, path="audit.nc")
     yield Call(audit.load_audit, path=given.AUDIT_FILE)

@@ -12,6 +12,7 @@ import numpy as np
 from attractor.audit.attention_pattern import attention_pattern
 from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
 from attractor.audit.finished_heads import finished_heads
+from attractor.audit.heads import check_heads
 from attractor.audit.learnability import learn
 from attractor.audit.multiple import (
     check_draws,
@@ -24,9 +25,9 @@ from attractor.audit.multiple import (
 from attractor.audit.nulls import Null, draw_maps
 from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
-from attractor.audit.rows import HeadRows, content_tokens, head_rows
+from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count, check_flag, check_items, check_kind, is_whole, shown
+from attractor.checks import check_count, check_flag, check_items, check_kind
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 VERDICT = Null.ROTATION
 """The null that the verdict rests on."""
+NEGLIGIBLE = 0.05
+"""Share of queries by which a rule may predict more than a simpler one that predicts as well."""
 _DRAWS = "draw"
 _AXES = {
     "accuracy_null": ("null", _DRAWS),
@@ -103,7 +106,7 @@ def audit_heads(
         sink_positions = check_count("sink_positions", sink_positions, 0)
     chosen = _chosen(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
-    settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
+    settings |= {"sink_positions": BY_MASK if sink_positions is None else sink_positions}
     found: dict[tuple[int, int], Found] = {}
     numbers = sorted({layer for layer, _ in chosen})
     if heads is not None:  # before any of them takes long
@@ -120,8 +123,8 @@ def audit_heads(
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
             advance((len(mine) - len(todo)) / len(mine))
-            sinks = _causal(captured, layer) if sink_positions is None else sink_positions
-            content = content_tokens(captured, layer, int(sinks))
+            sinks = sink_count(captured, layer, settings["sink_positions"])
+            content = content_tokens(captured, layer, sinks)
             ask = _Questions(captured, number, layer, content, draws, seed)
             with single_blas_thread():
                 for head, answer in in_threads(ask, todo):
@@ -143,7 +146,7 @@ def _chosen(
             (check_count("layers", one, 0), None) for one in numbers
         }
     else:
-        found = {_pair(one) for one in check_items("heads", heads, object, 1)}
+        found = set(check_heads(heads))
     for layer, _ in found:
         if layer not in captured.layers:
             raise InvalidInputError(
@@ -152,18 +155,6 @@ def _chosen(
                 f"Choose among {captured.layers}",
             )
     return found
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    """A layer and a head."""
-    found = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(is_whole, found)):
-        raise InvalidInputError(
-            "heads",
-            f"{shown(value)} is no pair of a layer and a head",
-            "Give pairs such as (2, 8)",
-        )
-    return int(found[0]), int(found[1])
 
 
 @dataclass(frozen=True)
@@ -217,15 +208,22 @@ class _Questions:
         learned = learn(rows, np.concatenate(maps))
         of_nulls = learned.accuracy[1:].reshape(len(maps), self.draws)
         of_head = np.full((len(maps), 1), learned.accuracy[0])
-        hits = learned.hits.astype(float)
+        hits, simpler = (
+            learned.hits.astype(float),
+            max(learned.offset, learned.query_free, key=np.mean),
+        )
         random = generator(*key, purpose="resampled documents")
         low, high = resampled(hits, rows.document[tested], random)
+        advantage = resampled(hits - simpler, rows.document[tested], random)
         return found | {
             "accuracy": float(learned.accuracy[0]),
             "accuracy_low": low,
             "accuracy_high": high,
-            "accuracy_query_free": learned.query_free,
-            "accuracy_offset": learned.offset,
+            "accuracy_query_free": float(learned.query_free.mean()),
+            "accuracy_offset": float(learned.offset.mean()),
+            "advantage": float((hits - simpler).mean()),
+            "advantage_low": advantage[0],
+            "advantage_high": advantage[1],
             "chance": learned.chance,
             "accuracy_null": of_nulls,
             "p": randomization_p(np.concatenate([of_head, of_nulls], -1)),
@@ -254,12 +252,6 @@ def _heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | No
                 f"Give heads from 0 to {layer.heads - 1}",
             )
     return heads
-
-
-def _causal(captured: Captured, layer: CapturedLayer) -> bool:
-    """Whether no query may attend to what comes after it."""
-    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
-    return not (layer.allowed & later).any()
 
 
 def _assembled(
@@ -336,14 +328,14 @@ def _judged(data: xr.Dataset, alpha: float) -> xr.Dataset:
 
 
 def _verdict(head: xr.Dataset, alpha: float, p_together: float) -> str:
-    """Whether a pairing is more than chance, and whether a simpler rule predicts as well."""
+    """Whether a pairing is more than chance, and whether a simpler rule predicts as well.
+
+    It does unless the rule is shown to predict more, and more by an amount not shown to be
+    negligible: the word that claims most, learnable, has to be shown.
+    """
     if p_together > alpha:
         return Learnable.NOT_TOLD_APART.value
-    accuracy, tested = float(head["accuracy"]), float(head["test_queries"])
-    near = accuracy - 2 * np.sqrt(accuracy * (1 - accuracy) / tested)
-    simpler = {
-        Learnable.POSITIONAL: float(head["accuracy_offset"]),
-        Learnable.QUERY_FREE: float(head["accuracy_query_free"]),
-    }
-    best = max(simpler, key=lambda word: simpler[word])
-    return best.value if simpler[best] >= near else Learnable.LEARNABLE.value
+    if head["advantage_low"] > 0 and head["advantage_high"] >= NEGLIGIBLE:
+        return Learnable.LEARNABLE.value
+    positional = head["accuracy_offset"] >= head["accuracy_query_free"]
+    return (Learnable.POSITIONAL if positional else Learnable.QUERY_FREE).value

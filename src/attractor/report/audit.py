@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from attractor import plots
+from attractor.audit._audit_heads import NEGLIGIBLE
+from attractor.audit._learning_curves import learning_curves
 from attractor.audit.captured import Captured
 from attractor.audit.examples import attention_examples
 from attractor.audit.heads import (
@@ -19,8 +21,10 @@ from attractor.audit.heads import (
     verdict,
 )
 from attractor.audit.result import Audit
-from attractor.audit.summary import summary
+from attractor.audit.summary import curve_numbers, summary
 from attractor.audit.words import (
+    calibration_sentence,
+    curves_sentence,
     head_line,
     head_table,
     null_table,
@@ -65,6 +69,12 @@ CLEAREST = FigureFile(
 LEAST_CLEAR = FigureFile(
     "tokens_least_clear", "The attention of the least clear heads that were tested, likewise."
 )
+CURVES = FigureFile(
+    "curves",
+    "Accuracy on the same test documents as rules are learned from more and more documents, with "
+    "its 95 % interval over test documents: of the clearest heads and the least clear ones, each "
+    "beside the band of its null draws, learned from their own selections on the same documents.",
+)
 P_VALUE = (
     "What p says: under the model that, given keys, queries and the query-free part of the scores, "
     "the pairing is a uniformly random rotation in the head's own space as trained, such an "
@@ -88,11 +98,16 @@ GLOSSARY = Table(
         ("nulls", "the same accuracy for the head with its pairing drawn at random; mean"),
         ("no query", "accuracy of the best rule that does not look at the query"),
         ("offset", "accuracy of the most frequent place after the query's"),
+        ("ahead", "accuracy less that of the better of these two, on the same test queries"),
         ("p", "share of the draws and the head itself with an accuracy as large"),
         ("together", "the same of the largest deviation of any head: for all heads at once"),
-        ("learnable", "together at most alpha, and no simpler rule predicts as well"),
-        ("positional", "the same, but a fixed offset predicts as well"),
-        ("query-free", "the same, but a rule without the query predicts as well"),
+        (
+            "learnable",
+            "together at most alpha; and ahead: the interval above 0 and not all of it below "
+            f"{NEGLIGIBLE:g}",
+        ),
+        ("positional", "together at most alpha, but not ahead: a fixed offset predicts as well"),
+        ("query-free", "the same, but it is a rule without the query that predicts as well"),
         ("sink", "more than 90 % of queries attend most to a token that is no content"),
         ("diffuse", "attention is spread over more than half of the tokens"),
     ],
@@ -140,7 +155,10 @@ def write_audit_report(
         if any(one["accuracy"] is not None for one in ordered):
             report.sections.append(_accuracies(audit, report))
         report.sections.append(_table(ordered))
-        report.sections += _texts(ordered, audit, captured, report)
+        parts = _clearest_and_least_clear(ordered)
+        report.sections += _texts(parts, audit, captured, report)
+        if any(one["accuracy"] is not None for one in ordered):
+            report.sections.append(_curves(parts, audit, captured, report, numbers))
         if asked_for_prompts(ordered):
             report.sections.append(_prompts(ordered))
         report.sections += [
@@ -157,7 +175,8 @@ def write_audit_report(
 def _accuracies(audit: Audit, report: ReportFolder) -> Section:
     figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data))
     nulls = Table(*null_table(audit.data))
-    return Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
+    said = [P_VALUE, NULLS, calibration_sentence(audit.data)]
+    return Section("Accuracy against the nulls", said, nulls, figure)
 
 
 def _table(ordered: list[dict[str, Any]]) -> Section:
@@ -167,17 +186,23 @@ def _table(ordered: list[dict[str, Any]]) -> Section:
     return Section("Head by head", [beyond] if beyond else (), Table(header, rows))
 
 
-def _texts(
-    ordered: list[dict[str, Any]], audit: Audit, captured: Captured, report: ReportFolder
-) -> list[Section]:
-    """Pictures of the attention of the clearest and the least clear heads, none twice."""
+def _clearest_and_least_clear(ordered: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The heads that pictures show, none twice."""
     tested = [one for one in ordered if one["learnable"] not in UNTESTED] or ordered
     clearest = tested[: min(SHOWN, -(-len(tested) // 2))]
-    least = tested[len(clearest) :][-SHOWN:]
+    return [clearest, tested[len(clearest) :][-SHOWN:]]
+
+
+def _texts(
+    parts: list[list[dict[str, Any]]], audit: Audit, captured: Captured, report: ReportFolder
+) -> list[Section]:
+    """Pictures of the attention of the clearest and the least clear heads."""
     sections = []
-    for title, file, part in (
-        ("The clearest heads on texts", CLEAREST, clearest),
-        ("The least clear heads on texts", LEAST_CLEAR, least),
+    for title, file, part in zip(
+        ("The clearest heads on texts", "The least clear heads on texts"),
+        (CLEAREST, LEAST_CLEAR),
+        parts,
+        strict=True,
     ):
         if not part:
             continue
@@ -188,6 +213,30 @@ def _texts(
         drawn = plots.attention_text_figure(shown, headings)
         sections.append(Section(title, figure=report.picture(file, drawn)))
     return sections
+
+
+def _curves(
+    parts: list[list[dict[str, Any]]],
+    audit: Audit,
+    captured: Captured,
+    report: ReportFolder,
+    numbers: dict[str, Any],
+) -> Section:
+    """How the accuracies of the same heads come about; adds their numbers."""
+    shown = [one for part in parts for one in part]
+    curves = learning_curves(captured, audit, [(one["layer"], one["head"]) for one in shown])
+    save_netcdf(curves, report.place / f"{CURVES.name}.nc")
+    numbers["learning_curves"] = curve_numbers(curves)
+    figure = report.picture(CURVES, plots.audit_curves_figure(curves))
+    return Section(
+        "Learning curves",
+        [
+            f"{curves_sentence(curves)} That the clearest heads end above them is why they are the "
+            "clearest; what the curves add is how few documents it takes, and whether more "
+            "documents bring the others nearer to it."
+        ],
+        figure=figure,
+    )
 
 
 def _prompts(ordered: list[dict[str, Any]]) -> Section:
