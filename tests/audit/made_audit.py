@@ -20,10 +20,10 @@ def made_curves(documents=((3, 6, 12), (3, 6, 12)), *, draws=9, seed=0):
         "accuracy_high": accuracy + 0.1,
         "accuracy_query_free": np.full(shape, 0.15),
         "accuracy_offset": np.full(shape, 0.12),
+        "chance": np.full(shape, 0.05),
     }
     variables = {name: (("curve", "size"), value) for name, value in of_size.items()}
     variables["accuracy_null"] = (("curve", "size", "draw"), null)
-    variables["chance"] = ("curve", np.full(shape[0], 0.05))
     verdicts = np.where(above[:, -1], Learnable.LEARNABLE, Learnable.NOT_TOLD_APART)
     variables["learnable"] = ("curve", verdicts.astype(str))
     coordinates = {

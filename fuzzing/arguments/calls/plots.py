@@ -58,13 +58,13 @@ def _learned() -> xr.Dataset:
         name: (("curve", "size"), np.array([[0.1, 0.5]]))
         for name in (
             "accuracy", "accuracy_low", "accuracy_high", "accuracy_offset", "accuracy_query_free",
+            "chance",
         )
     }  # fmt: skip
     return xr.Dataset(
         {
             "documents": (("curve", "size"), [[10, 20]]),
             "accuracy_null": (("curve", "size", "draw"), np.full((1, 2, 3), 0.2)),
-            "chance": ("curve", [0.1]),
             "learnable": ("curve", ["learnable"]),
             **of_size,
         },

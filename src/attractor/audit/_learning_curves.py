@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _HALVINGS = 4
 """How often the documents to learn from are halved."""
-_AXES = {"accuracy_null": ("curve", "size", "draw"), "chance": ("curve",)}
 
 
 def learning_curves(
@@ -50,8 +49,8 @@ def learning_curves(
     Returns:
         Over ``curve`` (with ``layer`` and ``head``) and ``size``: ``documents`` learned from,
         ``accuracy``, ``accuracy_low`` and ``accuracy_high``, ``accuracy_query_free``,
-        ``accuracy_offset``, and over ``draw``, too, ``accuracy_null``; over ``curve``: ``chance``
-        and the verdict, ``learnable``.
+        ``accuracy_offset``, ``chance``, and over ``draw``, too, ``accuracy_null``; over ``curve``
+        the verdict, ``learnable``.
 
     Raises:
         InvalidInputError: If the audit is that of something else, or a head was not tested in it.
@@ -71,15 +70,13 @@ def learning_curves(
         mine = sorted({head for at, head in chosen if at == number})
         with single_blas_thread():
             found |= {(number, head): curve for head, curve in in_threads(learner, mine)}
-    variables = {
-        name: (_AXES.get(name, ("curve", "size")), [found[pair][name] for pair in chosen])
-        for name in found[chosen[0]]
-    } | {"learnable": (("curve",), verdicts)}
-    meanings = {"documents": "documents that rules were learned from"}
+    meanings = VARIABLES | {"documents": "documents that rules were learned from"}
+    arrays = {name: np.array([found[pair][name] for pair in chosen]) for name in found[chosen[0]]}
+    arrays["learnable"] = np.array(verdicts)
     return xr.Dataset(
         {
-            name: (axes, values, {"long_name": meanings.get(name) or VARIABLES[name]})
-            for name, (axes, values) in variables.items()
+            name: (("curve", "size", "draw")[: array.ndim], array, {"long_name": meanings[name]})
+            for name, array in arrays.items()
         },
         coords={
             "layer": ("curve", [n for n, _ in chosen]),
@@ -120,10 +117,10 @@ class _Learner:
                     "accuracy_query_free": one.query_free.mean(),
                     "accuracy_offset": one.offset.mean(),
                     "accuracy_null": one.accuracy[1:],
+                    "chance": one.chance,
                 }
             )
-        curve = {name: np.array([point[name] for point in points]) for name in points[0]}
-        return {**curve, "chance": one.chance}
+        return {name: np.array([point[name] for point in points]) for name in points[0]}
 
 
 def _nested(rows: HeadRows, seed: int) -> list[tuple[int, Bool[np.ndarray, "rows"]]]:

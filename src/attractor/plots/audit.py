@@ -38,7 +38,7 @@ _BANDS = ((0, 1, 0.78), (0.05, 0.95, 0.55))
 """Bands of null draws: the quantiles between, and how pale."""
 _ACROSS = 5
 """Panels beside each other."""
-_SIMPLER = {
+_SIMPLER: dict[str, tuple[str, Any, str]] = {
     "chance": ("black", ":", "chance"),
     "accuracy_query_free": ("purple", "-", "without the query"),
     "accuracy_offset": ("green", "--", "a fixed offset"),
@@ -201,7 +201,7 @@ def _curve(axes: Axes, curve: xr.Dataset) -> None:
         bottom, top = np.quantile(draws, (low, high), axis=1)
         axes.fill_between(documents, bottom, top, color=_shade(share), linewidth=0, zorder=1)
     for variable, (color, style, _) in _SIMPLER.items():
-        heights = np.broadcast_to(curve[variable].to_numpy(), documents.shape)
+        heights = curve[variable].to_numpy()
         axes.plot(documents, heights, linestyle=style, color=COLORS[color], linewidth=1, zorder=2)
     accuracy, low, high = (
         curve[name].to_numpy() for name in ("accuracy", "accuracy_low", "accuracy_high")
