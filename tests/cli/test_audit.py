@@ -144,6 +144,7 @@ def test_without_a_report_nothing_is_left(run_json, model, tmp_path, fake_torch)
         (("heads.nc", "--length", 20), "length: heads.nc holds heads that are captured already"),
         (("heads.nc", "--alpha", 2), "alpha: "),
         (("heads.nc", "--draws", 5), "draws: of 5 no p-value can be below"),
+        (("heads.nc", "--norm", "nuclear"), "norm: margin solutions are not asked for"),
         (("heads.nc", "--layers", "0", "--heads", "1.0"), "heads: layers are given, too"),
         (("heads.nc", "--layers", "7"), "layer 7 was not captured"),
         (("heads.nc", "--heads", "1.4"), "layer 1 has no head 4"),

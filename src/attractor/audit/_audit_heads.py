@@ -14,6 +14,12 @@ from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.heads import check_heads
 from attractor.audit.learnability import learn
+from attractor.audit.margin_solution import (
+    NORMS,
+    MarginQuestion,
+    margin_solution,
+    margin_verdict,
+)
 from attractor.audit.multiple import (
     check_draws,
     enough_for_discovery,
@@ -27,7 +33,7 @@ from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
 from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count, check_flag, check_items, check_kind
+from attractor.checks import check_choice, check_count, check_flag, check_items, check_kind
 from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
@@ -46,11 +52,15 @@ _AXES = {
     "p": ("null",),
     "p_together": ("null",),
     "required_length": ("error",),
+    "margin_ratio": ("norm",),
+    "margin_gap": ("norm",),
+    "margin_cosine": ("estimator",),
+    "margin_ratio_null": ("margin_draw",),
     "selected": ("query",),
     "selected_probability": ("query",),
 }
 """Axes of variables beside layer and head."""
-_WORDS = ("capture", "selection", "learnable", "prompt")
+_WORDS = ("capture", "selection", "learnable", "margin", "prompt")
 
 Found = dict[str, Any]
 """The variables of one head."""
@@ -64,6 +74,9 @@ def audit_heads(
     layers: Sequence[int] | None = None,
     heads: Sequence[tuple[int, int]] | None = None,
     sink_positions: int | None = None,
+    training_texts: bool = False,
+    norms: Sequence[str] = ("frobenius", "nuclear"),
+    margin_draws: int = 19,
     seed: int = 0,
     progress: bool = False,
     store: str | os.PathLike[str] | None = None,
@@ -75,6 +88,9 @@ def audit_heads(
     the others; ``learnable`` is a head whose accuracy exceeds that of heads whose pairing of
     queries with keys is a random rotation, learned from their own selections, for all heads
     together at level ``alpha`` (max-T). It is a randomization model, not a sample of heads.
+    *Margin*, of training texts alone: whether the head is where gradient descent takes a saturated
+    one, at the certified margin solution of what it selects (``margin_solution``); a head exactly
+    there is nowhere near the solution of other texts.
     *Limit*: how long a prompt of such tokens must be (``prompt_length``), where tokens are
     Gaussian enough for an answer.
 
@@ -90,6 +106,11 @@ def audit_heads(
         heads: Heads to audit as pairs ``(layer, head)``; None for all.
         sink_positions: How many of the first tokens are never content; None for 1 where attention
             is causal, 0 else.
+        training_texts: Whether the texts are those that the model was trained on: asks for margin
+            solutions.
+        norms: Norms of margin solutions: "frobenius", "nuclear", "spectral". Draws are compared in
+            the first, which is always asked for.
+        margin_draws: Draws of heads with another pairing that margin ratios are compared with.
         seed: Names the halves of documents and all draws.
         progress: Whether to show progress.
         store: A folder that keeps heads that are done: the same call, killed, goes on there.
@@ -102,11 +123,16 @@ def audit_heads(
     draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)
+    question = None
+    if check_flag("training_texts", training_texts):
+        question = _margin_question(norms, margin_draws, alpha)
     if sink_positions is not None:
         sink_positions = check_count("sink_positions", sink_positions, 0)
     chosen = _chosen(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
     settings |= {"sink_positions": BY_MASK if sink_positions is None else sink_positions}
+    if question is not None:
+        settings |= {"norms": ",".join(question.norms), "margin_draws": question.draws}
     found: dict[tuple[int, int], Found] = {}
     numbers = sorted({layer for layer, _ in chosen})
     if heads is not None:  # before any of them takes long
@@ -125,13 +151,20 @@ def audit_heads(
             advance((len(mine) - len(todo)) / len(mine))
             sinks = sink_count(captured, layer, settings["sink_positions"])
             content = content_tokens(captured, layer, sinks)
-            ask = _Questions(captured, number, layer, content, draws, seed)
+            ask = _Questions(captured, number, layer, content, draws, question, seed)
             with single_blas_thread():
                 for head, answer in in_threads(ask, todo):
                     found[number, head] = answer
                     finished.write(number, head, layer, answer)
                     advance(1 / len(mine))
-    return Audit(_assembled(captured, found, settings))
+    return Audit(_assembled(captured, found, settings, question))
+
+
+def _margin_question(norms: Sequence[str], draws: int, alpha: float) -> MarginQuestion:
+    """What is asked of training texts; the Frobenius norm comes first."""
+    given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
+    draws, _ = check_draws(draws, alpha, argument="margin_draws")
+    return MarginQuestion(tuple(dict.fromkeys(["frobenius", *given])), draws)
 
 
 def _chosen(
@@ -166,6 +199,7 @@ class _Questions:
     layer: CapturedLayer
     content: np.ndarray
     draws: int
+    margin: MarginQuestion | None
     seed: int
 
     def __call__(self, head: int) -> Found:
@@ -186,6 +220,8 @@ class _Questions:
             return found
         found["horizon"] = rows.horizon
         found |= self._pairing(rows, key)
+        if self.margin is not None:
+            found |= margin_solution(self.layer, head, self.margin, key)
         values = self.layer.values
         if values is not None:
             values = values[rows.row, self.layer.key_head(head)].astype(np.float64)
@@ -255,7 +291,10 @@ def _heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | No
 
 
 def _assembled(
-    captured: Captured, found: Mapping[tuple[int, int], Found], settings: dict[str, Any]
+    captured: Captured,
+    found: Mapping[tuple[int, int], Found],
+    settings: dict[str, Any],
+    question: MarginQuestion | None,
 ) -> xr.Dataset:
     """The variables of all heads as labeled arrays, with what is tested for all together."""
     import xarray as xr
@@ -267,6 +306,11 @@ def _assembled(
         "null": len(Null), _DRAWS: settings["draws"], "error": len(ERRORS),
         "query": len(captured.document),
     }  # fmt: skip
+    coordinates: dict[str, Any] = {}
+    if question is not None:
+        sizes |= {"margin_draw": question.draws}
+        coordinates = {"norm": list(question.norms), "estimator": list(question.estimators)}
+        sizes |= {name: len(labels) for name, labels in coordinates.items()}
     variables: dict[str, Any] = {}
     for name, meaning in VARIABLES.items():
         if not any(name in one for one in found.values()):
@@ -288,12 +332,13 @@ def _assembled(
             "head": heads,
             "null": [null.value for null in Null],
             "error": list(ERRORS),
+            **coordinates,
             "document": ("query", captured.document),
             "position": ("query", captured.position),
         },
         attrs={**settings, **{f"origin_{name}": text for name, text in captured.origin.items()}},
     )
-    return _judged(data, settings["alpha"])
+    return _judged_margins(_judged(data, settings["alpha"]), settings["alpha"])
 
 
 def _judged(data: xr.Dataset, alpha: float) -> xr.Dataset:
@@ -324,6 +369,32 @@ def _judged(data: xr.Dataset, alpha: float) -> xr.Dataset:
             name: (dims, array, {"long_name": VARIABLES[name]})
             for name, (dims, array) in named.items()
         }
+    )
+
+
+def _judged_margins(data: xr.Dataset, alpha: float) -> xr.Dataset:
+    """Adds p-values of margin ratios for all heads together, and the verdicts."""
+    if "margin_p" not in data:
+        return data
+    known = np.isfinite(data["margin_p"].to_numpy())
+    ratios = data["margin_ratio"].sel(norm=["frobenius"]).to_numpy()
+    statistic = np.concatenate([ratios, data["margin_ratio_null"].to_numpy()], -1)
+    p_together = np.full(known.shape, np.nan)
+    p_together[known] = together(statistic[known])
+    verdicts = data["margin"].to_numpy().astype(object)
+    for place in map(tuple, np.argwhere(known)):
+        head = data.isel(layer=place[0], head=place[1])
+        named = [
+            dict(zip(head[axis].to_numpy().tolist(), head[name].to_numpy().tolist(), strict=True))
+            for name, axis in (
+                ("margin_ratio", "norm"), ("margin_gap", "norm"), ("margin_cosine", "estimator"),
+            )
+        ]  # fmt: skip
+        verdicts[place] = margin_verdict(*named, float(p_together[place]), alpha)
+    place = ("layer", "head")
+    return data.assign(
+        margin_p_together=(place, p_together, {"long_name": VARIABLES["margin_p_together"]}),
+        margin=(place, verdicts.astype(str), {"long_name": VARIABLES["margin"]}),
     )
 
 

@@ -157,6 +157,11 @@ def selects(one: dict[str, Any]) -> str:
     return words if share is None else f"{words} {100 * share:.0f} %"
 
 
+def asked_for_margins(found: list[dict[str, Any]]) -> bool:
+    """Whether any head was asked whether it is at a margin solution."""
+    return any(_asked(one.get("margin")) for one in found)
+
+
 def asked_for_prompts(found: list[dict[str, Any]]) -> bool:
     """Whether any head was asked how long its prompts must be."""
     return any(_asked(one.get("prompt")) for one in found)
@@ -169,11 +174,12 @@ def _asked(words: str | None) -> bool:
 def _column(data: xr.Dataset, name: str) -> tuple[np.ndarray, list[Sequence[str]]]:
     """A variable by layer and head, and the coordinates of what other axes it has."""
     array = data[name]
-    axes = [str(axis) for axis in array.dims if axis not in (*_PLACE, "draw")]
+    drawn = [axis for axis in array.dims if str(axis).endswith("draw")]
+    axes = [str(axis) for axis in array.dims if axis not in (*_PLACE, *drawn)]
     labels: list[Sequence[str]] = [[str(key) for key in data[axis].to_numpy()] for axis in axes]
-    if "draw" not in array.dims:
+    if not drawn:
         return array.transpose(*_PLACE, *axes).to_numpy(), labels
-    draws = _in_order(array.transpose(*_PLACE, *axes, "draw"))
+    draws = _in_order(array.transpose(*_PLACE, *axes, *drawn))
     return np.stack([draws.mean(-1), _spread(draws), draws.max(-1)], -1), [*labels, _OF_DRAWS]
 
 

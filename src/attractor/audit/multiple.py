@@ -12,17 +12,22 @@ from attractor.checks import check_count, check_number
 from attractor.errors import InvalidInputError
 
 
-def check_draws(draws: Any, alpha: Any) -> tuple[int, float]:
+def check_draws(draws: Any, alpha: Any, *, argument: str = "draws") -> tuple[int, float]:
     """Checks that there are draws enough for a level.
+
+    Args:
+        draws: How many.
+        alpha: The level.
+        argument: What the draws are called.
 
     Raises:
         InvalidInputError: If there are not, or they are no count and no level.
     """
-    draws = check_count("draws", draws, most=99_999)
+    draws = check_count(argument, draws, most=99_999)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0, example=0.05)
     if (draws + 1) * alpha < 1:
         raise InvalidInputError(
-            "draws",
+            argument,
             f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",
             f"Give at least {math.ceil(1 / alpha) - 1}" if alpha > 1e-5 else "Give a larger alpha",
         )

@@ -49,6 +49,15 @@ VARIABLES = {
     "p_together": "the same of the largest deviation among all heads: family-wise",
     "q": "Benjamini-Hochberg: false discovery rate; NaN where there are too few draws",
     "learnable": "verdict on the pairing of queries with keys, in words",
+    "margin_queries": "queries whose selections the margin problem keeps",
+    "margin_rows": "its constraints: tokens that are not selected",
+    "margin_ratio": "margin over that of the certified margin solution of the same norm",
+    "margin_gap": "relative duality gap of that solution",
+    "margin_cosine": "cosine of the head's matrix with margin solutions and other estimators",
+    "margin_ratio_null": "margin ratio of heads with another pairing, Frobenius norm",
+    "margin_p": "share of those draws, the head among them, with a ratio as large",
+    "margin_p_together": "the same of the largest deviation among all heads: family-wise",
+    "margin": "where the head is, seen from margin solutions, in words",
     "score_deviation": "standard deviation of scores; median over queries",
     "horizon": "root of the mean squared score of independent keys and queries",
     "defect": "error that is left however long the prompt: tokens are not Gaussian; median",
@@ -68,6 +77,17 @@ class Learnable(StrEnum):
     QUERY_FREE = "query-free"
     NOT_TOLD_APART = "not told apart"
     TOO_FEW = "too few queries"
+    NOT_ASKED = "not asked"
+
+
+class Margin(StrEnum):
+    """Where a head is, seen from the margin solutions of what it selects."""
+
+    AT = "at the margin solution"
+    ON_THE_WAY = "on the way"
+    ELSEWHERE = "elsewhere"
+    OPEN = "certificate open"
+    """A margin problem was not solved to its tolerance."""
     NOT_ASKED = "not asked"
 
 

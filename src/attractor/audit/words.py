@@ -12,6 +12,7 @@ from attractor.audit.calibration import calibration
 from attractor.audit.heads import (
     BEATS_NULLS,
     UNTESTED,
+    asked_for_margins,
     asked_for_prompts,
     by_clearness,
     heads,
@@ -19,7 +20,7 @@ from attractor.audit.heads import (
     selects,
     verdict,
 )
-from attractor.audit.result import Learnable
+from attractor.audit.result import Learnable, Margin
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,10 +57,15 @@ def _sentence(found: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     if untested:
         why = next(iter(untested)) if len(untested) == 1 else _counted(untested)
         parts.append(f"{sum(untested.values()):,} could not be tested ({why})")
-    parts.append(
-        "whether any head is at a margin solution was not asked: only its training texts could "
-        "show it"
-    )
+    if asked_for_margins(found):
+        margins = Counter(one["margin"] for one in found)
+        there = {word: n for word, n in margins.items() if word.startswith(Margin.AT)}
+        parts.append(_counted(Counter(there)) if there else "none is at a margin solution")
+    else:
+        parts.append(
+            "whether any head is at a margin solution was not asked: only its training texts could "
+            "show it"
+        )
     return "; ".join(parts) + "."
 
 
@@ -74,6 +80,9 @@ def sentences(data: xr.Dataset) -> list[str]:
     selection = Counter(_kind(one["selection"]) for one in found)
     if selection:
         lines.append(f"What heads select: {_counted(selection)}.")
+    if asked_for_margins(found):
+        margins = Counter(one["margin"] for one in found)
+        lines.append(f"Where heads are, seen from margin solutions: {_counted(margins)}.")
     prompt = Counter(one["prompt"] for one in found if asked_for_prompts([one]))
     if prompt:
         lines.append(f"Prompts that heads need to be near their limit: {_counted(prompt)}.")
@@ -102,6 +111,8 @@ def head_table(
         "together": lambda one: _digits(one["p_together"]),
         "selects": selects,
     }
+    if asked_for_margins(found):
+        columns["margin"] = lambda one: one["margin"]
     if asked_for_prompts(found):
         columns["prompt"] = lambda one: one["prompt"].partition(":")[0]
     for column in without:
@@ -188,6 +199,38 @@ def curves_sentence(curves: xr.Dataset) -> str:
     return f"Above all of their {curves.attrs['draws']:,} draws: {'; '.join(parts)}."
 
 
+def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and a row for each head that was compared with margin solutions.
+
+    Args:
+        found: Heads, as ``heads`` returns them.
+    """
+    asked = [one for one in found if one["margin_p"] is not None]
+    norms = list(asked[0]["margin_ratio"])
+    header = ("head", "margin", *(f"ratio, {norm}" for norm in norms), "ratio of draws, largest",
+        "together", *(f"cosine, {norm}" for norm in norms), "largest other cosine", "queries",
+        "constraints")  # fmt: skip
+    rows: Rows = []
+    for one in asked:
+        cosines = one["margin_cosine"]
+        others = {name: cosine for name, cosine in cosines.items() if name not in norms}
+        nearest = max(others, key=lambda name: others[name])
+        rows.append(
+            (
+                name(one),
+                one["margin"],
+                *(_three(one["margin_ratio"][norm]) for norm in norms),
+                _three(one["margin_ratio_null"]["largest"]),
+                _digits(one["margin_p_together"]),
+                *(_three(cosines[norm]) for norm in norms),
+                f"{_three(others[nearest])} ({nearest})",
+                f"{one['margin_queries']:,.0f}",
+                f"{one['margin_rows']:,.0f}",
+            )
+        )
+    return header, rows
+
+
 def prompt_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     """Names of columns, and a row for each head that was asked how long its prompts must be.
 
@@ -250,6 +293,11 @@ def _interval(one: dict[str, Any], of: str) -> str:
     low, high = one.get(f"{of}_low"), one.get(f"{of}_high")
     middle = _number(one.get(of))
     return middle if low is None or high is None else f"{middle} [{_number(low)}, {_number(high)}]"
+
+
+def _three(value: float) -> str:
+    """A ratio or cosine, three digits behind the point."""
+    return f"{value:.3f}"
 
 
 def _digits(value: float | None) -> str:

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from attractor.audit import Captured
 
 DOCUMENTS, LENGTH, DRAWS, ALPHA = 200, 64, 99, 0.05
+NORMS = ("frobenius", "nuclear")
+"""The norms that are asked for where none is given."""
 _LOOKED_AT = 20
 """Texts read for each document wanted: some are too short, or there twice."""
 
+_STATEMENT = "direction of attention under gradient descent"
 _MOST_LAYERS = 10_000
 
 HELP = (
@@ -39,7 +42,8 @@ HELP = (
     "A rule is learned from what a head selects in half of the documents and has to predict what "
     "it selects in the others; so are rules for the head with its pairing of queries and keys "
     "drawn at random. A head that does better than all draws of all heads has a pairing that is "
-    "more than chance.\n\n"
+    "more than chance. Whether heads are at the margin solution that training goes to is asked "
+    "with --training-texts alone: on other texts even a head exactly there does not show it.\n\n"
     "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
     "and `attractor reproduce --data` go on from it without the model. "
     "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
@@ -75,6 +79,20 @@ def audit(
     alpha: Annotated[
         float, typer.Option(help="How often chance may pass for more, for all heads together.")
     ] = ALPHA,
+    training_texts: Annotated[
+        bool,
+        typer.Option(
+            "--training-texts",
+            help="TEXTS are what the model was trained on: ask for margin solutions, too.",
+        ),
+    ] = False,
+    norm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --training-texts: a norm of margin solutions; may be given several times. "
+            f"Default: {' and '.join(NORMS)}."
+        ),
+    ] = None,
     sink_positions: Annotated[
         int | None,
         typer.Option(
@@ -98,6 +116,10 @@ def audit(
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
         check_paths([report, OutputFolder("store", store, CHECKPOINT)], inputs)
         captured_before = _check_source(model, texts, documents, length)
+        if norm and not training_texts:
+            raise InvalidInputError(
+                "norm", "margin solutions are not asked for", "Give --training-texts with it"
+            )
         wanted_layers = None if layers is None else parse_layers(layers)
         wanted_heads = None if heads is None else parse_heads(heads)
         if wanted_layers is not None and wanted_heads is not None:
@@ -129,6 +151,9 @@ def audit(
                     progress=current.progress,
                 )
             captured = load_captured(file)
+            margins = (
+                {"training_texts": True, "norms": tuple(norm or NORMS)} if training_texts else {}
+            )
             found = audit_heads(
                 captured,
                 draws=draws,
@@ -139,6 +164,7 @@ def audit(
                 seed=seed,
                 progress=current.progress,
                 store=store,
+                **margins,
             )
             current.say_lines(str(found).splitlines())
             current.say(*sentences(found.data)[1:])
@@ -276,6 +302,7 @@ def _source(model: Path, texts: Path | None, captured: Captured) -> str:
 
 
 def _provenance(arguments: dict[str, Any], file: Path, captured: Captured, seed: int) -> Any:
+    from attractor.papers.paper import TRANSFORMERS_AS_SVMS
     from attractor.provenance import Provenance
 
     with file.open("rb") as stream:
@@ -286,5 +313,6 @@ def _provenance(arguments: dict[str, Any], file: Path, captured: Captured, seed:
         arguments={**arguments, "data": True},
         data=digest,
         seeds=[seed],
+        bibtex=[TRANSFORMERS_AS_SVMS.bibtex(_STATEMENT)] if arguments["training_texts"] else (),
         settings={f"captured {key}": value for key, value in captured.origin.items()},
     )

@@ -100,6 +100,8 @@ COMMANDS = {
             "heads": optional(text(r"[\d., ]+", "names of heads", 10**5)),
             "draws": whole(1, 10**5),
             "alpha": number(),
+            "training_texts": truth(),
+            "norm": optional(several(_NORM, 100)),
             "sink_positions": optional(whole(0, 10**6)),
             "seed": SEED,
             "data": _OF_FILE,

@@ -61,6 +61,11 @@ def capture_heads(
     are captured once a group. Every head says how far softmax of its scores is from the attention
     of the model (``CapturedLayer.self_check``) and, where they differ, that it is not bilinear.
 
+    The matrices that made queries and keys are read off the model, however it stores them
+    (``CapturedLayer.projections``), and kept if they give those of the first batch to rounding.
+    Keys that positions rotate have none; neither have layers that norm or clip queries, or make
+    them of anything but what the layer reads.
+
     A query is drawn among the content tokens that have at least four content tokens to choose from
     in every layer, those masked left out. Content is what is no special token, no padding and not
     among the first ``sink_positions``.
@@ -135,7 +140,7 @@ def capture_heads(
         "seed": str(seed),
         "attractor": __version__,
     }
-    needed = studied.bytes[values] * int(shown.queries.sum())
+    needed = studied.bytes[values] * int(shown.queries.sum()) + studied.projection_bytes
     if path is None:
         otherwise = "Give path= to write it to a file, fewer documents, or some of the layers"
         require_memory(

@@ -32,7 +32,9 @@ class Part:
         layers: The layers that are captured.
         keys: The tokens that are keys.
         queries: The tokens that are queries.
+        modules: The modules that call attention in these layers.
         bytes: Bytes of a query in all layers, without and with values.
+        projection_bytes: Bytes that the matrices of all layers take at most.
         origin: What is known of the model.
     """
 
@@ -41,7 +43,9 @@ class Part:
     layers: tuple[int, ...]
     keys: Table
     queries: Table
+    modules: tuple[torch.nn.Module, ...]
     bytes: tuple[int, int]
+    projection_bytes: int
     origin: dict[str, str]
 
 
@@ -106,8 +110,11 @@ def part_of(
         "transformers": version("transformers"),
         "torch": str(torch.__version__),
     }
-    size = _bytes([own[number] for number in wanted], keys.token.shape[1])
-    return Part(run, frames, tuple(wanted), keys, queries, size, origin)
+    seen = [own[number] for number in wanted]
+    modules = tuple(call.module for call in seen)
+    size = _bytes(seen, keys.token.shape[1])
+    weights = sum(one.nbytes for module in modules for one in module.parameters())
+    return Part(run, frames, tuple(wanted), keys, queries, modules, size, weights, origin)
 
 
 def _frames(run: Run, own: list[Call], given: dict[str, object]) -> tuple[Frame | None, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from attractor.checks import naming
 from attractor.torch.capture.calls import Call, calls_of
 from attractor.torch.capture.frame import UNROTATED, Frame
 from attractor.torch.capture.parts import Part
+from attractor.torch.capture.projections import Watched, watching
 from attractor.torch.capture.texts import Shown
 
 _AGREES = 1e-4
@@ -111,12 +113,17 @@ class _Batch:
                 break
             self._next = 0
             try:
-                with calls_of(self._part.run.model, self._receive):
-                    self._part.run.model(**self._given)
+                with self._watching() as self._watched:
+                    with calls_of(self._part.run.model, self._receive):
+                        self._part.run.model(**self._given)
                 break
             except _DrawnAnewError:
                 continue
         return Drawn([self._rows[one] for one in self._local], self._position, len(self._rows))
+
+    def _watching(self) -> contextlib.AbstractContextManager[Watched | None]:
+        """Watches for projections in the first batch, which hold for all."""
+        return contextlib.nullcontext() if self._start else watching(self._part.modules)
 
     def _draw(self) -> tuple[list[int], list[int]]:
         """Of each row the first few tokens in a random order that may be queries."""
@@ -196,6 +203,7 @@ class _Batch:
                 values=values,
                 self_check=np.full_like(difference, np.nan) if call.weights is None else difference,
                 status=tuple(_status(call, frame, one) for one in difference),
+                projections=self._watched and self._watched.projections(call, frame),
             )
 
 
