@@ -44,7 +44,7 @@ def learning_curves(
         captured: What was audited.
         audit: Its audit, which has the halves of documents, the null and the seed.
         heads: Layer and number of each head, in the order wanted.
-        draws: How many draws of the null: the first ones of the audit.
+        draws: How many draws of the null: those that an audit draws first.
 
     Returns:
         Over ``curve`` (with ``layer`` and ``head``) and ``size``: ``documents`` learned from,

@@ -85,7 +85,9 @@ def margin_solution(
         return {}
     small = dataclasses.replace(
         layer,
-        **{name: getattr(layer, name)[used] for name in ("queries", "keys", "allowed", "attention")},
+        **{
+            name: getattr(layer, name)[used] for name in ("queries", "keys", "allowed", "attention")
+        },
         values=None,
     )
     tokens, W = trained_matrix(small, head)
