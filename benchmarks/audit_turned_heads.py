@@ -4,8 +4,8 @@ Every head of a file of ``attractor audit`` keeps its keys, its mean query and t
 scores; its centered queries are turned at random, each head by a rotation of its own: the null
 hypothesis of ``Null.ROTATION`` itself, on the keys, queries and texts of a trained model. A
 calibrated null rejects no more such heads, and audits for all heads together, than its level
-allows. Run as ``python -m benchmarks.audit_turned_heads heads.nc``; half a minute an audit of 72
-heads of width 32.
+allows. Run as ``python -m benchmarks.audit_turned_heads heads.nc``; a minute of one core for each
+audit of 72 heads of width 32.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.stats import binomtest
 import attractor as at
 from attractor.audit import Captured, Null
 from attractor.audit.nulls import draw_maps
-from attractor.audit.rows import content_tokens, head_rows
+from attractor.audit.rows import BY_MASK, content_tokens, head_rows, sink_count
 from attractor.progress import progress_bar
 
 AUDITS, DRAWS, ALPHA = 20, 39, 0.05
@@ -31,7 +31,7 @@ def turned(captured: Captured, seed: int) -> Captured:
     layers = {}
     for number in captured.layers:
         layer = captured.layer(number)
-        content = content_tokens(captured, layer, 0)
+        content = content_tokens(captured, layer, sink_count(captured, layer, BY_MASK))
         queries = layer.queries.astype(np.float64)
         for head in range(layer.heads):
             rows = head_rows(captured, layer, head, content, seed)
@@ -56,24 +56,22 @@ def main(file: Path) -> None:
     with progress_bar("audits", AUDITS, lines_every=30) as advance:
         for seed in range(AUDITS):
             made = turned(captured, seed)
-            found = at.audit_heads(made, draws=DRAWS, alpha=ALPHA, seed=seed, sink_positions=0)
-            data = found.data
-            heads.append((data["p"] <= ALPHA).to_numpy().reshape(-1, len(Null)).sum(0))
-            audits.append((data["p_together"] <= ALPHA).any(("layer", "head")).to_numpy())
+            found = at.audit_heads(made, draws=DRAWS, alpha=ALPHA, seed=seed)
+            heads.append((found.data["p"] <= ALPHA).to_numpy().reshape(-1, len(Null)))
+            together = (found.data["p_together"] <= ALPHA).any(("layer", "head"))
+            audits.append(together.to_numpy()[None])
             advance(1)
-            of = (seed + 1) * data["accuracy"].size
-            print(seed, of, np.sum(heads, 0), np.sum(audits, 0), flush=True)
     print(f"{AUDITS} audits, {DRAWS} draws, alpha {ALPHA}; 95 % intervals in brackets", end="\n\n")
     print("| of | " + " | ".join(null.value for null in Null) + " |")
     print("| --- |" + " --- |" * len(Null))
-    for what, counts, of in (
-        ("heads", np.sum(heads, 0), AUDITS * data["accuracy"].size),
-        ("audits, all heads together", np.sum(audits, 0), AUDITS),
-    ):
-        print(f"| {of} {what} | " + " | ".join(_share(int(one), of) for one in counts) + " |")
+    for what, rejected in (("heads", heads), ("audits, all heads together", audits)):
+        flags = np.concatenate(rejected)
+        shares = [share(int(column.sum()), len(flags)) for column in flags.T]
+        print(f"| {len(flags)} {what} | " + " | ".join(shares) + " |")
 
 
-def _share(rejected: int, of: int) -> str:
+def share(rejected: int, of: int) -> str:
+    """A share with its 95 % interval."""
     interval = binomtest(rejected, of).proportion_ci(method="wilson")
     return f"{rejected / of:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 

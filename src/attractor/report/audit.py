@@ -84,10 +84,11 @@ P_VALUE = (
 NULLS = (
     "Each null turns the queries of a head at random and leaves the part of scores without the "
     "query as it is. rotation: in the coordinates of the model, with the spread of scores kept; "
-    "for heads of random weights it is exact, and the verdict rests on it. pairing: in coordinates "
-    "in which keys and queries have one covariance, the spread not kept; it is largest for the "
-    "head itself, so that heads of random weights are beyond it, too. signs: signs of those "
-    "coordinates at random, which keep most of the pairing, so that few heads are beyond it."
+    "for heads of random weights it is exact but for the latter, and the verdict rests on it. "
+    "pairing: in coordinates in which keys and queries have one covariance, the spread not kept; "
+    "it is largest for the head itself, so that heads of random weights are beyond it, too. signs: "
+    "signs of those coordinates at random, which keep most of the pairing, so that few heads are "
+    "beyond it."
 )
 GLOSSARY = Table(
     ("word", "meaning"),
