@@ -113,3 +113,55 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True
         "sink_positions": "by mask",
     }
     return Audit(xr.Dataset(variables, coordinates, settings))
+
+
+def with_margins(audit, *, draws=19, seed=0):
+    """The same, asked of training texts: head 0.0 is at its nuclear margin solution."""
+    random = np.random.default_rng(seed)
+    place = ("layer", "head")
+    shape = audit.data["learnable"].shape
+    ratio = random.random((*shape, 2)) / 9
+    ratio[0, 0] = 0.7, 0.98
+    verdict = np.full(shape, "elsewhere", dtype=object)
+    verdict[0, 0] = "at the margin solution (nuclear)"
+    together = np.where(verdict == "elsewhere", 0.6, 0.05)
+    estimators = ["frobenius", "nuclear", "logistic 0.1", "mean difference"]
+    variables = {
+        "margin": (place, verdict),
+        "margin_ratio": ((*place, "norm"), ratio),
+        "margin_gap": ((*place, "norm"), np.full((*shape, 2), 1e-9)),
+        "margin_cosine": ((*place, "estimator"), random.random((*shape, 4))),
+        "margin_ratio_null": ((*place, "margin_draw"), random.random((*shape, draws)) / 9),
+        "margin_p": (place, together / 2),
+        "margin_p_together": (place, together),
+        "margin_queries": (place, np.full(shape, 128.0)),
+        "margin_rows": (place, np.full(shape, 4224.0)),
+    }
+    coordinates = {"norm": estimators[:2], "estimator": estimators}
+    return Audit(audit.data.assign(variables).assign_coords(coordinates))
+
+
+def made_control(heads=24, *, seed=0):
+    """A positive control in which all is as it should be but for one head of the second arm."""
+    random = np.random.default_rng(seed)
+    arms = ["W, trained to the end", "K and Q, trained to the end", "K and Q, stopped early"]
+    there = [True, True, False]
+    ratio = np.stack([random.normal(mean, 0.02, (3, heads)) for mean in (0.7, 0.8)], -1)
+    ratio[0, :, 0], ratio[1, :, 1], ratio[2] = 0.99, 0.98, ratio[2] / 3
+    verdict = np.full((3, heads), "on the way (nuclear)", dtype=object)
+    verdict[0], verdict[1, 1:] = (
+        "at the margin solution (frobenius)",
+        "at the margin solution (nuclear)",
+    )
+    right = (verdict != "on the way (nuclear)") == np.array(there)[:, None]
+    names = ("arm", "control_head", "norm")
+    return xr.Dataset(
+        {
+            "verdict": (names[:2], verdict),
+            "right": (names[:2], right),
+            "margin_ratio": (names, ratio),
+            "margin_cosine": (names, ratio - 0.01),
+        },
+        {"arm": arms, "expected": ("arm", there), "norm": ["frobenius", "nuclear"]},
+        {"width": 16, "tokens": 8, "sequences": 16, "steps": 2000, "draws": 19, "alpha": 0.05},
+    )

@@ -68,6 +68,21 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
     assert not again["same"] and any("data" in words for words in again["changed"])
 
 
+def test_training_texts_are_asked_for_margin_solutions(run_json, heads, monkeypatch):
+    from made_audit import made_control
+
+    from attractor import audit
+
+    monkeypatch.setattr(audit, "positive_control", lambda sizes, **options: made_control())
+    asked = ("--heads", "0.0,1.1", "--draws", 19, "--training-texts", "--norm", "nuclear")
+    found, result = run_json("audit", heads, *asked, "--control")
+    assert result.exit_code == 0, result.stderr
+    assert [one["margin"] for one in found["heads"]] == ["elsewhere"] * 2
+    assert set(found["heads"][0]["margin_ratio"]) == {"frobenius", "nuclear"}
+    assert "none is at a margin solution" in found["sentence"]
+    assert found["findings"][-1].startswith("Positive control: 24 of 24 heads")
+
+
 def test_a_store_holds_what_is_done(run_json, heads, tmp_path):
     first = run_json("audit", heads, *FEW, "--store", "store")[0]
     assert list((tmp_path / "store").iterdir())

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from made_audit import made_audit, made_curves
+from made_audit import made_audit, made_control, made_curves
 
 from attractor import plots
 from attractor.audit.heads import BEATS_NULLS, by_clearness, heads, name
@@ -64,6 +64,20 @@ def test_dots_stand_in_the_order_of_clearness_before_their_bands():
     one = ordered[0]
     draws = audit.data["accuracy_null"].sel(layer=one["layer"], head=one["head"], null="rotation")
     np.testing.assert_allclose(band, [draws.min(), draws.max()])
+
+
+def test_the_control_counts_what_was_found():
+    control = made_control()
+    figure = plots.margin_control_figure(control)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == [
+        "24 of 24 found", "23 of 24 found", "0 of 24 found",
+    ]  # fmt: skip
+    dots = [line for line in axes.get_lines() if line.get_marker() in ("o", "D")]
+    np.testing.assert_array_equal(
+        np.sort(dots[0].get_xdata()), np.sort(control["margin_ratio"][0, :, 0])
+    )
+    assert len(dots) == 6
 
 
 def test_without_any_test_pictures_are_drawn():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_audit import made_audit, made_curves
+from made_audit import made_audit, made_control, made_curves, with_margins
 
 from attractor import plots
 from attractor.audit import planted_heads
@@ -77,6 +77,20 @@ def test_a_report_has_everything(tmp_path, captured, curves):
     assert all(0.2 < one < 0.4 for one in of_curves[0]["largest_draw"])
     assert set(stored["calibration"]) == {"rotation", "pairing", "signs"}
     assert load_audit(out / "audit.nc").data["accuracy"].equals(audit.data["accuracy"])
+
+
+def test_margin_solutions_and_their_control(tmp_path, captured, blank):
+    audit, control = with_margins(made_audit(3, 4)), made_control()
+    out = tmp_path / "audit"
+    numbers = write_audit_report(out, audit, captured, source="made up", control=control)
+    page = (out / "index.html").read_text()
+    assert "<h2>Margin solutions</h2>" in page and "<h2>The positive control</h2>" in page
+    assert "Whether heads are at a margin solution was not asked" not in page
+    assert "1 at the margin solution (nuclear)" in numbers["sentence"]
+    assert "23 of 24 heads (K and Q, trained to the end)" in numbers["findings"][-1]
+    assert numbers["control"][1]["as it should be"] == "23"
+    assert numbers["heads"][0]["margin_ratio"] == {"frobenius": 0.7, "nuclear": 0.98}
+    assert {"control.nc", "control.png", "control.svg"} <= {path.name for path in out.iterdir()}
 
 
 def test_what_was_not_asked_is_said(tmp_path, captured, blank):

@@ -46,6 +46,15 @@ AVERAGES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "margin", ["n", "d"
 AUDITED = Lazy(lambda: ex.AUDIT.value.data)
 MARKED = Lazy(lambda: attention_examples(ex.PLANTED_HEADS.value, AUDITED.value, [(1, 0)]))
 LEARNED = Lazy(lambda: _learned())
+CONTROL = Lazy(
+    lambda: xr.Dataset(
+        {
+            "right": (("arm", "control_head"), np.ones((2, 3), bool)),
+            "margin_ratio": (("arm", "control_head", "norm"), np.ones((2, 3, 2))),
+        },
+        {"arm": ["W", "other"], "expected": ("arm", [True, False]), "norm": ["a", "b"]},
+    )
+)
 LENGTHS = np.geomspace(1, 1e4, 9)
 BY_LENGTH = Lazy(lambda: error_quantiles(ex.PROMPT_LENGTH.value, LENGTHS))
 PHASES = Lazy(lambda: phase_diagram(ex.PROMPT_LENGTH.value, [0.5, 1.0], LENGTHS))
@@ -193,6 +202,7 @@ def _of_audits() -> Iterator[Call]:
     yield Call(plots.audit_map_figure, data=AUDITED)
     yield Call(plots.audit_accuracy_figure, data=AUDITED)
     yield Call(plots.audit_curves_figure, curves=LEARNED)
+    yield Call(plots.margin_control_figure, control=CONTROL)
     yield Call(
         plots.attention_text_figure, data=MARKED, headings={"1.0": "a head"},
         takes={"headings": "mapping"},

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
         Projections as Projections,
     )
     from attractor.audit.captured_file import load_captured as load_captured
+    from attractor.audit.control import (
+        ControlSizes as ControlSizes,
+        positive_control as positive_control,
+    )
     from attractor.audit.nulls import Null as Null
     from attractor.audit.planted import planted_heads as planted_heads
     from attractor.audit.result import (
         Audit as Audit,
         Learnable as Learnable,
+        Margin as Margin,
         load_audit as load_audit,
     )
 

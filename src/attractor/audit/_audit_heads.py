@@ -11,8 +11,8 @@ import numpy as np
 
 from attractor.audit.attention_pattern import attention_pattern
 from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
+from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
-from attractor.audit.heads import check_heads
 from attractor.audit.learnability import learn
 from attractor.audit.margin_solution import (
     NORMS,
@@ -24,6 +24,7 @@ from attractor.audit.multiple import (
     check_draws,
     enough_for_discovery,
     false_discovery,
+    fewest_draws,
     randomization_p,
     resampled,
     together,
@@ -33,8 +34,13 @@ from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
 from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
-from attractor.checks import check_choice, check_count, check_flag, check_items, check_kind
-from attractor.errors import InvalidInputError
+from attractor.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_items,
+    check_kind,
+)
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
 from attractor.threads import in_threads
@@ -76,7 +82,7 @@ def audit_heads(
     sink_positions: int | None = None,
     training_texts: bool = False,
     norms: Sequence[str] = ("frobenius", "nuclear"),
-    margin_draws: int = 19,
+    margin_draws: int | None = None,
     seed: int = 0,
     progress: bool = False,
     store: str | os.PathLike[str] | None = None,
@@ -110,7 +116,8 @@ def audit_heads(
             solutions.
         norms: Norms of margin solutions: "frobenius", "nuclear", "spectral". Draws are compared in
             the first, which is always asked for.
-        margin_draws: Draws of heads with another pairing that margin ratios are compared with.
+        margin_draws: Draws of heads with another pairing that margin ratios are compared with; None
+            for as few as the level needs.
         seed: Names the halves of documents and all draws.
         progress: Whether to show progress.
         store: A folder that keeps heads that are done: the same call, killed, goes on there.
@@ -128,7 +135,7 @@ def audit_heads(
         question = _margin_question(norms, margin_draws, alpha)
     if sink_positions is not None:
         sink_positions = check_count("sink_positions", sink_positions, 0)
-    chosen = _chosen(captured, layers, heads)
+    chosen = chosen_heads(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
     settings |= {"sink_positions": BY_MASK if sink_positions is None else sink_positions}
     if question is not None:
@@ -137,14 +144,14 @@ def audit_heads(
     numbers = sorted({layer for layer, _ in chosen})
     if heads is not None:  # before any of them takes long
         for number in numbers:
-            _heads_of(number, captured.layer(number), chosen)
+            heads_of(number, captured.layer(number), chosen)
     with (
         finished_heads(store, captured, settings) as finished,
         progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance,
     ):
         for number in numbers:
             layer = captured.layer(number)
-            mine = _heads_of(number, layer, chosen)
+            mine = heads_of(number, layer, chosen)
             done = {head: finished.read(number, head, layer) for head in mine}
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
@@ -160,34 +167,13 @@ def audit_heads(
     return Audit(_assembled(captured, found, settings, question))
 
 
-def _margin_question(norms: Sequence[str], draws: int, alpha: float) -> MarginQuestion:
+def _margin_question(norms: Sequence[str], draws: int | None, alpha: float) -> MarginQuestion:
     """What is asked of training texts; the Frobenius norm comes first."""
     given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
+    if draws is None:
+        draws = fewest_draws(alpha)
     draws, _ = check_draws(draws, alpha, argument="margin_draws")
     return MarginQuestion(tuple(dict.fromkeys(["frobenius", *given])), draws)
-
-
-def _chosen(
-    captured: Captured, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
-) -> set[tuple[int, int | None]]:
-    """Pairs of a layer and a head, None for all of a layer."""
-    if layers is not None and heads is not None:
-        raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
-    if heads is None:
-        numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
-        found: set[tuple[int, int | None]] = {
-            (check_count("layers", one, 0), None) for one in numbers
-        }
-    else:
-        found = set(check_heads(heads))
-    for layer, _ in found:
-        if layer not in captured.layers:
-            raise InvalidInputError(
-                "layers" if heads is None else "heads",
-                f"layer {layer} was not captured",
-                f"Choose among {captured.layers}",
-            )
-    return found
 
 
 @dataclass(frozen=True)
@@ -244,10 +230,8 @@ class _Questions:
         learned = learn(rows, np.concatenate(maps))
         of_nulls = learned.accuracy[1:].reshape(len(maps), self.draws)
         of_head = np.full((len(maps), 1), learned.accuracy[0])
-        hits, simpler = (
-            learned.hits.astype(float),
-            max(learned.offset, learned.query_free, key=np.mean),
-        )
+        hits = learned.hits.astype(float)
+        simpler = max(learned.offset, learned.query_free, key=np.mean)
         random = generator(*key, purpose="resampled documents")
         low, high = resampled(hits, rows.document[tested], random)
         advantage = resampled(hits - simpler, rows.document[tested], random)
@@ -269,25 +253,6 @@ class _Questions:
 def _nothing(status: CaptureStatus) -> Found:
     not_asked = dict.fromkeys(_WORDS, Learnable.NOT_ASKED.value)
     return {**not_asked, "capture": status.value}
-
-
-def _heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | None]]) -> list[int]:
-    """The heads chosen of a layer.
-
-    Raises:
-        InvalidInputError: If one does not exist.
-    """
-    if (number, None) in chosen:
-        return list(range(layer.heads))
-    heads = sorted(head for at, head in chosen if at == number and head is not None)
-    for head in heads:
-        if not 0 <= head < layer.heads:
-            raise InvalidInputError(
-                "heads",
-                f"layer {number} has no head {head}",
-                f"Give heads from 0 to {layer.heads - 1}",
-            )
-    return heads
 
 
 def _assembled(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attractor.audit.captured import Captured, CapturedLayer
-from attractor.audit.heads import check_heads
+from attractor.audit.chosen import pairs_of
 from attractor.audit.learnability import learn
 from attractor.audit.multiple import resampled
 from attractor.audit.nulls import Null, draw_maps
@@ -61,7 +61,7 @@ def learning_curves(
     data = check_kind("audit", audit, Audit, "Give what audit_heads returned").data
     draws = check_count("draws", draws, most=99_999)
     _check_same(captured, data)
-    chosen = [_tested(data, pair) for pair in check_heads(heads)]
+    chosen = [_tested(data, pair) for pair in pairs_of(heads)]
     verdicts = [str(data["learnable"].sel(layer=n, head=m).item()) for n, m in chosen]
     found: dict[tuple[int, int], dict[str, Any]] = {}
     for number in sorted({layer for layer, _ in chosen}):

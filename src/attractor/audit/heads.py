@@ -11,8 +11,6 @@ from jaxtyping import Float
 
 from attractor.audit.captured import CaptureStatus
 from attractor.audit.result import VARIABLES, Learnable
-from attractor.checks import check_items, is_whole, shown
-from attractor.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,26 +31,6 @@ NULLED = ("accuracy_null", "p", "p_together")
 ALWAYS = ("accuracy", "accuracy_low", "accuracy_high", *NULLED, "q")
 """Variables that every head has, be it as None."""
 _OF_DRAWS = ("mean", "deviation", "largest")
-
-
-def check_heads(value: Any) -> list[tuple[int, int]]:
-    """Checks pairs of a layer and a head.
-
-    Raises:
-        InvalidInputError: If something is none, or there is none at all.
-    """
-    return [_pair(one) for one in check_items("heads", value, object, 1)]
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    found = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(is_whole, found)):
-        raise InvalidInputError(
-            "heads",
-            f"{shown(value)} is no pair of a layer and a head",
-            "Give pairs such as (2, 8)",
-        )
-    return int(found[0]), int(found[1])
 
 
 def of_verdict(data: xr.Dataset, name: str) -> xr.DataArray:

@@ -1,4 +1,4 @@
-"""Whether a head is at the margin solution of what it selects, asked of its training texts alone."""
+"""Whether a head is at the margin solution of what it selects: a question to training texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attractor.audit.captured import CapturedLayer
 from attractor.audit.multiple import randomization_p
 from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
-from attractor.audit.trained_matrix import trained_matrix
+from attractor.audit.trained_matrix import trained_factors
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.randomness import generator
 from attractor.selection import attended_tokens
@@ -69,10 +69,10 @@ def margin_solution(
     stand the cosines of ``W`` with every ``W_g``, with logistic regression at several
     regularizations, with ridge regression, and with the mean of all ``(x_iy - x_it) z_i^T``.
 
-    A draw of the null is ``W R`` with a random rotation ``R`` of queries that leaves their mean as
-    it is: of the same norms, with the same part of scores without the query, and with selections
-    and a margin solution of its own. For independent Gaussian query weights it is exact. Draws are
-    compared by their ratio in the Frobenius norm.
+    A draw of the null is the head with queries ``R q``, where ``R`` is a random rotation that
+    leaves the mean query, and with it the part of scores without the query, as it is. It has
+    selections and a margin solution of its own. For independent Gaussian query weights the null is
+    exact. Draws are compared by their ratio in the Frobenius norm.
 
     Args:
         layer: The layer.
@@ -83,27 +83,25 @@ def margin_solution(
     used = _queries(layer, key[0])
     if not len(used):
         return {}
-    small = dataclasses.replace(
-        layer,
-        **{
-            name: getattr(layer, name)[used] for name in ("queries", "keys", "allowed", "attention")
-        },
-        values=None,
-    )
-    tokens, W = trained_matrix(small, head)
+    arrays = ("queries", "keys", "allowed", "attention")
+    rows = {name: getattr(layer, name)[used] for name in arrays}
+    small = dataclasses.replace(layer, **rows, values=None)
+    tokens, left, right = trained_factors(small, head)
+    W = left.T @ right
     if 0 in W.shape or not W.any():
         return {}
-    problem = _problem(tokens, W)
+    problem = problem_of(tokens, W)
     if not len(problem.bounds):
         return {}
-    solutions = {norm: _solved(problem, W, norm, _TOLERANCE) for norm in question.norms}
+    solutions = {norm: solved(problem, W, norm, _TOLERANCE) for norm in question.norms}
     ratios = {norm: _ratio(W, one) for norm, one in solutions.items()}
     statistic = [ratios["frobenius"]]
+    mean = (right @ tokens.queries[:, 0].T).mean(-1)
     for draw in range(question.draws):
         random = generator(*key, draw, purpose="rotation of a trained matrix")
-        turned = W @ _rotation_about(random, tokens.queries[:, 0].mean(0), _rank(layer, W))
+        turned = left.T @ _rotation_about(random, mean) @ right
         statistic.append(
-            _ratio(turned, _solved(_problem(tokens, turned), turned, "frobenius", _OF_DRAWS))
+            _ratio(turned, solved(problem_of(tokens, turned), turned, "frobenius", _OF_DRAWS))
         )
     directions = [one.W for one in solutions.values()]
     directions += [*_logistic(tokens, W), *_ridge(problem), problem.apply_adjoint(_ones(problem))]
@@ -157,19 +155,20 @@ def _queries(layer: CapturedLayer, seed: int) -> np.ndarray:
     return np.sort(choosing[order[:MOST_QUERIES]])
 
 
-def _problem(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
+def problem_of(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
     """The margin problem of what a matrix selects; tokens that tie with it are left out."""
     problem = MarginProblem.from_selection(tokens, attended_tokens(tokens, W), ties="equal")
     fields = ("left", "right", "bounds", "sequence", "query", "token")
     return MarginProblem(**{name: getattr(problem, name)[~problem.equality] for name in fields})
 
 
-def _solved(
+def solved(
     problem: MarginProblem, W: Float[np.ndarray, "d e"], norm: str, tolerance: float
 ) -> Solution:
     """The solution, begun with the constraints of each query that the head fulfills least."""
-    order = np.lexsort((problem.margins(W), problem.sequence))
-    _, first = np.unique(problem.sequence[order], return_index=True)
+    sequence = np.asarray(problem.sequence)
+    order = np.lexsort((problem.margins(W), sequence))
+    _, first = np.unique(sequence[order], return_index=True)
     place = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
     start = np.zeros(len(order))
     start[order[place < _NEAREST]] = 1.0
@@ -181,25 +180,16 @@ def _ratio(W: Float[np.ndarray, "d e"], solution: Solution) -> float:
     return float(margin / solution.geometry.norm(W) * solution.value)
 
 
-def _rank(layer: CapturedLayer, W: Float[np.ndarray, "d e"]) -> int:
-    """How many coordinates of queries are not the constant of a bias."""
-    made = layer.projections
-    return W.shape[1] - (made is not None and made.bias is not None)
-
-
 def _rotation_about(
-    random: np.random.Generator, axis: Float[np.ndarray, "e"], rank: int
-) -> Float[np.ndarray, "e e"]:
-    """A random rotation of the first coordinates that leaves an axis as it is."""
-    found = np.eye(len(axis))
-    length = np.linalg.norm(axis[:rank])
+    random: np.random.Generator, axis: Float[np.ndarray, "width"]
+) -> Float[np.ndarray, "width width"]:
+    """A random rotation that leaves an axis as it is."""
+    every, length = np.eye(len(axis)), np.linalg.norm(axis)
+    basis = every
     if length > 0:
-        basis = np.linalg.qr(np.column_stack([axis[:rank] / length, np.eye(rank)]))[0][:, 1:]
-    else:
-        basis = np.eye(rank)
+        basis = np.linalg.qr(np.column_stack([axis / length, every]))[0][:, 1:]
     inner = random_rotation(random, basis.shape[1])
-    found[:rank, :rank] += basis @ (inner - np.eye(len(inner))) @ basis.T
-    return found
+    return every + basis @ (inner - np.eye(len(inner))) @ basis.T
 
 
 def _logistic(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> list[Float[np.ndarray, "d e"]]:
@@ -244,7 +234,8 @@ def _ridge(problem: MarginProblem) -> list[Float[np.ndarray, "d e"]]:
     from scipy.sparse.linalg import LinearOperator, lsmr
 
     shape, rows = problem.shape, len(problem.bounds)
-    operator: Any = LinearOperator(
+    made_of: Any = LinearOperator
+    operator = made_of(
         (rows, shape[0] * shape[1]),
         matvec=lambda flat: problem.margins(flat.reshape(shape)),
         rmatvec=lambda multipliers: problem.apply_adjoint(multipliers).reshape(-1),

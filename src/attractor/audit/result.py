@@ -126,13 +126,19 @@ class Audit(Printed):
     def _print(self, console: Console) -> None:
         from rich.table import Table
 
-        from attractor.audit.heads import by_clearness, heads
+        from attractor.audit.heads import (
+            asked_for_margins,
+            asked_for_prompts,
+            by_clearness,
+            heads,
+        )
         from attractor.audit.words import head_table, layer_table, sentence
 
         found = heads(self.data)
         console.print(sentence(self.data), highlight=False, markup=False)
         few = len(found) <= MOST_ROWS
-        aside = ("no query", "offset", "ahead", "p")
+        asked = asked_for_margins(found) and asked_for_prompts(found)
+        aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
         table = Table(box=None, pad_edge=False, header_style="bold")

@@ -231,6 +231,51 @@ def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     return header, rows
 
 
+def control_sentence(control: xr.Dataset) -> str:
+    """What the positive control says of the power and the false alarms of margin verdicts.
+
+    Args:
+        control: What ``positive_control`` returned.
+    """
+    from scipy.stats import binomtest
+
+    there = control["expected"].to_numpy().astype(bool)
+    right = control["right"].to_numpy()
+    parts = []
+    for arm, found in zip(control["arm"].to_numpy()[there], right[there], strict=True):
+        ends = binomtest(int(found.sum()), found.size).proportion_ci()
+        parts.append(
+            f"{found.sum()} of {found.size} heads ({arm}) are found at the margin solution of "
+            f"their norm [{_number(float(ends.low))}, {_number(float(ends.high))}]"
+        )
+    false = int((~right[~there]).sum())
+    parts.append(f"{false} of {right[~there].size:,} that are not there are found at one")
+    return f"Positive control: {'; '.join(parts)}."
+
+
+def control_table(control: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and a row for each way in which heads of the control were made.
+
+    Args:
+        control: What ``positive_control`` returned.
+    """
+    norms = control["norm"].to_numpy().tolist()
+    header = ("made", "heads", "as it should be", *(f"median ratio, {norm}" for norm in norms),
+        *(f"median cosine, {norm}" for norm in norms), "verdicts")  # fmt: skip
+    rows: Rows = []
+    for made in control["arm"].to_numpy().tolist():
+        arm = control.sel(arm=made)
+        medians = [
+            _three(float(arm[of].sel(norm=norm).median()))
+            for of in ("margin_ratio", "margin_cosine")
+            for norm in norms
+        ]
+        verdicts = Counter(arm["verdict"].to_numpy().tolist())
+        right = arm["right"].to_numpy()
+        rows.append((made, str(right.size), str(right.sum()), *medians, _counted(verdicts)))
+    return header, rows
+
+
 def prompt_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     """Names of columns, and a row for each head that was asked how long its prompts must be.
 

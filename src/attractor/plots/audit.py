@@ -22,6 +22,7 @@ from attractor.audit.heads import (
     name,
     of_verdict,
 )
+from attractor.audit.margin_solution import ARRIVED
 from attractor.plots._style import COLORS
 from attractor.plots.roles import tint
 
@@ -219,6 +220,38 @@ def _bands_explained() -> list[Patch]:
         Patch(facecolor=_shade(most), label="its own null draws, 90 % of them"),
         Patch(facecolor=_shade(all_of_them), label="all of them"),
     ]
+
+
+def margin_control_figure(control: xr.Dataset) -> Figure:
+    """Margin ratios of heads of known place, a row for each way in which they were made.
+
+    Args:
+        control: What ``positive_control`` returned.
+    """
+    arms = control["arm"].to_numpy().tolist()
+    figure = Figure(figsize=(WIDE * 0.8, 1.2 + 0.42 * len(arms)))
+    axes = figure.subplots()
+    spread = np.linspace(-0.11, 0.11, control.sizes["control_head"])
+    looks = (("blue", "o", -0.13), ("orange", "D", 0.13))
+    for norm, (color, marker, above) in zip(control["norm"].to_numpy(), looks, strict=True):
+        for place, arm in enumerate(arms):
+            ratios = control["margin_ratio"].sel(arm=arm, norm=norm).to_numpy()
+            label = f"{norm.capitalize()} norm" if place == 0 else None
+            axes.plot(
+                ratios, place + above + spread, marker, color=COLORS[color], markersize=4,
+                alpha=0.75, markeredgewidth=0, label=label,
+            )  # fmt: skip
+    axes.axvline(ARRIVED, color=COLORS["black"], linewidth=0.9, linestyle=(0, (4, 3)))
+    found = control["right"] == control["expected"]
+    for place, count in enumerate(found.sum("control_head").to_numpy()):
+        text = f"{int(count)} of {control.sizes['control_head']} found"
+        axes.text(1.045, place, text, va="center", fontsize=8)
+    axes.set_yticks(range(len(arms)), arms)
+    axes.set(xlim=(-0.03, 1.03), ylim=(len(arms) - 0.5, -0.5))
+    axes.set_xlabel("margin over that of the certified margin solution")
+    axes.grid(axis="y", visible=False)
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
 
 
 def _cell(row: int, column: int, **look: Any) -> Rectangle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attractor import plots
 from attractor.audit._audit_heads import NEGLIGIBLE
@@ -14,6 +14,7 @@ from attractor.audit.captured import Captured
 from attractor.audit.examples import attention_examples
 from attractor.audit.heads import (
     UNTESTED,
+    asked_for_margins,
     asked_for_prompts,
     by_clearness,
     heads,
@@ -24,9 +25,12 @@ from attractor.audit.result import Audit
 from attractor.audit.summary import curve_numbers, summary
 from attractor.audit.words import (
     calibration_sentence,
+    control_sentence,
+    control_table,
     curves_sentence,
     head_line,
     head_table,
+    margin_table,
     null_table,
     percent,
     prompt_table,
@@ -36,6 +40,9 @@ from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.storage import save_netcdf
 from attractor.storage.markers import AUDIT
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 PAGE = "index.html"
 """The page."""
@@ -75,6 +82,22 @@ CURVES = FigureFile(
     "its 95 % interval over test documents: of the clearest heads and the least clear ones, each "
     "beside the band of its null draws, learned from their own selections on the same documents.",
 )
+CONTROL = FigureFile(
+    "control",
+    "Heads of known place, each twice: its margin ratio in the Frobenius and in the nuclear norm. "
+    "From the line on it is at the margin solution, if no other estimate is nearer. Behind each "
+    "row stands how many of its heads the audit found to be at one: in the first two rows, in the "
+    "norm that their optimizer favors; in the others, in any.",
+)
+MARGIN = (
+    "A head at a margin solution attends to the tokens it selects with the largest margin that a "
+    "matrix of its norm can have: the direction in which gradient descent saturates attention, of "
+    "least Frobenius norm for one matrix, of least nuclear norm for factors K and Q. The ratio "
+    "is the head's margin over that of the certified solution; draws are heads whose queries are "
+    "turned at random about their mean. Compared are matrices between the head's own rows of keys "
+    "and of queries. As heads are at the solution of the texts they were trained on and nowhere "
+    "near that of others, a large ratio is also a test of membership."
+)
 P_VALUE = (
     "What p says: under the model that, given keys, queries and the query-free part of the scores, "
     "the pairing is a uniformly random rotation in the head's own space as trained, such an "
@@ -109,6 +132,8 @@ GLOSSARY = Table(
         ),
         ("positional", "together at most alpha, but not ahead: a fixed offset predicts as well"),
         ("query-free", "the same, but it is a rule without the query that predicts as well"),
+        ("at the margin solution", "ratio of .9 and more, nothing nearer, together at most alpha"),
+        ("on the way", "a ratio beyond that of draws, together at most alpha, but not there"),
         ("sink", "more than 90 % of queries attend most to a token that is no content"),
         ("diffuse", "attention is spread over more than half of the tokens"),
     ],
@@ -124,6 +149,7 @@ def write_audit_report(
     source: str,
     provenance: Provenance | None = None,
     capture: Path | None = None,
+    control: xr.Dataset | None = None,
 ) -> dict[str, Any]:
     """Writes ``index.html``, its pictures as PNG and SVG, ``audit.nc`` and ``audit.json``.
 
@@ -136,6 +162,7 @@ def write_audit_report(
         source: What was read, a line for the page.
         provenance: Where it comes from; put into every file that can hold it.
         capture: A file of what was captured, which is moved into the folder; None for none.
+        control: What ``positive_control`` found, if it was asked for.
 
     Returns:
         What ``audit.json`` holds.
@@ -144,7 +171,7 @@ def write_audit_report(
         InvalidInputError: If the folder holds something else.
     """
     data = audit.data
-    numbers = summary(audit)
+    numbers = summary(audit, control)
     ordered = by_clearness(heads(data))
     names = {"name": NUMBERS, "page": PAGE, "marker": AUDIT}
     title = "What the heads select, against chance"
@@ -162,6 +189,10 @@ def write_audit_report(
             report.sections.append(_curves(parts, audit, captured, report, numbers))
         if asked_for_prompts(ordered):
             report.sections.append(_prompts(ordered))
+        if asked_for_margins(ordered):
+            report.sections.append(Section("Margin solutions", [MARGIN], _margins(ordered)))
+        if control is not None:
+            report.sections.append(_control(control, report))
         report.sections += [
             Section("What was not asked, and why", paragraphs=_not_asked(audit, ordered)),
             Section("What the words mean", table=GLOSSARY),
@@ -253,6 +284,22 @@ def _prompts(ordered: list[dict[str, Any]]) -> Section:
     )
 
 
+def _margins(ordered: list[dict[str, Any]]) -> Table:
+    return Table(*margin_table([one for one in ordered if one.get("margin_p")][:MOST_ROWS]))
+
+
+def _control(control: xr.Dataset, report: ReportFolder) -> Section:
+    save_netcdf(control, report.place / f"{CONTROL.name}.nc")
+    made = ", ".join(f"{control.attrs[name]:,} {name}" for name in ("sequences", "tokens"))
+    lines = [
+        control_sentence(control),
+        f"Heads of width {control.attrs['width']:,} on {made}, trained with exact gradients for "
+        f"{control.attrs['steps']:,} steps, captured and audited as the heads above.",
+    ]
+    figure = report.picture(CONTROL, plots.margin_control_figure(control))
+    return Section("The positive control", lines, Table(*control_table(control)), figure)
+
+
 def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
     """What this audit does not say."""
     data = audit.data
@@ -263,11 +310,12 @@ def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
     if len(lines) > SHOWN:
         more = len(lines) - SHOWN
         lines = [*lines[:SHOWN], f"And {more} further heads, which {NUMBERS} names."]
-    lines.append(
-        "Whether heads are at a margin solution was not asked. A head at exactly the margin "
-        "solution of its training texts is nowhere near that of others, so that only those "
-        "could show it."
-    )
+    if not asked_for_margins(ordered):
+        lines.append(
+            "Whether heads are at a margin solution was not asked. A head at exactly the margin "
+            "solution of its training texts is nowhere near that of others; where these are its "
+            "training texts, say so with --training-texts."
+        )
     if not any(one.get("q") is not None for one in ordered):
         draws, alpha = data.attrs["draws"], data.attrs["alpha"]
         lines.append(
