@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from scipy.stats import binomtest
 
 import attractor as at
 from attractor.audit import Null
 from attractor.progress import progress_bar
 from attractor.torch import capture_heads
+from benchmarks.audit_turned_heads import share
 
 MODELS, DRAWS, ALPHA = 200, 39, 0.05
 DOCUMENTS, LENGTH, VOCABULARY, HIDDEN, HEADS = 260, 20, 400, 48, 4
@@ -86,14 +86,9 @@ def main() -> None:
         everything = [one for found in rejected.values() for one in found]
         for name, found in (*rejected.items(), ("all", everything)):
             flags = np.concatenate(found)
-            counts = [_share(int(column.sum()), len(flags)) for column in flags.T]
+            counts = [share(int(column.sum()), len(flags)) for column in flags.T]
             print(f"| {name} | {len(flags)} | " + " | ".join(counts) + " |")
         print()
-
-
-def _share(rejected: int, of: int) -> str:
-    interval = binomtest(rejected, of).proportion_ci(method="wilson")
-    return f"{rejected / of:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 if __name__ == "__main__":

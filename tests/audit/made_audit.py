@@ -6,6 +6,32 @@ import xarray as xr
 from attractor.audit.result import Audit, Learnable
 
 
+def made_curves(documents=((3, 6, 12), (3, 6, 12)), *, draws=9, seed=0):
+    """Learning curves: of even heads above all draws from the second size on, of odd ones below."""
+    random = np.random.default_rng(seed)
+    shape = np.shape(documents)
+    null = random.uniform(0.2, 0.4, (*shape, draws))
+    above = (np.arange(shape[0]) % 2 == 0)[:, None] & (np.arange(shape[1]) > 0)
+    accuracy = np.where(above, 0.8, 0.1)
+    of_size = {
+        "documents": np.array(documents),
+        "accuracy": accuracy,
+        "accuracy_low": accuracy - 0.1,
+        "accuracy_high": accuracy + 0.1,
+        "accuracy_query_free": np.full(shape, 0.15),
+        "accuracy_offset": np.full(shape, 0.12),
+        "chance": np.full(shape, 0.05),
+    }
+    variables = {name: (("curve", "size"), value) for name, value in of_size.items()}
+    variables["accuracy_null"] = (("curve", "size", "draw"), null)
+    verdicts = np.where(above[:, -1], Learnable.LEARNABLE, Learnable.NOT_TOLD_APART)
+    variables["learnable"] = ("curve", verdicts.astype(str))
+    coordinates = {
+        "layer": ("curve", np.arange(shape[0]) // 2), "head": ("curve", np.arange(shape[0])),
+    }  # fmt: skip
+    return xr.Dataset(variables, coordinates, {"null": "rotation", "seed": seed, "draws": draws})
+
+
 def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True):
     """A third of the heads beat their nulls, as a small text encoder might."""
     random = np.random.default_rng(seed)
@@ -45,6 +71,9 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True
         "accuracy_high": (accuracy + 0.06).clip(0, 1),
         "accuracy_query_free": random.normal(0.25, 0.05, shape).clip(0, 1),
         "accuracy_offset": np.where(selection == "offset -1", 0.96, 0.12 * random.random(shape)),
+        "advantage": np.full(shape, 0.1),
+        "advantage_low": np.full(shape, -0.02),
+        "advantage_high": np.full(shape, 0.2),
         "chance": np.full(shape, 0.05),
         "q": np.full(shape, np.nan),
         "learnable": learnable,

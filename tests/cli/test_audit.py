@@ -49,11 +49,13 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
     folder = tmp_path / "report"
     stored = json.loads((folder / "audit.json").read_text())
     assert stored["sentence"] == found["sentence"] and stored["settings"]["seed"] == 3
-    for name in ("index.html", "audit.json", "audit.nc", "map.png", "map.svg", "tokens.svg"):
+    for name in ("index.html", "audit.json", "audit.nc", "map.png", "map.svg", "tokens.svg",
+                 "curves.png", "curves.svg", "curves.nc"):  # fmt: skip
         provenance = read_provenance(folder / name)
         assert provenance.name == "audit" and provenance.arguments["heads"] == "1.0,1.1"
     assert provenance.settings["captured model"] == "planted heads"
     assert load_audit(folder / "audit.nc").counts == found["counts"]
+    assert len(stored["learning_curves"]) == 2 and len(stored["calibration"]) == 3
     assert not (folder / "capture").exists()
     result = run_json("reproduce", "report/audit.json")[1]
     assert result.exit_code == ExitCode.BAD_INPUT

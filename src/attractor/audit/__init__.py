@@ -8,6 +8,7 @@ from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.audit._audit_heads import audit_heads as audit_heads
+    from attractor.audit._learning_curves import learning_curves as learning_curves
     from attractor.audit.captured import (
         Captured as Captured,
         CapturedLayer as CapturedLayer,

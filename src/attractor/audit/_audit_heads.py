@@ -32,7 +32,7 @@ from attractor.audit.multiple import (
 from attractor.audit.nulls import Null, draw_maps
 from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
-from attractor.audit.rows import HeadRows, content_tokens, head_rows
+from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
 from attractor.checks import (
     check_choice,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 VERDICT = Null.ROTATION
 """The null that the verdict rests on."""
+NEGLIGIBLE = 0.05
+"""Share of queries by which a rule may predict more than a simpler one that predicts as well."""
 _DRAWS = "draw"
 _AXES = {
     "accuracy_null": ("null", _DRAWS),
@@ -135,7 +137,7 @@ def audit_heads(
         sink_positions = check_count("sink_positions", sink_positions, 0)
     chosen = chosen_heads(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
-    settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
+    settings |= {"sink_positions": BY_MASK if sink_positions is None else sink_positions}
     if question is not None:
         settings |= {"norms": ",".join(question.norms), "margin_draws": question.draws}
     found: dict[tuple[int, int], Found] = {}
@@ -154,8 +156,8 @@ def audit_heads(
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
             advance((len(mine) - len(todo)) / len(mine))
-            sinks = _causal(captured, layer) if sink_positions is None else sink_positions
-            content = content_tokens(captured, layer, int(sinks))
+            sinks = sink_count(captured, layer, settings["sink_positions"])
+            content = content_tokens(captured, layer, sinks)
             ask = _Questions(captured, number, layer, content, draws, question, seed)
             with single_blas_thread():
                 for head, answer in in_threads(ask, todo):
@@ -229,14 +231,19 @@ class _Questions:
         of_nulls = learned.accuracy[1:].reshape(len(maps), self.draws)
         of_head = np.full((len(maps), 1), learned.accuracy[0])
         hits = learned.hits.astype(float)
+        simpler = max(learned.offset, learned.query_free, key=np.mean)
         random = generator(*key, purpose="resampled documents")
         low, high = resampled(hits, rows.document[tested], random)
+        advantage = resampled(hits - simpler, rows.document[tested], random)
         return found | {
             "accuracy": float(learned.accuracy[0]),
             "accuracy_low": low,
             "accuracy_high": high,
-            "accuracy_query_free": learned.query_free,
-            "accuracy_offset": learned.offset,
+            "accuracy_query_free": float(learned.query_free.mean()),
+            "accuracy_offset": float(learned.offset.mean()),
+            "advantage": float((hits - simpler).mean()),
+            "advantage_low": advantage[0],
+            "advantage_high": advantage[1],
             "chance": learned.chance,
             "accuracy_null": of_nulls,
             "p": randomization_p(np.concatenate([of_head, of_nulls], -1)),
@@ -246,12 +253,6 @@ class _Questions:
 def _nothing(status: CaptureStatus) -> Found:
     words = ("selection", "learnable", "margin", "prompt")
     return {**dict.fromkeys(words, Learnable.NOT_ASKED.value), "capture": status.value}
-
-
-def _causal(captured: Captured, layer: CapturedLayer) -> bool:
-    """Whether no query may attend to what comes after it."""
-    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
-    return not (layer.allowed & later).any()
 
 
 def _assembled(
@@ -363,14 +364,14 @@ def _judged_margins(data: xr.Dataset, alpha: float) -> xr.Dataset:
 
 
 def _verdict(head: xr.Dataset, alpha: float, p_together: float) -> str:
-    """Whether a pairing is more than chance, and whether a simpler rule predicts as well."""
+    """Whether a pairing is more than chance, and whether a simpler rule predicts as well.
+
+    It does unless the rule is shown to predict more, and more by an amount not shown to be
+    negligible: the word that claims most, learnable, has to be shown.
+    """
     if p_together > alpha:
         return Learnable.NOT_TOLD_APART.value
-    accuracy, tested = float(head["accuracy"]), float(head["test_queries"])
-    near = accuracy - 2 * np.sqrt(accuracy * (1 - accuracy) / tested)
-    simpler = {
-        Learnable.POSITIONAL: float(head["accuracy_offset"]),
-        Learnable.QUERY_FREE: float(head["accuracy_query_free"]),
-    }
-    best = max(simpler, key=lambda word: simpler[word])
-    return best.value if simpler[best] >= near else Learnable.LEARNABLE.value
+    if head["advantage_low"] > 0 and head["advantage_high"] >= NEGLIGIBLE:
+        return Learnable.LEARNABLE.value
+    positional = head["accuracy_offset"] >= head["accuracy_query_free"]
+    return (Learnable.POSITIONAL if positional else Learnable.QUERY_FREE).value

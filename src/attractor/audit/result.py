@@ -40,6 +40,9 @@ VARIABLES = {
     "accuracy_high": "upper end",
     "accuracy_query_free": "accuracy of the best rule that ignores the query",
     "accuracy_offset": "accuracy of the most frequent place after the query's",
+    "advantage": "accuracy less that of the better of these two, on the same queries",
+    "advantage_low": "lower end of its 95 % interval, over documents",
+    "advantage_high": "upper end",
     "chance": "accuracy of a uniform choice among content",
     "accuracy_null": "accuracy on the selections of every draw of a null, learned from them",
     "p": "share of draws, the head among them, with an accuracy as large",
@@ -136,7 +139,7 @@ class Audit(Printed):
         console.print(sentence(self.data), highlight=False, markup=False)
         few = len(found) <= MOST_ROWS
         asked = asked_for_margins(found) and asked_for_prompts(found)
-        aside = ("no query", "offset", "p", *(["prompt"] if asked else []))
+        aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
         table = Table(box=None, pad_edge=False, header_style="bold")

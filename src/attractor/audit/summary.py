@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attractor.audit.calibration import calibration
 from attractor.audit.heads import heads
 from attractor.audit.result import Audit
 from attractor.audit.words import control_sentence, control_table, sentences
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,7 +37,34 @@ def summary(audit: Audit, control: xr.Dataset | None = None) -> dict[str, Any]:
         **of_control,
         "counts": audit.counts,
         "settings": settings,
+        "calibration": _calibration(data),
         "heads": heads(data),
+    }
+
+
+def curve_numbers(curves: xr.Dataset) -> list[dict[str, Any]]:
+    """Learning curves as JSON takes them: an object a head.
+
+    Args:
+        curves: What ``learning_curves`` returns.
+    """
+    found = curves.assign(largest_draw=curves["accuracy_null"].max("draw"))
+    kept = ["layer", "head", "documents", "accuracy", "accuracy_query_free", "accuracy_offset",
+        "largest_draw"]  # fmt: skip
+    return [
+        {name: found[name].isel(curve=curve).to_numpy().tolist() for name in kept}
+        for curve in range(found.sizes["curve"])
+    ]
+
+
+def _calibration(data: xr.Dataset) -> dict[str, Any]:
+    """Draws of each null taken for the heads in turn; empty without any."""
+    if "accuracy_null" not in data:
+        return {}
+    found = calibration(data)
+    return {
+        null: {str(name): _plain(found[name].sel(null=null)) for name in found}
+        for null in found["null"].to_numpy().tolist()
     }
 
 

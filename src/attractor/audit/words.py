@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from attractor.audit.calibration import calibration
 from attractor.audit.heads import (
     BEATS_NULLS,
     UNTESTED,
@@ -102,6 +105,7 @@ def head_table(
         "nulls": lambda one: _number((one["accuracy_null"] or {}).get("mean")),
         "no query": lambda one: _number(one.get("accuracy_query_free")),
         "offset": lambda one: _number(one.get("accuracy_offset")),
+        "ahead": lambda one: _interval(one, "advantage"),
         "chance": lambda one: _number(one.get("chance")),
         "p": lambda one: _digits(one["p"]),
         "together": lambda one: _digits(one["p_together"]),
@@ -156,6 +160,43 @@ def null_table(data: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
         mean = sum(one["accuracy_null"]["mean"] for one in of_null) / len(of_null)
         rows.append((f"{null}{used}", f"{beat} of {len(tested)}", _number(mean)))
     return ("null", "heads beyond it", "mean accuracy"), rows
+
+
+def calibration_sentence(data: xr.Dataset) -> str:
+    """How many draws of the null of the verdict are told apart, taken for the heads in turn.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    found = calibration(data).sel(null=data.attrs["null"])
+    return (
+        f"Each of the {found.attrs['draws']:,} draws of {data.attrs['null']} was taken for the "
+        f"heads in turn: tested for all heads together, {int(found['rejected']):,} are told apart; "
+        f"tested head by head, {int(found['rejected_alone']):,}. Tests that treat heads and draws "
+        f"alike tell at most {percent(found.attrs['alpha'])} of them apart, all heads together: "
+        "this shows that the tests do, not that the null is fair to heads."
+    )
+
+
+def curves_sentence(curves: xr.Dataset) -> str:
+    """From how many documents on the heads of learning curves are above all of their draws.
+
+    Args:
+        curves: What ``learning_curves`` returns.
+    """
+    above = curves["accuracy"] > curves["accuracy_null"].max("draw")
+    documents = curves["documents"].to_numpy()
+    leaves: dict[int, list[str]] = {}
+    for curve, outside in enumerate(above.transpose("curve", "size").to_numpy()):
+        if outside[-1]:
+            inside = np.flatnonzero(~outside)
+            first = inside[-1] + 1 if len(inside) else 0
+            one = {axis: int(curves[axis][curve]) for axis in ("layer", "head")}
+            leaves.setdefault(int(documents[curve, first]), []).append(name(one))
+    stay = curves.sizes["curve"] - sum(map(len, leaves.values()))
+    parts = [f"{', '.join(leaves[count])} from {count:,} documents on" for count in sorted(leaves)]
+    parts += [f"{stay} of {curves.sizes['curve']} never or not to the end"] if stay else []
+    return f"Above all of their {curves.attrs['draws']:,} draws: {'; '.join(parts)}."
 
 
 def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attractor import plots
+from attractor.audit._audit_heads import NEGLIGIBLE
+from attractor.audit._learning_curves import learning_curves
 from attractor.audit.captured import Captured
 from attractor.audit.examples import attention_examples
 from attractor.audit.heads import (
@@ -20,10 +22,12 @@ from attractor.audit.heads import (
     verdict,
 )
 from attractor.audit.result import Audit
-from attractor.audit.summary import summary
+from attractor.audit.summary import curve_numbers, summary
 from attractor.audit.words import (
+    calibration_sentence,
     control_sentence,
     control_table,
+    curves_sentence,
     head_line,
     head_table,
     margin_table,
@@ -72,6 +76,12 @@ CLEAREST = FigureFile(
 LEAST_CLEAR = FigureFile(
     "tokens_least_clear", "The attention of the least clear heads that were tested, likewise."
 )
+CURVES = FigureFile(
+    "curves",
+    "Accuracy on the same test documents as rules are learned from more and more documents, with "
+    "its 95 % interval over test documents: of the clearest heads and the least clear ones, each "
+    "beside the band of its null draws, learned from their own selections on the same documents.",
+)
 CONTROL = FigureFile(
     "control",
     "Heads of known place, each twice: its margin ratio in the Frobenius and in the nuclear norm. "
@@ -97,10 +107,11 @@ P_VALUE = (
 NULLS = (
     "Each null turns the queries of a head at random and leaves the part of scores without the "
     "query as it is. rotation: in the coordinates of the model, with the spread of scores kept; "
-    "for heads of random weights it is exact, and the verdict rests on it. pairing: in coordinates "
-    "in which keys and queries have one covariance, the spread not kept; it is largest for the "
-    "head itself, so that heads of random weights are beyond it, too. signs: signs of those "
-    "coordinates at random, which keep most of the pairing, so that few heads are beyond it."
+    "for heads of random weights it is exact but for the latter, and the verdict rests on it. "
+    "pairing: in coordinates in which keys and queries have one covariance, the spread not kept; "
+    "it is largest for the head itself, so that heads of random weights are beyond it, too. signs: "
+    "signs of those coordinates at random, which keep most of the pairing, so that few heads are "
+    "beyond it."
 )
 GLOSSARY = Table(
     ("word", "meaning"),
@@ -111,11 +122,16 @@ GLOSSARY = Table(
         ("nulls", "the same accuracy for the head with its pairing drawn at random; mean"),
         ("no query", "accuracy of the best rule that does not look at the query"),
         ("offset", "accuracy of the most frequent place after the query's"),
+        ("ahead", "accuracy less that of the better of these two, on the same test queries"),
         ("p", "share of the draws and the head itself with an accuracy as large"),
         ("together", "the same of the largest deviation of any head: for all heads at once"),
-        ("learnable", "together at most alpha, and no simpler rule predicts as well"),
-        ("positional", "the same, but a fixed offset predicts as well"),
-        ("query-free", "the same, but a rule without the query predicts as well"),
+        (
+            "learnable",
+            "together at most alpha; and ahead: the interval above 0 and not all of it below "
+            f"{NEGLIGIBLE:g}",
+        ),
+        ("positional", "together at most alpha, but not ahead: a fixed offset predicts as well"),
+        ("query-free", "the same, but it is a rule without the query that predicts as well"),
         ("at the margin solution", "ratio of .9 and more, nothing nearer, together at most alpha"),
         ("on the way", "a ratio beyond that of draws, together at most alpha, but not there"),
         ("sink", "more than 90 % of queries attend most to a token that is no content"),
@@ -167,7 +183,10 @@ def write_audit_report(
         if any(one["accuracy"] is not None for one in ordered):
             report.sections.append(_accuracies(audit, report))
         report.sections.append(_table(ordered))
-        report.sections += _texts(ordered, audit, captured, report)
+        parts = _clearest_and_least_clear(ordered)
+        report.sections += _texts(parts, audit, captured, report)
+        if any(one["accuracy"] is not None for one in ordered):
+            report.sections.append(_curves(parts, audit, captured, report, numbers))
         if asked_for_prompts(ordered):
             report.sections.append(_prompts(ordered))
         if asked_for_margins(ordered):
@@ -188,7 +207,8 @@ def write_audit_report(
 def _accuracies(audit: Audit, report: ReportFolder) -> Section:
     figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data))
     nulls = Table(*null_table(audit.data))
-    return Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
+    said = [P_VALUE, NULLS, calibration_sentence(audit.data)]
+    return Section("Accuracy against the nulls", said, nulls, figure)
 
 
 def _table(ordered: list[dict[str, Any]]) -> Section:
@@ -198,17 +218,23 @@ def _table(ordered: list[dict[str, Any]]) -> Section:
     return Section("Head by head", [beyond] if beyond else (), Table(header, rows))
 
 
-def _texts(
-    ordered: list[dict[str, Any]], audit: Audit, captured: Captured, report: ReportFolder
-) -> list[Section]:
-    """Pictures of the attention of the clearest and the least clear heads, none twice."""
+def _clearest_and_least_clear(ordered: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The heads that pictures show, none twice."""
     tested = [one for one in ordered if one["learnable"] not in UNTESTED] or ordered
     clearest = tested[: min(SHOWN, -(-len(tested) // 2))]
-    least = tested[len(clearest) :][-SHOWN:]
+    return [clearest, tested[len(clearest) :][-SHOWN:]]
+
+
+def _texts(
+    parts: list[list[dict[str, Any]]], audit: Audit, captured: Captured, report: ReportFolder
+) -> list[Section]:
+    """Pictures of the attention of the clearest and the least clear heads."""
     sections = []
-    for title, file, part in (
-        ("The clearest heads on texts", CLEAREST, clearest),
-        ("The least clear heads on texts", LEAST_CLEAR, least),
+    for title, file, part in zip(
+        ("The clearest heads on texts", "The least clear heads on texts"),
+        (CLEAREST, LEAST_CLEAR),
+        parts,
+        strict=True,
     ):
         if not part:
             continue
@@ -219,6 +245,30 @@ def _texts(
         drawn = plots.attention_text_figure(shown, headings)
         sections.append(Section(title, figure=report.picture(file, drawn)))
     return sections
+
+
+def _curves(
+    parts: list[list[dict[str, Any]]],
+    audit: Audit,
+    captured: Captured,
+    report: ReportFolder,
+    numbers: dict[str, Any],
+) -> Section:
+    """How the accuracies of the same heads come about; adds their numbers."""
+    shown = [one for part in parts for one in part]
+    curves = learning_curves(captured, audit, [(one["layer"], one["head"]) for one in shown])
+    save_netcdf(curves, report.place / f"{CURVES.name}.nc")
+    numbers["learning_curves"] = curve_numbers(curves)
+    figure = report.picture(CURVES, plots.audit_curves_figure(curves))
+    return Section(
+        "Learning curves",
+        [
+            f"{curves_sentence(curves)} That the clearest heads end above them is why they are the "
+            "clearest; what the curves add is how few documents it takes, and whether more "
+            "documents bring the others nearer to it."
+        ],
+        figure=figure,
+    )
 
 
 def _prompts(ordered: list[dict[str, Any]]) -> Section:
