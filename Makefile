@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-cold test-slow test-torch audit-fixtures fuzz lint benchmark constraints clean
+.PHONY: demo test test-cold test-slow test-torch audit-fixtures fuzz lint benchmark docs constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
@@ -38,10 +38,14 @@ lint: $(VENV)/installed-dev  ## formatting, style, types
 benchmark: $(VENV)/installed-benchmark  ## measure both sides and write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.report
 
+docs: $(VENV)/installed-docs  ## build the documentation, offline, in build/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -j 1 -b html -d build/docs-state docs build/docs
+	@echo "build/docs/index.html"
+
 constraints:  ## pin the newest versions that fit, for every supported Python
 	for version in 3.11 3.12 3.13 3.14; do \
 	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version $$version \
-	    --extra test --extra dev pyproject.toml --output-file constraints/python$$version.txt; \
+	    --extra test --extra dev --extra docs pyproject.toml --output-file constraints/python$$version.txt; \
 	done
 
 $(VENV)/installed: pyproject.toml $(wildcard $(CONSTRAINTS))

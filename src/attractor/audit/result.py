@@ -74,22 +74,32 @@ class Learnable(StrEnum):
     """Whether the pairing of queries with keys is more than chance."""
 
     LEARNABLE = "learnable"
+    """More than chance for all heads together, and ahead of every simpler rule."""
     POSITIONAL = "positional"
+    """More than chance; a fixed place before or after the query is not shown to predict less."""
     QUERY_FREE = "query-free"
+    """More than chance; a rule without the query is not shown to predict less."""
     NOT_TOLD_APART = "not told apart"
+    """Not told apart from heads whose queries are paired with the same keys at random."""
     TOO_FEW = "too few queries"
+    """Too few queries to learn a rule on one half of the documents and test it on the other."""
     NOT_ASKED = "not asked"
+    """Scores that are not those of keys and queries, or nothing was captured."""
 
 
 class Margin(StrEnum):
     """Where a head is, seen from the margin solutions of what it selects."""
 
     AT = "at the margin solution"
+    """A margin ratio of 0.9 or more in a norm that is named, and nothing asked about is nearer."""
     ON_THE_WAY = "on the way"
+    """Its margin ratio is larger than with other pairings, for all heads together, and no more."""
     ELSEWHERE = "elsewhere"
+    """Its margin ratio is not shown to be larger than with other pairings of queries and keys."""
     OPEN = "certificate open"
     """A margin problem was not solved to its tolerance."""
     NOT_ASKED = "not asked"
+    """Asked of texts that a model was trained on, and of scores of keys and queries alone."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

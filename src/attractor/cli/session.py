@@ -29,12 +29,19 @@ class ExitCode(enum.IntEnum):
     """The codes that commands end with."""
 
     DONE = 0
+    """The command did what it was asked, whatever the outcome."""
     BAD_INPUT = 2
+    """An argument or a file is not as it has to be; the message says what would be right."""
     INFEASIBLE = 3
+    """No matrix satisfies every constraint of the margin problem."""
     SOME_FAILED = 4
+    """Some chunks of a sweep failed or are damaged."""
     CLUSTER_LOST = 5
+    """The scheduler of a sweep or all of its workers are gone; the same command goes on."""
     INTERRUPTED = 130
+    """Stopped by Ctrl-C."""
     TERMINATED = 143
+    """Stopped by a signal to terminate."""
 
 
 class Session:

@@ -20,9 +20,13 @@ class TokenClass(enum.Enum):
     """The class of a token under a query. Every token has exactly one."""
 
     OPTIMAL = "optimal"
+    """Comes before some token and after none."""
     CONFUSED = "confused"
+    """Comes before some token and after some."""
     NON_OPTIMAL = "non-optimal"
+    """Comes after some token and before none."""
     NON_COMPARABLE = "non-comparable"
+    """No relation names it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

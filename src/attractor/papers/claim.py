@@ -28,10 +28,15 @@ class Outcome(enum.Enum):
     """The outcome of a claim on data."""
 
     HOLDS = "holds"
+    """The assumptions are met, the conclusion is measured to be true, and the control fails."""
     FAILS = "fails"
+    """The assumptions are met, and the conclusion is measured to be false."""
     NOT_SETTLED = "not settled"
+    """The interval of an estimate has the bound inside: more data would say."""
     ASSUMPTION_NOT_MET = "assumption not met"
+    """The data do not meet a hypothesis, so that nothing was measured."""
     VACUOUS = "vacuous here"
+    """Nothing on these data can tell the claim from its control, a wrong conclusion."""
 
 
 @dataclass(frozen=True)

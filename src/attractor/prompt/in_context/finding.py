@@ -10,8 +10,11 @@ class State(enum.Enum):
     """Whether a hypothesis is met."""
 
     MET = "met"
+    """Shown to be true of the task."""
     NOT_MET = "not met"
+    """Shown to be false of the task."""
     NOT_SETTLED = "not settled"
+    """Not known in closed form, and not decided by what was measured."""
 
 
 @dataclass(frozen=True)

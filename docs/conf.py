@@ -1,0 +1,62 @@
+"""Configuration of the documentation; ``make docs`` builds it."""
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import attractor
+
+project = "Attractor"
+copyright = "The Attractor developers"
+version = release = attractor.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "myst_parser",
+    "sphinx_copybutton",
+    "site_pages",
+]
+exclude_patterns = ["_build"]
+smartquotes = False  # they would curl the quotes of shapes
+
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_member_order = "bysource"
+autodoc_mock_imports = ["torch", "transformers"]
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 70
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+add_module_names = False
+default_role = "code"
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+# Nothing is read from the network: MathJax is that of an installed package, one file with fonts.
+_MATHJAX = metadata.distribution("django-static-mathjax")
+html_static_path = [
+    "_static",
+    str(_MATHJAX.locate_file("mathjax/static/mathjax/es5/tex-svg.js")),
+]
+mathjax_path = "tex-svg.js"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Attractor"
+html_css_files = ["attractor.css"]
+html_sidebars = {"_modules/**": []}
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 1,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}

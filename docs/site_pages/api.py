@@ -1,0 +1,154 @@
+"""The reference of every public name, a page for each package."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import attractor
+from attractor.first_use import module_of
+
+WITHOUT_PAGES = ("attractor.cli", "attractor.containers", "attractor.records")
+"""Packages that no user imports: the commands have pages of their own."""
+TORCH = "attractor.torch"
+TITLES = {
+    "attractor.analysis": "Verdicts, rates, basins",
+    "attractor.attention": "Attention, parameterizations, losses",
+    "attractor.audit": "Audits of pretrained heads",
+    "attractor.datasets": "Data sets",
+    "attractor.errors": "Errors, warnings, statuses",
+    "attractor.files": "Files of data",
+    "attractor.geometry": "Geometries",
+    "attractor.machine": "The machine",
+    "attractor.margin": "Margin problems",
+    "attractor.models": "Models",
+    "attractor.monitor": "Heads watched in training",
+    "attractor.next_token": "Next-token prediction",
+    "attractor.papers": "Papers",
+    "attractor.plots": "Plots",
+    "attractor.prompt": "Long prompts",
+    "attractor.provenance": "Provenance",
+    "attractor.report": "Reports",
+    "attractor.selection": "Selections",
+    "attractor.storage": "Storage",
+    "attractor.sweeps": "Sweeps",
+    "attractor.threads": "Threads",
+    "attractor.tokens": "Tokens",
+    "attractor.torch": "PyTorch",
+    "attractor.training": "Training",
+}
+"""Titles of the pages; those of packages inside of others are their names."""
+_ORDER = (
+    "tokens", "selection", "geometry", "margin", "attention", "training", "analysis", "monitor",
+    "audit", "torch", "next_token", "prompt", "sweeps", "papers", "datasets", "models", "files",
+    "plots", "report", "errors", "machine", "threads", "provenance", "storage",
+)  # fmt: skip
+_OPTIONS = {
+    "class": "   :members:\n",
+    "exception": "   :show-inheritance:\n",
+    "data": "   :no-value:\n",
+}
+"""What autodoc is asked to show of each kind."""
+
+
+def packages() -> list[str]:
+    """Every package with public names, ``attractor`` first."""
+    found = ["attractor"]
+    for module in pkgutil.walk_packages(attractor.__path__, "attractor."):
+        public = not any(part.startswith("_") for part in module.name.split("."))
+        if module.name.startswith((*WITHOUT_PAGES, TORCH)) or not (module.ispkg and public):
+            continue
+        if getattr(importlib.import_module(module.name), "__all__", ()):
+            found.append(module.name)
+    return [*found, TORCH]
+
+
+def names_of(package: str) -> list[str]:
+    """The public names of a package; those of PyTorch's without importing it."""
+    if package != TORCH:
+        return list(importlib.import_module(package).__all__)
+    source = Path(*attractor.__path__, "torch", "__init__.py").read_text("utf-8")
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{package} has no __all__")
+
+
+@cache
+def public_names() -> dict[str, tuple[str, str]]:
+    """Every public name as users write it, with the package of its page and its kind.
+
+    What several packages have is listed once, under the shortest name.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    seen: set[int] = set()
+    home = module_of("attractor", "public.py")
+    for package in sorted(packages(), key=lambda name: name.count(".")):
+        for name in names_of(package):
+            full = f"{package}.{name}"
+            if package == TORCH:
+                found[full] = (package, "class" if name[0].isupper() else "function")
+                continue
+            value = getattr(importlib.import_module(package), name)
+            if inspect.ismodule(value) or id(value) in seen:
+                continue
+            if inspect.isclass(value) or inspect.isroutine(value):
+                seen.add(id(value))
+            found[full] = (
+                home.get(name, package) if package == "attractor" else package,
+                _kind(value),
+            )
+    for name, value in vars(importlib.import_module("attractor.errors")).items():
+        if (
+            inspect.isclass(value)
+            and value.__module__ == "attractor.errors"
+            and id(value) not in seen
+        ):
+            found[f"attractor.errors.{name}"] = ("attractor.errors", _kind(value))
+    return found
+
+
+def _kind(value: Any) -> str:
+    if inspect.isclass(value):
+        return "exception" if issubclass(value, BaseException) else "class"
+    return "function" if inspect.isroutine(value) else "data"
+
+
+def api_pages() -> dict[str, str]:
+    """The pages by path: a list of subjects, and one page for each package."""
+    by_page: dict[str, dict[str, str]] = {}
+    for name, (page, kind) in public_names().items():
+        by_page.setdefault(page, {})[name] = kind
+    order = sorted(by_page, key=lambda page: (_ORDER.index(page.split(".")[1]), page))
+    listed = "\n".join(order)
+    index = (
+        "# API reference\n\nEvery public name, by subject. `import attractor as at` has the names "
+        "that are written `attractor.name` here.\n\n"
+        f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    )
+    return {
+        "api/index.md": index,
+        **{f"api/{page}.rst": _page(page, by_page[page]) for page in order},
+    }
+
+
+def _page(page: str, names: dict[str, str]) -> str:
+    title = TITLES.get(page, page.removeprefix("attractor."))
+    text = f"{title}\n{'=' * len(title)}\n\n"
+    summary = inspect.getdoc(importlib.import_module(page)) if page != TORCH else ""
+    if summary:
+        text += summary.split("\n\n")[0] + "\n\n"
+    if page == TORCH:
+        text += (
+            "Needs ``pip install 'attractor[torch]'``; ``capture_heads`` also ``transformers``.\n\n"
+        )
+    links = [f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names]
+    text += " · ".join(links) + "\n\n"
+    for name, kind in names.items():
+        text += f".. auto{kind}:: {name}\n{_OPTIONS.get(kind, '')}\n"
+    return text

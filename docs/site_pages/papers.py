@@ -1,0 +1,108 @@
+"""Every claim and every figure of the papers, from their registries."""
+
+from __future__ import annotations
+
+from attractor.papers import PAPERS, Claim, PaperFigure, all_claims, all_figures
+from attractor.papers.registry import PACKAGES
+from attractor.papers.statement import all_statements, by_paper
+
+_PREAMBLE = """\
+An outcome is computed from data each time it is asked for and never stored. The tests have every
+claim come out as *holds* on data that are made for it, and want its control, a wrong conclusion
+measured the same way, to fail there. Where a remark begins with *fails* the statement as it reads
+does not hold on other data; the smallest counterexample found is then saved.
+[Statuses](../statuses.md) says what each outcome means.
+"""
+
+
+def paper_pages() -> dict[str, str]:
+    """The pages by path: a list of papers, and one page for each with its claims and figures."""
+    folders = [package.replace("_", "-") for package in PACKAGES]
+    rows = ""
+    for name in folders:
+        claims, figures = len(all_claims(name)), len(all_figures(name))
+        rows += f"| [{PAPERS[name].title}]({name}.md) | {claims} | {figures} |\n"
+    index = (
+        "# Papers\n\nStatements and experiments of each paper, and of papers beside it, that one "
+        "command checks.\n\n"
+        f"| paper | claims | figures |\n| --- | --- | --- |\n{rows}\n"
+        "`attractor claims --all` checks every claim, `attractor figures --all` draws every "
+        "figure; [Figures beside the published ones](../../published_figures.md) says what agrees.\n\n"
+        "```{toctree}\n:hidden:\n\n" + "\n".join(folders) + "\n../../published_figures\n```\n"
+    )
+    return {"papers/index.md": index, **{f"papers/{name}.md": _page(name) for name in folders}}
+
+
+def _page(folder: str) -> str:
+    paper = PAPERS[folder]
+    text = f"# {paper.title}\n\n{paper.authors.replace(' and ', '; ')} ({paper.year})"
+    text += (
+        f", [arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}).\n\n"
+        if paper.arxiv
+        else ".\n\n"
+    )
+    text += f"{_PREAMBLE}\n```\nattractor claims --of {folder} --out claims/\n```\n\n"
+    text += "## Statements\n\n"
+    for each, statements in by_paper(all_statements(folder)).items():
+        if each is not paper:
+            text += f"Of *{each.citation}*:\n\n"
+        text += "| statement, figure or table | checked by | not checked |\n| --- | --- | --- |\n"
+        for one in statements:
+            checked = ", ".join(f"`{name}`" for name in (*one.claims, *one.figures))
+            text += f"| {_cell(one.title)} | {checked} | {_cell(one.missing)} |\n"
+        text += "\n"
+    text += "## Claims\n\n" + "".join(_claim(claim) for claim in all_claims(folder).values())
+    text += "## Figures\n\n" + "".join(_figure(figure) for figure in all_figures(folder).values())
+    return text
+
+
+def _claim(claim: Claim) -> str:
+    right, wrong = claim.conclusion, claim.control
+    assumed = "; ".join(_plain(one.statement).rstrip(".") for one in claim.assumptions)
+    lines = [
+        f"### {claim.name}\n",
+        f"{_sentence(claim.summary)}\n",
+        f"- **Statement:** {_plain(claim.statement)}",
+        f"- **Assumes:** {assumed or 'nothing'}",
+        f"- **Holds where:** {_plain(right.quantity)} {_sense(right.sense)} {right.bound:.6g} "
+        f"({_plain(right.reason)})",
+        f"- **Has to fail:** {_plain(wrong.quantity)} {_sense(wrong.sense)} {wrong.bound:.6g}",
+    ]
+    if claim.note:
+        lines.append(f"- **Remark:** {_plain(claim.note)}")
+    return "\n".join([*lines, f"\n```\nattractor claims {claim.name}\n```\n\n"])
+
+
+def _figure(figure: PaperFigure) -> str:
+    lines = [
+        f"### {figure.name}\n",
+        f"{_sentence(figure.summary)}\n",
+        f"- **Of:** {_plain(figure.statement)}",
+        f"- **Published:** {_plain(figure.published)}",
+    ]
+    if figure.artifact:
+        lines.append(
+            f"- **Artifact that `--as-published` draws beside it:** {_plain(figure.artifact)}"
+        )
+    if figure.takes:
+        lines.append(f"- **Can be drawn from your data:** {_plain(figure.takes)}")
+    return "\n".join([*lines, f"\n```\nattractor figures {figure.name} --out figures/\n```\n\n"])
+
+
+def _sense(sense: str) -> str:
+    return {"<=": "≤", ">=": "≥"}[sense]
+
+
+def _sentence(text: str) -> str:
+    return _plain(text[0].upper() + text[1:]) + "."
+
+
+def _plain(text: str) -> str:
+    """Words in which Markdown sees no emphasis, links, mathematics or tags."""
+    for mark in "\\*_<>[]$":
+        text = text.replace(mark, "\\" + mark)
+    return text
+
+
+def _cell(text: str) -> str:
+    return _plain(text).replace("|", "\\|")

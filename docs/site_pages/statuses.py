@@ -1,0 +1,55 @@
+"""The words in which answers come, with their meaning: every public enumeration."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import inspect
+import textwrap
+
+from attractor.cli.session import ExitCode
+from site_pages.api import public_names
+
+
+def statuses() -> dict[str, type[enum.Enum]]:
+    """Every public enumeration by the name that users write, and the codes of commands."""
+    found: dict[str, type[enum.Enum]] = {}
+    for name in public_names():
+        package, _, short = name.rpartition(".")
+        if not package.startswith("attractor.torch"):
+            value = getattr(importlib.import_module(package), short)
+            if inspect.isclass(value) and issubclass(value, enum.Enum):
+                found[name] = value
+    return {**found, "exit codes": ExitCode}
+
+
+def meanings(kind: type[enum.Enum]) -> dict[str, str]:
+    """What each member means: its message, or the docstring below it; empty where it has none."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    below = {
+        ast.unparse(first.targets[0]): second.value.value
+        for first, second in zip(body.body, body.body[1:], strict=False)
+        if isinstance(first, ast.Assign)
+        and isinstance(second, ast.Expr)
+        and isinstance(second.value, ast.Constant)
+    }
+    return {
+        one.name: " ".join((getattr(one, "message", "") or below.get(one.name, "")).split())
+        for one in kind
+    }
+
+
+def statuses_page() -> str:
+    """The page: a table for each enumeration."""
+    text = "# Statuses\n\nAnswers come in words of their own. Here is what each means.\n\n"
+    for name, kind in statuses().items():
+        summary = (inspect.getdoc(kind) or "").split("\n\n")[0]
+        title = f"`{name}`" if kind is not ExitCode else "Exit codes of commands"
+        text += f"## {title}\n\n{summary}\n\n| | in words | meaning |\n| --- | --- | --- |\n"
+        for member, meaning in meanings(kind).items():
+            cell = meaning.replace("|", "\\|")
+            text += f"| `{member}` | {kind[member].value} | {cell} |\n"
+        text += "\n"
+    return text
