@@ -83,19 +83,26 @@ def _ambiguous() -> dict[str, list[str]]:
     return {short: names for short, names in found.items() if len(names) > 1}
 
 
-def _told_apart(text: str, module: str | None) -> str:
-    """Types whose short name several have, in full: those that the module imports or defines."""
-    for short, names in _ambiguous().items():
-        if module is None or not re.search(rf"(?<![\w.]){short}\b", text):
+def _tell_apart(app: Any, document: Any) -> None:
+    """Points links of types that share their last part at what the module they stand in means."""
+    from sphinx import addnodes  # not there where only the tests are run
+
+    for link in document.findall(addnodes.pending_xref):
+        names = _ambiguous().get(link.get("reftarget", ""))
+        described = link
+        while described is not None and not isinstance(described, addnodes.desc):
+            described = described.parent
+        if not names or described is None:
             continue
-        home = (imported_from(module, short) or module).split(".")
+        at = described.next_node(addnodes.desc_signature)
+        value = getattr(importlib.import_module(at["module"]), at["fullname"].split(".")[0])
+        module = getattr(value, "__module__", at["module"])
+        home = (imported_from(module, link["reftarget"]) or module).split(".")
 
         def common(name: str, home: list[str] = home) -> int:
             return sum(a == b for a, b in zip(name.split("."), home, strict=False))
 
-        full = max(names, key=common)
-        text = re.sub(rf"(?<![\w.]){short}\b", f"~{full}", text)
-    return text
+        link["reftarget"] = max(names, key=common)
 
 
 def _before_napoleon(
@@ -130,15 +137,12 @@ def _signature(
     signature: str | None,
     answer: str | None,
 ) -> tuple[str | None, str | None]:
-    module = getattr(obj, "__module__", None)
-    signature, answer = (
-        text and _told_apart(without_packages(text), module) for text in (signature, answer)
-    )
-    return signature, answer
+    return signature and without_packages(signature), answer and without_packages(answer)
 
 
 def connect(app: Any) -> None:
-    """Puts the two hooks around that of napoleon, whose priority is 500."""
+    """Puts two hooks around that of napoleon, whose priority is 500, and two elsewhere."""
     app.connect("autodoc-process-docstring", _before_napoleon, priority=100)
     app.connect("autodoc-process-docstring", _after_napoleon, priority=900)
     app.connect("autodoc-process-signature", _signature)
+    app.connect("doctree-read", _tell_apart)

@@ -11,3 +11,4 @@ DATA_SETS = SimpleNamespace(
     REGRESSION=RegressionCase,
     CLASSIFIERS=ClassifierCase,
 )
+"""Classes of data by the names that values of ``Claim.takes`` once had."""

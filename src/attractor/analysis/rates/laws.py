@@ -55,6 +55,7 @@ LAWS = {
         Law("exponential", "exp(a {x})", 0, True),
     )
 }
+"""The laws that can be fitted, by name."""
 
 
 def law_named(name: str, *, abscissa_is_log: bool, values_are_logs: bool) -> Law:

@@ -1,0 +1,27 @@
+"""A site that takes less space: nothing is lost that a reader sees."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+_UNCOLORED = re.compile(r'<span class="[nopw]">([^<]*)</span>')
+"""Names, operators, punctuation and blanks, half of a page of source."""
+
+
+def _plain_source(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    if page.startswith("_modules/"):
+        context["body"] = _UNCOLORED.sub(r"\1", context["body"])
+
+
+def _without_source_maps(app: Any, failure: Exception | None) -> None:
+    """Removes what only a debugger of the theme's scripts would read."""
+    for path in Path(app.outdir).rglob("*.map"):
+        path.unlink()
+
+
+def connect(app: Any) -> None:
+    """Makes pages of source smaller, and leaves out source maps."""
+    app.connect("html-page-context", _plain_source)
+    app.connect("build-finished", _without_source_maps)

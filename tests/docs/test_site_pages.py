@@ -1,0 +1,139 @@
+"""Pages made from the library leave nothing of it out. No page is built here."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from site_pages.api import api_pages, names_of, public_names
+from site_pages.commands import command_pages
+from site_pages.docstrings import data_docstring, literal_blocks, without_packages
+from site_pages.gallery import gallery_page, pictures
+from site_pages.papers import paper_pages
+from site_pages.statuses import meanings, statuses, statuses_page
+
+import attractor
+from attractor.cli.application import COMMANDS, load_command
+from attractor.papers import all_claims, all_figures
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
+
+
+def value_of(name):
+    package, _, short = name.rpartition(".")
+    return getattr(importlib.import_module(package), short)
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Every name that a page of the reference describes."""
+    pages = api_pages().values()
+    found = [name for page in pages for name in re.findall(r"^\.\. auto\w+:: (\S+)$", page, re.M)]
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def test_every_public_name_is_in_the_reference(shown):
+    objects = {id(value_of(name)) for name in shown if not name.startswith("attractor.torch")}
+    missing = []
+    for package in ["attractor", *(f"attractor.{name}" for name in attractor._SUBMODULES)]:
+        if package == "attractor.torch":
+            missing += [name for name in names_of(package) if f"{package}.{name}" not in shown]
+            continue
+        for name in getattr(importlib.import_module(package), "__all__", ()):
+            value = value_of(f"{package}.{name}")
+            known = f"{package}.{name}" in shown or id(value) in objects
+            if not (known or inspect.ismodule(value)):
+                missing.append(f"{package}.{name}")
+    assert missing == []
+    assert {name for name in shown if name.count(".") == 1} == {
+        f"attractor.{name}" for name in attractor.__all__
+    }
+
+
+def test_a_name_that_is_added_is_in_the_reference(monkeypatch):
+    monkeypatch.setattr(attractor.tokens, "__all__", [*attractor.tokens.__all__, "added"])
+    monkeypatch.setattr(attractor.tokens, "added", lambda: None, raising=False)
+    public_names.cache_clear()
+    try:
+        assert ".. autofunction:: attractor.tokens.added" in api_pages()["api/attractor.tokens.rst"]
+    finally:
+        public_names.cache_clear()
+
+
+def test_every_name_says_what_it_is():
+    silent = []
+    for name, (page, kind) in public_names().items():
+        if page == "attractor.torch":
+            continue
+        text = data_docstring(name) if kind == "data" else inspect.getdoc(value_of(name))
+        if not text:
+            silent.append(name)
+    assert silent == []
+
+
+def test_every_command_has_a_page_with_all_its_options():
+    pages = command_pages()
+    assert set(pages) == {"commands/index.md", *(f"commands/{name}.md" for name in COMMANDS)}
+    for name in COMMANDS:
+        command = typer.main.get_command(load_command(name))
+        for one in [command, *getattr(command, "commands", {}).values()]:
+            for parameter in one.params:
+                expected = parameter.opts if parameter.param_type_name == "option" else ()
+                assert all(option in pages[f"commands/{name}.md"] for option in expected), name
+
+
+def test_every_claim_and_figure_has_its_section_and_its_command():
+    pages = paper_pages()
+    text = "\n".join(pages.values())
+    sections = re.findall(r"^### (\S+)$", text, re.M)
+    assert sorted(sections) == sorted([*all_claims(), *all_figures()])
+    for name, command in [*((name, "claims") for name in all_claims()), *(
+        (name, "figures") for name in all_figures()
+    )]:  # fmt: skip
+        assert f"attractor {command} {name}" in text
+    counts = re.findall(r"\| (\d+) \| (\d+) \|$", pages["papers/index.md"], re.M)
+    assert sum(int(claims) for claims, _ in counts) == len(all_claims())
+    assert sum(int(figures) for _, figures in counts) == len(all_figures())
+
+
+@pytest.mark.parametrize("name", statuses())
+def test_every_status_has_a_meaning(name):
+    kind = statuses()[name]
+    said = meanings(kind)
+    words = {member.name: str(member.value) for member in kind}
+    unclear = [one for one, meaning in said.items() if not meaning and len(words[one].split()) < 4]
+    assert unclear == []
+    assert all(f"| `{one}` |" in statuses_page() for one in said)
+
+
+def test_the_gallery_has_every_picture_that_a_page_shows():
+    text = gallery_page(DOCS)
+    assert len(pictures(DOCS)) > 20
+    assert all(f"](../{picture})" in text for picture in pictures(DOCS))
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_links_of_guides_lead_somewhere(path):
+    generated = {
+        "generated/papers/index.md", "generated/api/index.md", "generated/commands/index.md",
+        "generated/statuses.md", "generated/contributing.md", "generated/changelog.md",
+        *(f"generated/commands/{name}.md" for name in COMMANDS),
+    }  # fmt: skip
+    for link in LINK.findall(re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.S)):
+        here = "://" in link or link in generated or (path.parent / link).exists()
+        assert here, link
+
+
+def test_indented_equations_are_literal_and_sections_are_not():
+    lines = ["The norm.", "", "    |x| = 1", "", "Args:", "    x: A vector.", "", "    More of it."]
+    assert literal_blocks(lines) == ["The norm.", "", "::", "", *lines[2:]]
+
+
+def test_types_are_without_their_packages():
+    text = "jaxtyping.Float[numpy.ndarray, '*instances n'] | ~attractor.tokens.Tokens"
+    assert without_packages(text) == "Float[ndarray, '*instances n'] | ~attractor.tokens.Tokens"
