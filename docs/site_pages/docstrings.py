@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import itertools
 import re
 from functools import cache
 from typing import Any
 
-from site_pages.api import public_names
+from site_pages.api import TORCH, public_names
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields|Note|Example|Examples):")
 _TYPE = re.compile(r"^:(vartype|type|rtype)( \S+)?: (.*(?:jaxtyping|\*).*)$")
@@ -66,7 +67,7 @@ def data_docstring(name: str) -> str:
     while (source := imported_from(module, short)) is not None:
         module = source
     body = _parsed(module).body
-    for node, below in zip(body, body[1:], strict=False):
+    for node, below in itertools.pairwise(body):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         named = any(isinstance(one, ast.Name) and one.id == short for one in targets)
         if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
@@ -137,6 +138,12 @@ def _signature(
     signature: str | None,
     answer: str | None,
 ) -> tuple[str | None, str | None]:
+    if what == "class" and name.startswith(f"{TORCH}."):
+        # PyTorch stands in as a dummy here, whose classes take anything.
+        from sphinx.util.inspect import signature as signature_of, stringify_signature
+
+        own = signature_of(obj.__init__, bound_method=True)
+        signature = stringify_signature(own, show_return_annotation=False)
     return signature and without_packages(signature), answer and without_packages(answer)
 
 

@@ -27,7 +27,8 @@ def paper_pages() -> dict[str, str]:
         "command checks.\n\n"
         f"| paper | claims | figures |\n| --- | --- | --- |\n{rows}\n"
         "`attractor claims --all` checks every claim, `attractor figures --all` draws every "
-        "figure; [Figures beside the published ones](../../published_figures.md) says what agrees.\n\n"
+        "figure; [Against the published figures](../../published_figures.md) says what agrees."
+        "\n\n"
         "```{toctree}\n:hidden:\n\n" + "\n".join(folders) + "\n../../published_figures\n```\n"
     )
     return {"papers/index.md": index, **{f"papers/{name}.md": _page(name) for name in folders}}
@@ -46,10 +47,13 @@ def _page(folder: str) -> str:
     for each, statements in by_paper(all_statements(folder)).items():
         if each is not paper:
             text += f"Of *{each.citation}*:\n\n"
-        text += "| statement, figure or table | checked by | not checked |\n| --- | --- | --- |\n"
+        missing = any(one.missing for one in statements)
+        text += "| statement, figure or table | checked by |" + " not checked |" * missing
+        text += "\n| --- | --- |" + " --- |" * missing + "\n"
         for one in statements:
             checked = ", ".join(f"`{name}`" for name in (*one.claims, *one.figures))
-            text += f"| {_cell(one.title)} | {checked} | {_cell(one.missing)} |\n"
+            text += f"| {_cell(one.title)} | {checked} |"
+            text += f" {_cell(one.missing)} |" * missing + "\n"
         text += "\n"
     text += "## Claims\n\n" + "".join(_claim(claim) for claim in all_claims(folder).values())
     text += "## Figures\n\n" + "".join(_figure(figure) for figure in all_figures(folder).values())

@@ -21,7 +21,7 @@ def statuses() -> dict[str, type[enum.Enum]]:
             value = getattr(importlib.import_module(package), short)
             if inspect.isclass(value) and issubclass(value, enum.Enum):
                 found[name] = value
-    return {**found, "exit codes": ExitCode}
+    return {**found, "exit codes of commands": ExitCode}
 
 
 def meanings(kind: type[enum.Enum]) -> dict[str, str]:
@@ -46,10 +46,14 @@ def statuses_page() -> str:
     text = "# Statuses\n\nAnswers come in words of their own. Here is what each means.\n\n"
     for name, kind in statuses().items():
         summary = (inspect.getdoc(kind) or "").split("\n\n")[0]
-        title = f"`{name}`" if kind is not ExitCode else "Exit codes of commands"
-        text += f"## {title}\n\n{summary}\n\n| | in words | meaning |\n| --- | --- | --- |\n"
+        title = name.rpartition(".")[2]
+        where = "" if kind is ExitCode else f" `{name}`"
+        text += f"## {title[0].upper() + title[1:]}\n\n{summary}{where}\n\n"
+        text += "| | in words | meaning |\n| --- | --- | --- |\n"
         for member, meaning in meanings(kind).items():
             cell = meaning.replace("|", "\\|")
-            text += f"| `{member}` | {kind[member].value} | {cell} |\n"
+            value = kind[member].value
+            words = value if isinstance(value, str) else str(kind[member])
+            text += f"| `{member}` | {words} | {cell} |\n"
         text += "\n"
     return text

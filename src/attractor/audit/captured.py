@@ -20,7 +20,7 @@ class CaptureStatus(StrEnum):
     """Whether the scores of a captured head are ``k^T q``, and if not, why not."""
 
     BILINEAR = "bilinear"
-    """Its attention is the softmax of ``k^T q``, compared with that of the model."""
+    """Softmax of ``k^T q`` is the attention of the model."""
     NOT_BILINEAR = "not bilinear"
     """Softmax of ``k^T q`` is not the attention of the model: a bias by position, say."""
     FRAME_UNKNOWN = "frame unknown"

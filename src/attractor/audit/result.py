@@ -74,17 +74,17 @@ class Learnable(StrEnum):
     """Whether the pairing of queries with keys is more than chance."""
 
     LEARNABLE = "learnable"
-    """More than chance for all heads together, and ahead of every simpler rule."""
+    """More than chance for all heads together, and shown to be ahead of simpler rules."""
     POSITIONAL = "positional"
-    """More than chance; a fixed place before or after the query is not shown to predict less."""
+    """More than chance, and a fixed place before or after the query predicts about as well."""
     QUERY_FREE = "query-free"
-    """More than chance; a rule without the query is not shown to predict less."""
+    """More than chance, and a rule without the query predicts about as well."""
     NOT_TOLD_APART = "not told apart"
     """Not told apart from heads whose queries are paired with the same keys at random."""
     TOO_FEW = "too few queries"
     """Too few queries to learn a rule on one half of the documents and test it on the other."""
     NOT_ASKED = "not asked"
-    """Scores that are not those of keys and queries, or nothing was captured."""
+    """Its scores are not those of its keys and queries, or nothing of it was captured."""
 
 
 class Margin(StrEnum):
