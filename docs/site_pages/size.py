@@ -8,11 +8,13 @@ from typing import Any
 
 _UNCOLORED = re.compile(r'<span class="[nopw]">([^<]*)</span>')
 """Names, operators, punctuation and blanks, half of a page of source."""
+_BACK = re.compile(r'<a class="viewcode-back"[^>]*>[^<]*</a>')
+"""Links back to the reference: they name the page that one name of a module is on for all."""
 
 
 def _plain_source(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
     if page.startswith("_modules/"):
-        context["body"] = _UNCOLORED.sub(r"\1", context["body"])
+        context["body"] = _BACK.sub("", _UNCOLORED.sub(r"\1", context["body"]))
 
 
 def _without_source_maps(app: Any, failure: Exception | None) -> None:

@@ -11,6 +11,7 @@ from site_pages.api import api_pages, names_of, public_names
 from site_pages.commands import command_pages
 from site_pages.docstrings import data_docstring, literal_blocks, without_packages
 from site_pages.gallery import gallery_page, pictures
+from site_pages.offline import outside_references
 from site_pages.papers import paper_pages
 from site_pages.statuses import meanings, statuses, statuses_page
 
@@ -132,6 +133,20 @@ def test_links_of_guides_lead_somewhere(path):
 def test_indented_equations_are_literal_and_sections_are_not():
     lines = ["The norm.", "", "    |x| = 1", "", "Args:", "    x: A vector.", "", "    More of it."]
     assert literal_blocks(lines) == ["The norm.", "", "::", "", *lines[2:]]
+
+
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        ('<script src="https://cdn.example/x.js"></script>', ["https://cdn.example/x.js"]),
+        ('<link rel="stylesheet" href="//fonts.example/a.css"/>', ["//fonts.example/a.css"]),
+        ('<img src="../images/a.png"/><a href="https://arxiv.org/abs/1">paper</a>', []),
+        ("@import 'https://fonts.example/a.css';", ["https://fonts.example/a.css"]),
+        ("p { background: url(data:image/png;base64,AA//) }", []),
+    ],
+)
+def test_what_a_page_reads_from_outside_is_found(text, outside):
+    assert outside_references(text) == outside
 
 
 def test_types_are_without_their_packages():
