@@ -125,7 +125,8 @@ def _measure(
     """The labeled arrays of a matrix."""
     import xarray as xr
 
-    weights = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
+    whole = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
+    weights = [W[:, 1:] for W in whole]
     reached = reached_selections(tokens, np.stack([W[:, -1] for W in weights]))
     solutions, number = solve_reached(tokens, reached, norms, progress=progress)
     records = max(W.shape[1] for W in weights)
@@ -133,14 +134,16 @@ def _measure(
     curves = np.full((len(rows), len(norms), len(instances), records), np.nan)
     recorded = np.full((len(rows), records), np.nan)
     sizes = np.full((len(rows), len(instances), records), np.nan)
-    ratios_halfway, movement = np.full(curves.shape[:3], np.nan), np.full(number.shape, np.nan)
+    ratios_halfway = np.full(curves.shape[:3], np.nan)
+    movement, displacement = np.full((2, *number.shape), np.nan)
     for row, (method, run, W) in enumerate(zip(rows, runs, weights, strict=True)):
         own = np.s_[records - W.shape[1] :]  # shorter runs are filled up in front
-        middle = int(np.flatnonzero(run.steps == halfway(method.steps or steps))[0])
-        recorded[row, own] = run.steps
-        sizes[row, :, own] = run.data["norm"].isel(seed=0).to_numpy()
-        change = np.linalg.norm(W[:, -1] - W[:, middle], axis=(-1, -2))
-        movement[row] = change / np.linalg.norm(W[:, -1], axis=(-1, -2))
+        taken, start = run.steps[1:], whole[row][:, 0]
+        middle = int(np.flatnonzero(taken == halfway(method.steps or steps))[0])
+        recorded[row, own] = taken
+        sizes[row, :, own] = run.data["norm"].isel(seed=0).to_numpy()[:, 1:]
+        movement[row] = _relative_change(W[:, middle], W[:, -1], W[:, -1])
+        displacement[row] = _relative_change(start, W[:, -1], start)
         for instance in instances:
             found = margin_ratios(W[instance], solutions, int(number[row, instance]), norms)
             curves[row, :, instance, own] = found
@@ -161,6 +164,7 @@ def _measure(
         "W": ((*trial, "row", "column"), np.stack([W[:, -1] for W in weights])),
         "trained": (trial, status == TrialStatus.TRAINED),
         "movement": (trial, movement),
+        "displacement": (trial, displacement),
         "own_norm": ("optimizer", [_name(row.own_norm) for row in rows]),
         "steps": ("optimizer", [row.steps or steps for row in rows]),
         "parameterization": ("optimizer", [row.layer.name for row in rows]),
@@ -175,6 +179,16 @@ def _measure(
             "instance": tokens.instance_numbers,
         },
     )
+
+
+def _relative_change(
+    one: Float[np.ndarray, "instance d e"],
+    other: Float[np.ndarray, "instance d e"],
+    unit: Float[np.ndarray, "instance d e"],
+) -> Float[np.ndarray, "instance"]:
+    """The size of a change in units of that of a matrix; infinite from zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.linalg.norm(other - one, axis=(-1, -2)) / np.linalg.norm(unit, axis=(-1, -2))
 
 
 def _name(geometry: Geometry | None) -> str:
@@ -249,9 +263,9 @@ def margin_ratios(
 
 
 def recorded_steps(steps: int) -> Int[np.ndarray, "record"]:
-    """Steps to record: evenly spread over the logarithm of the step, with half the steps among."""
+    """Steps to record: the start, then evenly over their logarithm, half of all steps among."""
     spread = np.rint(np.geomspace(1, steps, RECORDS)).astype(np.int64)
-    return np.unique(np.append(spread, [halfway(steps), steps]))
+    return np.unique(np.append(spread, [0, halfway(steps), steps]))
 
 
 def halfway(steps: int) -> int:
