@@ -14,6 +14,7 @@ from attractor.errors import InvalidInputError
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REMEDY = "Give a model of transformers, or the folder that one was saved in"
+_NO_TOKENIZER = "Save it there too, with tokenizer.save_pretrained"
 _SHOWN = 3
 """Names of missing weights that an error lists."""
 
@@ -47,9 +48,11 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     import transformers
 
     path = os.fspath(folder)
-    bars = transformers.utils.logging.is_progress_bar_enabled()
+    logging = transformers.utils.logging
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     try:
-        transformers.utils.logging.disable_progress_bar()
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()  # weights that are not there are an error of ours below
         configuration = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
         names = getattr(configuration, "architectures", None) or []
         kinds = [getattr(transformers, name, None) for name in names if isinstance(name, str)]
@@ -74,8 +77,9 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
             "model", f"the folder {path} cannot be loaded ({reason})", "Save it again"
         ) from error
     finally:
+        logging.set_verbosity(verbosity)
         if bars:
-            transformers.utils.logging.enable_progress_bar()
+            logging.enable_progress_bar()
     missing = sorted(report["missing_keys"])
     if missing:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
@@ -102,10 +106,10 @@ def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InvalidInputError(
-            "tokenizer", f"the folder {path} has none that can be loaded ({reason})", "Give one"
+            "tokenizer", f"the folder {path} has none that can be loaded ({reason})", _NO_TOKENIZER
         ) from error
     if not words:  # some are made of nothing
-        raise InvalidInputError("tokenizer", f"the folder {path} has no vocabulary", "Give one")
+        raise InvalidInputError("tokenizer", f"the folder {path} has no vocabulary", _NO_TOKENIZER)
     return found
 
 
