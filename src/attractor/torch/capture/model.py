@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,23 @@ def is_folder(model: Any) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No bars and warnings of transformers: what matters about a folder is an error here."""
+    from transformers.utils import logging
+
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@_quiet()
 def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     """The model of a folder, in single precision or double, with all of its weights.
 
@@ -48,11 +67,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     import transformers
 
     path = os.fspath(folder)
-    logging = transformers.utils.logging
-    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     try:
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()  # weights that are not there are an error of ours below
         configuration = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
         names = getattr(configuration, "architectures", None) or []
         kinds = [getattr(transformers, name, None) for name in names if isinstance(name, str)]
@@ -76,10 +91,6 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
         raise InvalidInputError(
             "model", f"the folder {path} cannot be loaded ({reason})", "Save it again"
         ) from error
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
     missing = sorted(report["missing_keys"])
     if missing:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
@@ -91,6 +102,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     return model
 
 
+@_quiet()
 def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     """The tokenizer of a folder.
 
