@@ -41,7 +41,7 @@ benchmark: $(VENV)/installed-benchmark  ## measure both sides and write benchmar
 constraints:  ## pin the newest versions that fit, for every supported Python
 	for version in 3.11 3.12 3.13 3.14; do \
 	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version $$version \
-	    --extra test --extra dev pyproject.toml --output-file constraints/python$$version.txt; \
+	    --extra test --extra dev --extra transformers pyproject.toml --output-file constraints/python$$version.txt; \
 	done
 
 $(VENV)/installed: pyproject.toml $(wildcard $(CONSTRAINTS))
