@@ -45,7 +45,8 @@ docs: $(VENV)/installed-docs  ## build the documentation, offline, in build/docs
 constraints:  ## pin the newest versions that fit, for every supported Python
 	for version in 3.11 3.12 3.13 3.14; do \
 	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version $$version \
-	    --extra test --extra dev --extra docs pyproject.toml --output-file constraints/python$$version.txt; \
+	    --extra test --extra dev --extra transformers --extra docs pyproject.toml \
+	    --output-file constraints/python$$version.txt; \
 	done
 
 $(VENV)/installed: pyproject.toml $(wildcard $(CONSTRAINTS))

@@ -55,6 +55,12 @@ def test_unknown_words_are_content_unless_their_token_has_another_task(tokenizer
     assert shown.tokens.special[0].tolist() == [True, not content, False, False, False, False]
 
 
+def test_texts_of_mostly_unknown_words_are_refused():
+    assert len(texts_shown(["00abc", "00abd"], Words(), **SETTINGS)) == 2
+    with pytest.raises(InvalidInputError, match="tokenizer: it does not know 6 of 11 tokens"):
+        texts_shown(["000abc", "000ab"], Words(), **SETTINGS)
+
+
 def test_short_and_equal_texts_are_left_out_and_the_others_keep_their_numbers():
     texts = ["abcd", "ab", "abcd", "bcde", "cdef"]
     shown = texts_shown(texts, Words(), **SETTINGS)

@@ -64,15 +64,14 @@ def test_sentences_in_minilm(tmp_path):
 
 def test_chains_in_iglm():
     folder = package("iglm") / "trained_models"
-    tokenizer = transformers.BertTokenizerFast(
-        vocab_file=str(folder / "vocab.txt"), do_lower_case=False
-    )
+    tokenizer = transformers.BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=False)
     captured = capture_heads(folder / "IgLM-S", tokenizer, CHAINS)
     model = transformers.GPT2LMHeadModel.from_pretrained(
         folder / "IgLM-S", attn_implementation="eager"
     )
     check_attention(captured, model, tokenizer, CHAINS)
     assert captured.layers == [0, 1, 2] and captured.origin["causal"] == "true"
+    assert captured.token[0, 1:4].tolist() == ["E", "V", "Q"]
     later = np.arange(captured.token.shape[1]) > captured.position[:, None]
     for _, layer in captured:
         assert set(layer.status) == {CaptureStatus.BILINEAR} and layer.self_check.max() < 1e-5

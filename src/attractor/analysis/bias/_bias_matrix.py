@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.analysis.bias.answer import SATURATED
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 RECORDS = 40
-MARGIN = 5.0
-"""Smallest margin of the optimal tokens at the start: their softmax weight is near one."""
 
 
 def bias_matrix(
@@ -93,7 +92,7 @@ def bias_matrix(
     data = _measure(tokens, rows, runs, columns, steps, progress)
     compared = {get_geometry(norm).name for norm in norms}
     data["compared"] = ("norm", [name in compared for name in data["norm"].values])
-    start_words = f"{MARGIN:g} times the Frobenius solution for the optimal tokens"
+    start_words = f"{SATURATED:g} times the Frobenius solution for the optimal tokens"
     data.attrs = {
         "n": tokens.sequences,
         "T": tokens.length,
@@ -135,7 +134,7 @@ def _measure(
     recorded = np.full((len(rows), records), np.nan)
     sizes = np.full((len(rows), len(instances), records), np.nan)
     ratios_halfway = np.full(curves.shape[:3], np.nan)
-    movement, displacement = np.full((2, *number.shape), np.nan)
+    movement, displacement, smallest = np.full((3, *number.shape), np.nan)
     for row, (method, run, W) in enumerate(zip(rows, runs, weights, strict=True)):
         own = np.s_[records - W.shape[1] :]  # shorter runs are filled up in front
         taken, start = run.steps[1:], whole[row][:, 0]
@@ -145,6 +144,8 @@ def _measure(
         movement[row] = _relative_change(W[:, middle], W[:, -1], W[:, -1])
         displacement[row] = _relative_change(start, W[:, -1], start)
         for instance in instances:
+            problem = solutions.problem[int(number[row, instance])]
+            smallest[row, instance] = smallest_margin(problem.margins(W[instance, -1:]), problem)[0]
             found = margin_ratios(W[instance], solutions, int(number[row, instance]), norms)
             curves[row, :, instance, own] = found
             ratios_halfway[row, :, instance] = found[:, middle]
@@ -165,6 +166,7 @@ def _measure(
         "trained": (trial, status == TrialStatus.TRAINED),
         "movement": (trial, movement),
         "displacement": (trial, displacement),
+        "smallest_margin": (trial, smallest),
         "own_norm": ("optimizer", [_name(row.own_norm) for row in rows]),
         "steps": ("optimizer", [row.steps or steps for row in rows]),
         "parameterization": ("optimizer", [row.layer.name for row in rows]),
@@ -350,7 +352,7 @@ def matched_start(tokens: Tokens, head: Head) -> Float[np.ndarray, "instance d e
             f"{tokens.instance_numbers[impossible][0]}",
             "Start from random weights instead, or leave such data sets out",
         )
-    return MARGIN * solution.W
+    return SATURATED * solution.W
 
 
 def initial_arrays(W: Float[np.ndarray, "instance d e"], layer: Parameterization) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ STATIONARY = 1e-6
 """Relative change of W over the second half of a run below which it counts as stationary."""
 BEGUN = 1.0
 """Change of W, in units of its size at the start, from which its direction is its own."""
+SATURATED = 5.0
+"""Smallest margin from which a token attended to has a softmax weight near one."""
 _MORE = "More steps may settle it"
 _MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
@@ -44,6 +46,7 @@ class NormAnswer:
         data_sets: How many the answer is from.
         remedy: What to try next; empty where there is nothing to try.
         more_steps: Whether more steps may bring another answer.
+        larger_steps: Whether larger ones may: attention is not saturated yet.
     """
 
     outcome: str
@@ -52,6 +55,7 @@ class NormAnswer:
     data_sets: int
     remedy: str = ""
     more_steps: bool = False
+    larger_steps: bool = False
 
     def __str__(self) -> str:
         verdict = f"maximizes the {self.norm} margin" if self.norm else self.outcome
@@ -70,7 +74,9 @@ def answer(row: xr.Dataset) -> NormAnswer:
        stopped them. If more than a quarter did, the answer is "not settled".
     2. There must be enough data sets for an interval at all: else "not settled".
     3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
-       in every norm, the answer is "none of these"; if not, "not settled". It has not settled in
+       in every norm, the answer is "none of these"; if not, or if attention is not saturated (the
+       smallest margin of W over the tokens it selects is below 5), "not settled": the theory is one
+       of saturated attention. It has not settled in
        N if the interval of its change over the second half of the run leaves out zero, and the
        change, carried on until W has doubled (but for ten times as long at most, as raw gradient
        descent grows with the logarithm of the step), is more than a twentieth of what is missing
@@ -84,8 +90,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
 
     Args:
         row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``,
-            ``movement`` and, where it is known, ``displacement`` over instance. Norms without
-            numbers are not compared.
+            ``movement`` and, where they are known, ``displacement`` and ``smallest_margin`` over
+            instance. Norms without numbers are not compared.
     """
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
@@ -114,7 +120,11 @@ def answer(row: xr.Dataset) -> NormAnswer:
             f"Give {smallest_sample(joint)} data sets or more",
         )
     movement = float(np.median(row["movement"].values[usable]))
-    return _compare(names, end[:, usable], before[:, usable], movement, joint)
+    found = _compare(names, end[:, usable], before[:, usable], movement, joint)
+    if found.outcome == MAXIMIZES or "smallest_margin" not in row:
+        return found
+    margin = float(np.median(row["smallest_margin"].values[usable]))
+    return _unsaturated(found, margin) if margin < SATURATED else found
 
 
 def _at_start(
@@ -133,6 +143,7 @@ def _at_start(
         "still that of random weights",
         int(trained.sum()),
         "Raise the step, or take many more steps",
+        larger_steps=True,
     )
 
 
@@ -204,6 +215,19 @@ def _still_moving(
             amount = f"{abs(change.median):.4f}"
             return f"{where} still {way}, by {amount} over the second half of the run"
     return ""
+
+
+def _unsaturated(found: NormAnswer, margin: float) -> NormAnswer:
+    """The answer where attention is not saturated, which theory says nothing of."""
+    return replace(
+        found,
+        outcome=NOT_SETTLED,
+        reason=f"{found.reason}; attention is not saturated, as the smallest margin of the tokens "
+        f"attended to is {margin:.2g} in the median, below {SATURATED:g}",
+        remedy="Raise the step, or take many more steps",
+        more_steps=True,
+        larger_steps=True,
+    )
 
 
 def _runner_up(names: list[str], end: Float[np.ndarray, "norm instance"], best: int) -> str:

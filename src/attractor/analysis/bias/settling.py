@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from attractor.analysis.bias._bias_matrix import bias_matrix
-from attractor.analysis.bias.answer import NOT_BEGUN
 from attractor.analysis.bias.methods import Method
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.attention import Head
@@ -37,8 +36,9 @@ def settled_matrix(
         methods: The rows.
         steps: Number of steps to begin with, of methods that do not bring their own.
         most_steps: A method whose answer may change takes twice as many, up to this.
-        larger_steps: Whether a method that has not begun, and whose step size can be set, is tried
-            with ten times the step size, in a row of its own, up to ten thousand times.
+        larger_steps: Whether a method whose attention is not saturated, and whose step size can be
+            set, is tried with ten times the step size, in a row of its own, up to ten thousand
+            times.
         say: Told what is tried next.
         options: Further arguments of ``bias_matrix``.
 
@@ -47,26 +47,33 @@ def settled_matrix(
     """
     steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
     rows, tried = tuple(methods), dict.fromkeys((one.name for one in methods), 0)
+    followed: set[str] = set()
     while True:
         found = bias_matrix(tokens, head, methods=rows, steps=steps, **options)
         later: list[Method] = []
         for row in rows:
             answer, taken = found.answer(row.name), row.steps or steps
-            if answer.more_steps and 2 * taken <= most_steps:
-                say(
-                    f"{row.name}: {answer.outcome} after {taken:,} steps; going on to {2 * taken:,}"
-                )
-                row = replace(row, steps=2 * taken)
-            later.append(row)
-            count = tried.get(row.name)
-            if not larger_steps or answer.outcome != NOT_BEGUN or count is None:
-                continue
-            del tried[row.name]  # which is followed once
-            if row.with_step_size is not None and row.step_size is not None and count < MOST_LARGER:
-                other = row.with_step_size(LARGER * row.step_size)
-                say(f"{row.name}: {answer.outcome}; trying a step of {LARGER * row.step_size:g}")
-                tried[other.name] = count + 1
-                later.append(other)
+            other = _larger(row, tried) if larger_steps and answer.larger_steps else None
+            if other is not None:
+                say(f"{row.name}: {answer.outcome}; trying a step of {other.step_size:g}")
+                later += [row, other]
+                followed.add(row.name)
+            elif answer.more_steps and 2 * taken <= most_steps and row.name not in followed:
+                outcome = f"{row.name}: {answer.outcome} after {taken:,} steps"
+                say(f"{outcome}; going on to {2 * taken:,}")
+                later.append(replace(row, steps=2 * taken))
+            else:
+                later.append(row)
         if later == list(rows):
             return found
         rows = tuple(later)
+
+
+def _larger(row: Method, tried: dict[str, int]) -> Method | None:
+    """A method with a larger step, noted among what is tried; each is followed by one."""
+    count = tried.pop(row.name, MOST_LARGER)
+    if row.with_step_size is None or row.step_size is None or count >= MOST_LARGER:
+        return None
+    other = row.with_step_size(LARGER * row.step_size)
+    tried[other.name] = count + 1
+    return other

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from attractor.errors import InvalidInputError
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REMEDY = "Give a model of transformers, or the folder that one was saved in"
+_NO_TOKENIZER = "Save it there too, with tokenizer.save_pretrained"
 _SHOWN = 3
 """Names of missing weights that an error lists."""
 
@@ -36,6 +39,23 @@ def is_folder(model: Any) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No bars and warnings of transformers: what matters about a folder is an error here."""
+    from transformers.utils import logging
+
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@_quiet()
 def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     """The model of a folder, in single precision or double, with all of its weights.
 
@@ -47,9 +67,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     import transformers
 
     path = os.fspath(folder)
-    bars = transformers.utils.logging.is_progress_bar_enabled()
     try:
-        transformers.utils.logging.disable_progress_bar()
         configuration = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
         names = getattr(configuration, "architectures", None) or []
         kinds = [getattr(transformers, name, None) for name in names if isinstance(name, str)]
@@ -73,9 +91,6 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
         raise InvalidInputError(
             "model", f"the folder {path} cannot be loaded ({reason})", "Save it again"
         ) from error
-    finally:
-        if bars:
-            transformers.utils.logging.enable_progress_bar()
     missing = sorted(report["missing_keys"])
     if missing:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
@@ -87,6 +102,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     return model
 
 
+@_quiet()
 def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     """The tokenizer of a folder.
 
@@ -102,10 +118,10 @@ def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InvalidInputError(
-            "tokenizer", f"the folder {path} has none that can be loaded ({reason})", "Give one"
+            "tokenizer", f"the folder {path} has none that can be loaded ({reason})", _NO_TOKENIZER
         ) from error
     if not words:  # some are made of nothing
-        raise InvalidInputError("tokenizer", f"the folder {path} has no vocabulary", "Give one")
+        raise InvalidInputError("tokenizer", f"the folder {path} has no vocabulary", _NO_TOKENIZER)
     return found
 
 

@@ -114,7 +114,8 @@ def texts_shown(
         seed: The seed of the order of texts in a document.
 
     Raises:
-        InvalidInputError: If they are no texts, or leave fewer than two documents.
+        InvalidInputError: If they are no texts, leave fewer than two documents, or are of words
+            that the tokenizer does not know.
     """
     pairs = _distinct(_pairs(texts))
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
@@ -129,6 +130,7 @@ def texts_shown(
         raise InvalidInputError(
             "tokenizer", "it makes no tokens of the texts", "Give one with a vocabulary"
         )
+    _require_known(tokenizer, ids)
     special = _special_ids(tokenizer)
     kept = [
         row
@@ -295,6 +297,20 @@ def _require_two(documents: Sequence[Any], argument: str, which: str) -> None:
     if count < 2:
         what = "no document is" if count == 0 else "one document of distinct texts is"
         raise InvalidInputError(argument, f"{what} {which}", _TOO_FEW)
+
+
+def _require_known(tokenizer: Any, ids: list[list[int]]) -> None:
+    """Refuses texts most of whose tokens are unknown, about which a model says nothing."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    others = set(tokenizer.all_special_ids) - {unknown}
+    content = [one for row in ids for one in row if one not in others]
+    count = content.count(unknown)
+    if 2 * count > len(content):
+        raise InvalidInputError(
+            "tokenizer",
+            f"it does not know {count:,} of {len(content):,} tokens of the texts",
+            "Give the one that the model was trained with, and texts written as it expects them",
+        )
 
 
 def _special_ids(tokenizer: Any) -> set[int]:
