@@ -96,6 +96,7 @@ def _tell_apart(app: Any, document: Any) -> None:
         if not names or described is None:
             continue
         at = described.next_node(addnodes.desc_signature)
+        assert at is not None
         value = getattr(importlib.import_module(at["module"]), at["fullname"].split(".")[0])
         module = getattr(value, "__module__", at["module"])
         home = (imported_from(module, link["reftarget"]) or module).split(".")

@@ -29,7 +29,7 @@ def meanings(kind: type[enum.Enum]) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
     below = {
-        ast.unparse(first.targets[0]): second.value.value
+        ast.unparse(first.targets[0]): str(second.value.value)
         for first, second in zip(body.body, body.body[1:], strict=False)
         if isinstance(first, ast.Assign)
         and isinstance(second, ast.Expr)

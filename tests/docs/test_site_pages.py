@@ -9,7 +9,12 @@ import pytest
 import typer
 from site_pages.api import api_pages, names_of, public_names
 from site_pages.commands import command_pages
-from site_pages.docstrings import data_docstring, literal_blocks, without_packages
+from site_pages.docstrings import (
+    data_docstring,
+    imported_from,
+    literal_blocks,
+    without_packages,
+)
 from site_pages.gallery import gallery_page, pictures
 from site_pages.offline import outside_references
 from site_pages.papers import paper_pages
@@ -147,6 +152,18 @@ def test_indented_equations_are_literal_and_sections_are_not():
 )
 def test_what_a_page_reads_from_outside_is_found(text, outside):
     assert outside_references(text) == outside
+
+
+def test_what_a_type_means_is_read_off_the_imports():
+    assert imported_from("attractor.files.head", "Measure") == "attractor.prompt.measures.contract"
+    assert imported_from("attractor.sweeps.experiment", "Measure") is None
+
+
+def test_data_say_what_stands_below_where_they_are_assigned():
+    assert (
+        data_docstring("attractor.analysis.rates.LAWS") == "The laws that can be fitted, by name."
+    )
+    assert data_docstring("attractor.files.LAYOUT").startswith("The entries of a token file")
 
 
 def test_types_are_without_their_packages():
