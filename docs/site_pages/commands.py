@@ -16,7 +16,7 @@ def command_pages() -> dict[str, str]:
     rows = "".join(f"| [{name}]({name}.md) | {sentence} |\n" for name, sentence in COMMANDS.items())
     index = (
         "# Command line\n\nEvery command has `--help`; the pages here say the same.\n\n"
-        f"| command | |\n| --- | --- |\n{rows}\n"
+        f"| command | what it does |\n| --- | --- |\n{rows}\n"
         "```{toctree}\n:hidden:\n\n" + "\n".join(COMMANDS) + "\n```\n"
     )
     return {
@@ -44,7 +44,7 @@ def _body(name: str, command: Any) -> str:
             one.get_help_record(context) for one in command.params if one.param_type_name == kind
         ]
         rows = "".join(f"| {_code(one[0])} | {_cell(one[1])} |\n" for one in some if one)
-        text += f"| {title} | |\n| --- | --- |\n{rows}\n" if rows else ""
+        text += f"| {title} | meaning |\n| --- | --- |\n{rows}\n" if rows else ""
     return text
 
 

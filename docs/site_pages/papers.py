@@ -51,13 +51,21 @@ def _page(folder: str) -> str:
         text += "| statement, figure or table | checked by |" + " not checked |" * missing
         text += "\n| --- | --- |" + " --- |" * missing + "\n"
         for one in statements:
-            checked = ", ".join(f"`{name}`" for name in (*one.claims, *one.figures))
+            claims = [_link(name) for name in one.claims]
+            # Of two sections of one name the second, the figure's, has a number in its address.
+            figures = [_link(name, "-1" * (name in all_claims())) for name in one.figures]
+            checked = ", ".join(claims + figures)
             text += f"| {_cell(one.title)} | {checked} |"
             text += f" {_cell(one.missing)} |" * missing + "\n"
         text += "\n"
     text += "## Claims\n\n" + "".join(_claim(claim) for claim in all_claims(folder).values())
     text += "## Figures\n\n" + "".join(_figure(figure) for figure in all_figures(folder).values())
     return text
+
+
+def _link(name: str, number: str = "") -> str:
+    """A link to the section of a claim or figure, which may be on the page of another paper."""
+    return f"[`{name}`]({name.split('/')[0]}.md#{name.replace('/', '')}{number})"
 
 
 def _claim(claim: Claim) -> str:

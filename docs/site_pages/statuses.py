@@ -49,7 +49,7 @@ def statuses_page() -> str:
         title = name.rpartition(".")[2]
         where = "" if kind is ExitCode else f" `{name}`"
         text += f"## {title[0].upper() + title[1:]}\n\n{summary}{where}\n\n"
-        text += "| | in words | meaning |\n| --- | --- | --- |\n"
+        text += "| name | in words | meaning |\n| --- | --- | --- |\n"
         for member, meaning in meanings(kind).items():
             cell = meaning.replace("|", "\\|")
             value = kind[member].value
