@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.audit._audit_checkpoints import audit_checkpoints as audit_checkpoints
     from attractor.audit._audit_heads import audit_heads as audit_heads
     from attractor.audit.captured import (
         Captured as Captured,
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
         Projections as Projections,
     )
     from attractor.audit.captured_file import load_captured as load_captured
+    from attractor.audit.checkpoint_result import (
+        CheckpointAudit as CheckpointAudit,
+        load_checkpoint_audit as load_checkpoint_audit,
+    )
     from attractor.audit.nulls import Null as Null
     from attractor.audit.planted import planted_heads as planted_heads
     from attractor.audit.result import (

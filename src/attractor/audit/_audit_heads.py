@@ -14,8 +14,8 @@ from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
 from attractor.audit.margin_solution import (
-    NORMS,
     MarginQuestion,
+    check_norms,
     margin_solution,
     margin_verdict,
 )
@@ -33,7 +33,6 @@ from attractor.audit.result import VARIABLES, Audit, Learnable
 from attractor.audit.rows import HeadRows, content_tokens, head_rows
 from attractor.blas import single_blas_thread
 from attractor.checks import (
-    check_choice,
     check_count,
     check_flag,
     check_items,
@@ -133,7 +132,7 @@ def audit_heads(
         question = _margin_question(norms, margin_draws, alpha)
     if sink_positions is not None:
         sink_positions = check_count("sink_positions", sink_positions, 0)
-    chosen = _chosen(captured, layers, heads)
+    chosen = chosen_heads(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
     settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
     if question is not None:
@@ -142,14 +141,14 @@ def audit_heads(
     numbers = sorted({layer for layer, _ in chosen})
     if heads is not None:  # before any of them takes long
         for number in numbers:
-            _heads_of(number, captured.layer(number), chosen)
+            heads_of(number, captured.layer(number), chosen)
     with (
         finished_heads(store, captured, settings) as finished,
         progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance,
     ):
         for number in numbers:
             layer = captured.layer(number)
-            mine = _heads_of(number, layer, chosen)
+            mine = heads_of(number, layer, chosen)
             done = {head: finished.read(number, head, layer) for head in mine}
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
@@ -167,12 +166,11 @@ def audit_heads(
 
 def _margin_question(norms: Sequence[str], draws: int, alpha: float) -> MarginQuestion:
     """What is asked of training texts; the Frobenius norm comes first."""
-    given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
     draws, _ = check_draws(draws, alpha, argument="margin_draws")
-    return MarginQuestion(tuple(dict.fromkeys(["frobenius", *given])), draws)
+    return MarginQuestion(check_norms(norms), draws)
 
 
-def _chosen(
+def chosen_heads(
     captured: Captured, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
 ) -> set[tuple[int, int | None]]:
     """Pairs of a layer and a head, None for all of a layer."""
@@ -281,7 +279,7 @@ def _nothing(status: CaptureStatus) -> Found:
     return {**not_asked, "capture": status.value}
 
 
-def _heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | None]]) -> list[int]:
+def heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | None]]) -> list[int]:
     """The heads chosen of a layer.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Whether a head is at the margin solution of what it selects, asked of its training texts alone."""
+"""Whether a head is at the margin solution of what it selects: a question to training texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from attractor.audit.captured import CapturedLayer
 from attractor.audit.multiple import randomization_p
 from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
-from attractor.audit.trained_matrix import trained_matrix
+from attractor.audit.trained_matrix import trained_factors
+from attractor.checks import check_choice, check_items
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.randomness import generator
 from attractor.selection import attended_tokens
@@ -30,7 +31,7 @@ _OF_DRAWS = 1e-4
 """Relative duality gaps of the head's own problems, and of those of null draws."""
 _REGULARIZATION = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _RIDGE = (1e-2, 1e-4)
-_NEAREST = 8
+_NEAREST = 3
 """Constraints of a query that solvers begin with."""
 
 
@@ -69,10 +70,10 @@ def margin_solution(
     stand the cosines of ``W`` with every ``W_g``, with logistic regression at several
     regularizations, with ridge regression, and with the mean of all ``(x_iy - x_it) z_i^T``.
 
-    A draw of the null is ``W R`` with a random rotation ``R`` of queries that leaves their mean as
-    it is: of the same norms, with the same part of scores without the query, and with selections
-    and a margin solution of its own. For independent Gaussian query weights it is exact. Draws are
-    compared by their ratio in the Frobenius norm.
+    A draw of the null is the head with queries ``R q``, where ``R`` is a random rotation that
+    leaves the mean query, and with it the part of scores without the query, as it is. It has
+    selections and a margin solution of its own. For independent Gaussian query weights the null is
+    exact. Draws are compared by their ratio in the Frobenius norm.
 
     Args:
         layer: The layer.
@@ -80,28 +81,28 @@ def margin_solution(
         question: What is asked.
         key: Seed, layer and head, which name the draws.
     """
-    used = _queries(layer, key[0])
+    used = drawn_queries(layer, key[0])
     if not len(used):
         return {}
-    small = dataclasses.replace(
-        layer,
-        **{name: getattr(layer, name)[used] for name in ("queries", "keys", "allowed", "attention")},
-        values=None,
-    )
-    tokens, W = trained_matrix(small, head)
+    arrays = ("queries", "keys", "allowed", "attention")
+    rows = {name: getattr(layer, name)[used] for name in arrays}
+    small = dataclasses.replace(layer, **rows, values=None)
+    tokens, left, right = trained_factors(small, head)
+    W = left.T @ right
     if 0 in W.shape or not W.any():
         return {}
-    problem = _problem(tokens, W)
+    problem = selected_problem(tokens, W)
     if not len(problem.bounds):
         return {}
-    solutions = {norm: _solved(problem, W, norm, _TOLERANCE) for norm in question.norms}
+    solutions = {norm: solved(problem, W, norm, _TOLERANCE) for norm in question.norms}
     ratios = {norm: _ratio(W, one) for norm, one in solutions.items()}
     statistic = [ratios["frobenius"]]
+    mean = (right @ tokens.queries[:, 0].T).mean(-1)
     for draw in range(question.draws):
         random = generator(*key, draw, purpose="rotation of a trained matrix")
-        turned = W @ _rotation_about(random, tokens.queries[:, 0].mean(0), _rank(layer, W))
+        turned = left.T @ rotation_about(random, mean) @ right
         statistic.append(
-            _ratio(turned, _solved(_problem(tokens, turned), turned, "frobenius", _OF_DRAWS))
+            _ratio(turned, solved(selected_problem(tokens, turned), turned, "frobenius", _OF_DRAWS))
         )
     directions = [one.W for one in solutions.values()]
     directions += [*_logistic(tokens, W), *_ridge(problem), problem.apply_adjoint(_ones(problem))]
@@ -148,21 +149,31 @@ def _nearest(norm: str, cosine: Mapping[str, float]) -> bool:
     return cosine[norm] >= max(others) - _TOLERANCE
 
 
-def _queries(layer: CapturedLayer, seed: int) -> np.ndarray:
+def check_norms(norms: Sequence[str]) -> tuple[str, ...]:
+    """Norms of margin solutions, each once; the Frobenius norm comes first, given or not.
+
+    Raises:
+        InvalidInputError: If one cannot be asked for.
+    """
+    given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
+    return tuple(dict.fromkeys(["frobenius", *given]))
+
+
+def drawn_queries(layer: CapturedLayer, seed: int) -> np.ndarray:
     """The queries asked about: some of those with tokens to choose among."""
     choosing = np.flatnonzero(layer.allowed.sum(-1) > 1)
     order = generator(seed, purpose="queries of margin problems").permutation(len(choosing))
     return np.sort(choosing[order[:MOST_QUERIES]])
 
 
-def _problem(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
+def selected_problem(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
     """The margin problem of what a matrix selects; tokens that tie with it are left out."""
     problem = MarginProblem.from_selection(tokens, attended_tokens(tokens, W), ties="equal")
     fields = ("left", "right", "bounds", "sequence", "query", "token")
     return MarginProblem(**{name: getattr(problem, name)[~problem.equality] for name in fields})
 
 
-def _solved(
+def solved(
     problem: MarginProblem, W: Float[np.ndarray, "d e"], norm: str, tolerance: float
 ) -> Solution:
     """The solution, begun with the constraints of each query that the head fulfills least."""
@@ -179,25 +190,17 @@ def _ratio(W: Float[np.ndarray, "d e"], solution: Solution) -> float:
     return float(margin / solution.geometry.norm(W) * solution.value)
 
 
-def _rank(layer: CapturedLayer, W: Float[np.ndarray, "d e"]) -> int:
-    """How many coordinates of queries are not the constant of a bias."""
-    made = layer.projections
-    return W.shape[1] - (made is not None and made.bias is not None)
-
-
-def _rotation_about(
-    random: np.random.Generator, axis: Float[np.ndarray, "e"], rank: int
-) -> Float[np.ndarray, "e e"]:
-    """A random rotation of the first coordinates that leaves an axis as it is."""
-    found = np.eye(len(axis))
-    length = np.linalg.norm(axis[:rank])
-    if length > 0:
-        basis = np.linalg.qr(np.column_stack([axis[:rank] / length, np.eye(rank)]))[0][:, 1:]
-    else:
-        basis = np.eye(rank)
+def rotation_about(
+    random: np.random.Generator, *axes: Float[np.ndarray, "width"]
+) -> Float[np.ndarray, "width width"]:
+    """A random rotation that leaves independent axes as they are; those of length zero ask nothing."""
+    every = np.eye(len(axes[0]))
+    kept = [axis / np.linalg.norm(axis) for axis in axes if axis.any()]
+    basis = every
+    if kept:
+        basis = np.linalg.qr(np.column_stack([*kept, every]))[0][:, len(kept) :]
     inner = random_rotation(random, basis.shape[1])
-    found[:rank, :rank] += basis @ (inner - np.eye(len(inner))) @ basis.T
-    return found
+    return every + basis @ (inner - np.eye(len(inner))) @ basis.T
 
 
 def _logistic(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> list[Float[np.ndarray, "d e"]]:

@@ -15,7 +15,23 @@ _ROUNDING = 100
 
 
 def trained_matrix(layer: CapturedLayer, head: int) -> tuple[Tokens, Float[np.ndarray, "d e"]]:
-    r"""What a head sees, and its matrix ``W``: scores are ``x^T W z``.
+    """What a head sees and its matrix ``W``, of scores ``x^T W z``; as ``trained_factors`` has it.
+
+    Args:
+        layer: The layer.
+        head: The number of the head.
+
+    Raises:
+        InvalidInputError: If there is no such head.
+    """
+    tokens, left, right = trained_factors(layer, head)
+    return tokens, left.T @ right
+
+
+def trained_factors(
+    layer: CapturedLayer, head: int
+) -> tuple[Tokens, Float[np.ndarray, "width d"], Float[np.ndarray, "width e"]]:
+    r"""What a head sees, and the factors ``A`` and ``B`` of its matrix: scores are ``x^T A^T B z``.
 
     With ``q = Q z + b`` and ``k = K x`` the scores of a head are ``x^T K^T [Q, b] (z, 1)``, and
     optimizers favor matrices that are small in norms of ``K^T [Q, b]``. With orthonormal
@@ -24,8 +40,8 @@ def trained_matrix(layer: CapturedLayer, head: int) -> tuple[Tokens, Float[np.nd
     matrices of its own rows, which are compared here.
 
     Where keys are no linear function of what the layer reads, their coordinates are those of the
-    keys themselves; where projections are not known, so are those of queries, and ``W`` is the
-    identity.
+    keys themselves; where projections are not known, so are those of queries, and ``A`` and ``B``
+    are the identity.
 
     Args:
         layer: The layer.
@@ -33,7 +49,8 @@ def trained_matrix(layer: CapturedLayer, head: int) -> tuple[Tokens, Float[np.nd
 
     Returns:
         Keys ``x``, a query ``z`` for each sequence, with a last entry of one where there is a bias,
-        and the tokens that the model's mask allows; and ``W``.
+        and the tokens that the model's mask allows; ``A`` and ``B``, by which ``A x`` is the key
+        up to a constant and ``B z`` is the query.
 
     Raises:
         InvalidInputError: If there is no such head.
@@ -54,7 +71,7 @@ def trained_matrix(layer: CapturedLayer, head: int) -> tuple[Tokens, Float[np.nd
             queries = np.concatenate([queries, np.ones((len(queries), 1))], -1)
             right = np.concatenate([right, bias[:, None]], -1)
     tokens = Tokens(keys=keys, queries=queries[:, None], mask=layer.allowed[:, None])
-    return tokens, left.T @ right
+    return tokens, left, right
 
 
 def _of_rows(weights: Any) -> tuple[Float[np.ndarray, "rank width"], Float[np.ndarray, "width r"]]:
