@@ -1,8 +1,9 @@
-"""How often an audit of checkpoints finds a direction, in heads of which it is known where they go.
+"""How often an audit of checkpoints finds a direction, in heads of known movement.
 
-Heads of random weights that moved by random steps: a calibrated null calls no more of them toward or
-away than its level allows. Heads that were trained, or were moved toward their margin solution or
-away from it: how many are found. Run as ``python -m benchmarks.checkpoint_calibration``; ten minutes.
+Heads of random weights that moved by random steps: a calibrated null calls no more of them toward
+or away than its level allows. Heads that were trained, or were moved toward their margin solution
+or away from it: how many are found. Run as ``python -m benchmarks.checkpoint_calibration``; a
+quarter of an hour.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scipy.stats import binomtest
 
 import attractor as at
 from attractor.audit import Captured, Projections
-from attractor.audit.margin_solution import selected_problem
+from attractor.audit.margin_solution import problem_of
 from attractor.audit.trained_matrix import trained_factors
 from attractor.progress import progress_bar
 
@@ -84,7 +85,7 @@ def planted(amount: float):
         for head in range(HEADS):
             tokens, left, right = trained_factors(last.layer(0), head)
             W = left.T @ right
-            M = at.solve(selected_problem(tokens, W), "frobenius").W
+            M = at.solve(problem_of(tokens, W), "frobenius").W
             M *= amount * np.linalg.norm(W) / np.linalg.norm(M)
             in_queries = np.linalg.pinv(left.T) @ M
             first_b[head] -= in_queries[:, -1]
@@ -136,7 +137,9 @@ def trained(seed: int) -> list[tuple[str, Pair]]:
 def main() -> None:
     """Prints the table."""
     found: dict[str, list[np.ndarray]] = {}
-    with progress_bar("audits", 5 * AUDITS + 2 * (AUDITS // 8) + TRAINED, lines_every=30) as advance:
+    with progress_bar(
+        "audits", 5 * AUDITS + 2 * (AUDITS // 8) + TRAINED, lines_every=30
+    ) as advance:
         pairs = (
             (name, make(np.random.default_rng((number, seed))))
             for number, (name, make) in enumerate(ARMS.items())
@@ -156,7 +159,7 @@ def main() -> None:
         sizes, where = (np.array([one[place] for one in words]) for place in (0, 1))
         moved = np.isin(where, ["toward", "away"])
         cells = [share(moved.any(-1))]
-        cells += [share((where == word).ravel()) for word in ("toward", "away")]
+        cells += [share(np.ravel(where == word)) for word in ("toward", "away")]
         cells += [share(np.char.startswith(sizes.astype(str), "shrinks").ravel())]
         print(f"| {name} | {len(words)} | " + " | ".join(cells) + " |")
 

@@ -92,6 +92,10 @@ ROW_CONCENTRATION = Lazy(lambda: prompt.row_concentration([[1.0, 0.0, -1.0], [2.
 ERROR_TABLE = Lazy(lambda: prompt.error_table([10.0]))
 PLANTED_HEADS = Lazy(lambda: audit.planted_heads(8))
 AUDIT = Lazy(lambda: audit.audit_heads(PLANTED_HEADS.value, draws=19))
+TESTED_HEADS = Lazy(lambda: audit.planted_heads(120))
+TESTED_AUDIT = Lazy(
+    lambda: audit.audit_heads(TESTED_HEADS.value, draws=19, heads=[(1, 0)], sink_positions=0)
+)
 PROMPT_LENGTH = Lazy(lambda: prompt.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
 TASK = Lazy(lambda: regression.RegressionTask(np.eye(2)))
 SCALAR_TASK = Lazy(lambda: regression.RegressionTask(np.eye(1)))

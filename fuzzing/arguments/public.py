@@ -16,6 +16,7 @@ from fuzzing.arguments.exempt import (
     CONTRACTS,
     INSIDE,
     MADE_BY_THE_LIBRARY,
+    NEEDS_A_MODEL,
     SETS_THE_PROCESS,
 )
 
@@ -79,7 +80,7 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
 
 
 def _takes_arguments(function: Callable[..., Any]) -> bool:
-    if name_of(function) in INSIDE | SETS_THE_PROCESS:
+    if name_of(function) in INSIDE | SETS_THE_PROCESS | NEEDS_A_MODEL:
         return False
     try:
         names = list(inspect.signature(function).parameters)

@@ -239,7 +239,7 @@ def naming(**names: str) -> Iterator[None]:
     except InvalidInputError as error:
         if error.argument not in names:
             raise
-        raise InvalidInputError(names[error.argument], error.problem, error.remedy) from None
+        raise type(error)(names[error.argument], error.problem, error.remedy) from None
 
 
 def check_items(argument: str, value: Any, kind: Any, least: int = 0) -> list[Any]:

@@ -34,6 +34,10 @@ class InvalidInputError(AttractorError):
         return type(self), (self.argument, self.problem, self.remedy)
 
 
+class NotFiniteError(InvalidInputError):
+    """What is to be numbers holds NaN or infinity, as where training has diverged."""
+
+
 class FileFormatError(AttractorError):
     """A file is not of the declared format, or is damaged."""
 

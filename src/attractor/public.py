@@ -81,7 +81,11 @@ from attractor.margin import (
     solve_several as solve_several,
     tie_classes as tie_classes,
 )
-from attractor.monitor import HeadMonitor as HeadMonitor, WatchedHead as WatchedHead
+from attractor.monitor import (
+    HeadMonitor as HeadMonitor,
+    WatchedHead as WatchedHead,
+    watched_heads as watched_heads,
+)
 from attractor.selection import (
     Selection as Selection,
     attended_tokens as attended_tokens,

@@ -6,6 +6,32 @@ import xarray as xr
 from attractor.audit.result import Audit, Learnable
 
 
+def made_curves(documents=((3, 6, 12), (3, 6, 12)), *, draws=9, seed=0):
+    """Learning curves: of even heads above all draws from the second size on, of odd ones below."""
+    random = np.random.default_rng(seed)
+    shape = np.shape(documents)
+    null = random.uniform(0.2, 0.4, (*shape, draws))
+    above = (np.arange(shape[0]) % 2 == 0)[:, None] & (np.arange(shape[1]) > 0)
+    accuracy = np.where(above, 0.8, 0.1)
+    of_size = {
+        "documents": np.array(documents),
+        "accuracy": accuracy,
+        "accuracy_low": accuracy - 0.1,
+        "accuracy_high": accuracy + 0.1,
+        "accuracy_query_free": np.full(shape, 0.15),
+        "accuracy_offset": np.full(shape, 0.12),
+        "chance": np.full(shape, 0.05),
+    }
+    variables = {name: (("curve", "size"), value) for name, value in of_size.items()}
+    variables["accuracy_null"] = (("curve", "size", "draw"), null)
+    verdicts = np.where(above[:, -1], Learnable.LEARNABLE, Learnable.NOT_TOLD_APART)
+    variables["learnable"] = ("curve", verdicts.astype(str))
+    coordinates = {
+        "layer": ("curve", np.arange(shape[0]) // 2), "head": ("curve", np.arange(shape[0])),
+    }  # fmt: skip
+    return xr.Dataset(variables, coordinates, {"null": "rotation", "seed": seed, "draws": draws})
+
+
 def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True):
     """A third of the heads beat their nulls, as a small text encoder might."""
     random = np.random.default_rng(seed)
@@ -45,6 +71,9 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True
         "accuracy_high": (accuracy + 0.06).clip(0, 1),
         "accuracy_query_free": random.normal(0.25, 0.05, shape).clip(0, 1),
         "accuracy_offset": np.where(selection == "offset -1", 0.96, 0.12 * random.random(shape)),
+        "advantage": np.full(shape, 0.1),
+        "advantage_low": np.full(shape, -0.02),
+        "advantage_high": np.full(shape, 0.2),
         "chance": np.full(shape, 0.05),
         "q": np.full(shape, np.nan),
         "learnable": learnable,
@@ -84,3 +113,56 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True
         "sink_positions": "by mask",
     }
     return Audit(xr.Dataset(variables, coordinates, settings))
+
+
+def with_margins(audit, *, draws=19, seed=0):
+    """The same, asked of training texts: head 0.0 is at its nuclear margin solution."""
+    random = np.random.default_rng(seed)
+    place = ("layer", "head")
+    shape = audit.data["learnable"].shape
+    ratio = random.random((*shape, 2)) / 9
+    ratio[0, 0] = 0.7, 0.98
+    verdict = np.full(shape, "elsewhere", dtype=object)
+    verdict[0, 0] = "at the margin solution (nuclear)"
+    together = np.where(verdict == "elsewhere", 0.6, 0.05)
+    estimators = ["frobenius", "nuclear", "logistic 0.1", "mean difference"]
+    variables = {
+        "margin": (place, verdict),
+        "margin_space": (place, np.full(shape, "K^T Q")),
+        "margin_ratio": ((*place, "norm"), ratio),
+        "margin_gap": ((*place, "norm"), np.full((*shape, 2), 1e-9)),
+        "margin_cosine": ((*place, "estimator"), random.random((*shape, 4))),
+        "margin_ratio_null": ((*place, "margin_draw"), random.random((*shape, draws)) / 9),
+        "margin_p": (place, together / 2),
+        "margin_p_together": (place, together),
+        "margin_queries": (place, np.full(shape, 128.0)),
+        "margin_rows": (place, np.full(shape, 4224.0)),
+    }
+    coordinates = {"norm": estimators[:2], "estimator": estimators}
+    return Audit(audit.data.assign(variables).assign_coords(coordinates))
+
+
+def made_control(heads=24, *, seed=0):
+    """A positive control in which all is as it should be but for one head of the second arm."""
+    random = np.random.default_rng(seed)
+    arms = ["W, trained to the end", "K and Q, trained to the end", "K and Q, stopped early"]
+    there = [True, True, False]
+    ratio = np.stack([random.normal(mean, 0.02, (3, heads)) for mean in (0.7, 0.8)], -1)
+    ratio[0, :, 0], ratio[1, :, 1], ratio[2] = 0.99, 0.98, ratio[2] / 3
+    verdict = np.full((3, heads), "on the way (nuclear)", dtype=object)
+    verdict[0], verdict[1, 1:] = (
+        "at the margin solution (frobenius)",
+        "at the margin solution (nuclear)",
+    )
+    right = (verdict != "on the way (nuclear)") == np.array(there)[:, None]
+    names = ("arm", "control_head", "norm")
+    return xr.Dataset(
+        {
+            "verdict": (names[:2], verdict),
+            "right": (names[:2], right),
+            "margin_ratio": (names, ratio),
+            "margin_cosine": (names, ratio - 0.01),
+        },
+        {"arm": arms, "expected": ("arm", there), "norm": ["frobenius", "nuclear"]},
+        {"width": 16, "tokens": 8, "sequences": 16, "steps": 2000, "draws": 19, "alpha": 0.05},
+    )

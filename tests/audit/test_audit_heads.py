@@ -6,7 +6,7 @@ import xarray as xr
 from made_heads import gaussian_heads, matching_heads
 
 import attractor as at
-from attractor.audit import CaptureStatus
+from attractor.audit import CaptureStatus, _audit_heads
 from attractor.audit.captured import Captured, CapturedLayer
 
 DRAWS = 19
@@ -27,6 +27,32 @@ def test_a_matching_head_is_learnable_and_one_of_random_weights_is_not(found):
     assert found.counts == {"learnable": 1, "not told apart": 1}
 
 
+def test_a_simpler_rule_predicts_as_well_unless_the_same_queries_say_otherwise(found):
+    matching = found.data.sel(layer=0, head=0)
+    simpler = max(matching["accuracy_offset"], matching["accuracy_query_free"])
+    assert matching["advantage"] == pytest.approx(float(matching["accuracy"] - simpler))
+    assert 0 < matching["advantage_low"] < matching["advantage"] < matching["advantage_high"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"),
+    [
+        ((0.01, 0.06), "learnable"),
+        ((0.0, 0.2), "positional"),  # not shown to predict more
+        ((-0.1, -0.05), "positional"),
+        ((0.01, 0.049), "positional"),  # shown to predict more, and not much more
+    ],
+)
+def test_the_verdict_rests_on_the_interval_of_the_difference(interval, verdict):
+    names = ("advantage_low", "advantage_high", "accuracy_offset", "accuracy_query_free")
+    for offset, free, simpler in ((0.6, 0.5, "positional"), (0.5, 0.6, "query-free")):
+        values = (*interval, offset, free)
+        head = xr.Dataset(dict(zip(names, values, strict=True)))
+        wanted = simpler if verdict == "positional" else verdict
+        assert _audit_heads._verdict(head, 0.05, 0.05) == wanted
+        assert _audit_heads._verdict(head, 0.05, 0.06) == "not told apart"
+
+
 def test_numbers_of_a_head_do_not_depend_on_others(found):
     alone = at.audit_heads(matching_heads(0), draws=DRAWS, heads=[(0, 1)])
     shared = [name for name in found.data.data_vars if name not in ("p_together", "learnable")]
@@ -36,8 +62,6 @@ def test_numbers_of_a_head_do_not_depend_on_others(found):
 
 
 def test_an_audit_that_was_ended_goes_on_with_the_same_bits(found, tmp_path, monkeypatch):
-    from attractor.audit import _audit_heads
-
     ask, asked = _audit_heads._Questions.__call__, []
 
     def ends(questions, head):

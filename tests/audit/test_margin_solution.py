@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from made_heads import gaussian_heads
 
 import attractor as at
 from attractor.analysis.measures import measure_direction
-from attractor.audit import Captured, Projections
-from attractor.audit import margin_solution as question_three
+from attractor.audit import Captured, Projections, margin_solution as question_three
 from attractor.audit.margin_solution import MarginQuestion, margin_solution, margin_verdict
 
 COUNT, TOKENS, HIDDEN, WIDTH = 12, 6, 14, 9
@@ -52,14 +52,35 @@ def test_ratios_are_those_in_hidden_space(states, solution):
     assert other >= measure_direction(solution.W[None], frobenius).margin_ratio[0] - 1e-6
     assert other < 0.95 and max(found["margin_gap"]) <= 1e-6
     assert found["margin_cosine"][1] == pytest.approx(1, abs=1e-3)
-    assert found["margin_p"] == 1 / (DRAWS + 1)
+    assert found["margin_p"] == 1 / (DRAWS + 1) and found["margin_space"] == "K^T Q"
     assert found["margin_rows"] == COUNT * (TOKENS - 1) == len(problem.bounds)
     assert tokens.mask.sum() == COUNT * TOKENS
+
+
+def test_a_head_has_no_margin_for_selections_of_other_texts(states, solution):
+    """Its own come first; shuffled among the queries they make a problem that it is far from."""
+    tokens = at.Tokens(*states)
+    selected = at.attended_tokens(tokens, solution.W).index
+    for index, least, most in ((selected, 0.99, 1.01), (np.roll(selected, 1), -np.inf, 0)):
+        selection = at.Selection.from_index(tokens, index)
+        problem = at.MarginProblem.from_selection(tokens, selection)
+        ratio = question_three._ratio(solution.W, at.solve(problem, "nuclear"))
+        assert least < ratio < most
+
+
+def test_what_is_kept_of_a_head_is_what_was_found(states, solution, tmp_path):
+    asked = {"draws": DRAWS, "training_texts": True, "store": tmp_path / "store"}
+    captured = head_of(solution.W, *states)
+    first, again = (at.audit_heads(captured, **asked).data for _ in range(2))
+    xr.testing.assert_identical(first, again)
+    with pytest.raises(at.InvalidInputError, match="holds another audit"):
+        at.audit_heads(captured, **asked, norms=["spectral"])
 
 
 def test_a_head_of_random_weights_is_elsewhere():
     audit = at.audit_heads(gaussian_heads(0, heads=2), draws=DRAWS, training_texts=True)
     assert audit.data["margin"].to_numpy().tolist() == [["elsewhere", "elsewhere"]]
+    assert (audit.data["margin_space"] == "keys and queries as captured").all()
     assert audit.data["margin_queries"].to_numpy().tolist() == [[128, 128]]
     assert (audit.data["margin_ratio"] < 0.5).all() and "nuclear" in audit.data["norm"]
 
@@ -79,18 +100,15 @@ def test_a_trained_head_is_there_in_its_norm_and_on_its_texts_alone(states, solu
     assert at.audit_heads(captured, draws=DRAWS).data["margin"].item() == "not asked"
 
 
-def test_draws_keep_norms_and_the_part_without_the_query(rng):
+def test_draws_keep_the_part_without_the_query(rng):
     W, mean = rng.normal(size=(4, 6)), rng.normal(size=6)
-    for rank in (6, 5):
-        turn = question_three.rotation_about(rng, mean, rank)
-        np.testing.assert_allclose(turn @ turn.T, np.eye(6), atol=1e-12)
-        axis = np.where(np.arange(6) < rank, mean, 0.0)
-        np.testing.assert_allclose(turn @ axis, axis, atol=1e-12)
-        assert rank == 6 or turn[5].tolist() == [0, 0, 0, 0, 0, 1]
-        assert not np.allclose(W @ turn, W, atol=0.1)
-    whole = question_three.rotation_about(rng, np.zeros(3), 3)
+    turn = question_three.rotation_about(rng, mean)
+    np.testing.assert_allclose(turn @ turn.T, np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(turn @ mean, mean, atol=1e-12)
+    assert not np.allclose(W @ turn, W, atol=0.1)
+    whole = question_three.rotation_about(rng, np.zeros(3))
     np.testing.assert_allclose(whole @ whole.T, np.eye(3), atol=1e-12)
-    np.testing.assert_array_equal(question_three.rotation_about(rng, np.ones(1), 1), [[1]])
+    np.testing.assert_array_equal(question_three.rotation_about(rng, np.ones(1)), [[1]])
 
 
 def test_logistic_fits_are_stationary(states, solution):

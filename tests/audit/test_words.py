@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
-from made_audit import made_audit
+from made_audit import made_audit, made_curves
 
 from attractor.audit.heads import by_clearness, heads
 from attractor.audit.result import Learnable
 from attractor.audit.words import (
+    calibration_sentence,
+    curves_sentence,
     head_line,
     head_table,
     layer_table,
@@ -70,7 +72,7 @@ def test_a_row_for_each_head():
     data = judged("learnable", "not told apart")
     data["accuracy"][0], data["accuracy_low"][0] = [0.51, 0.3], [0.4, 0.2]
     data["accuracy_high"][0] = [1.0, 0.4]
-    header, rows = head_table(heads(data), without=["no query", "offset"])
+    header, rows = head_table(heads(data), without=["no query", "offset", "ahead"])
     assert header[:6] == ("head", "pairing", "accuracy", "nulls", "chance", "p")
     assert [row[:3] for row in rows] == [
         ("0.0", "learnable", ".51 [.40, 1]"),
@@ -98,3 +100,24 @@ def test_every_null_is_counted_for_itself():
 @pytest.mark.parametrize("word", list(Learnable))
 def test_every_verdict_has_a_sentence(word):
     assert sentence(judged(str(word))).endswith(NOT_ASKED)
+
+
+def test_from_how_many_documents_on_curves_are_above_their_draws():
+    curves = made_curves([(3, 6, 12)] * 3 + [(4, 8, 16)] * 2)
+    said = "Above all of their 9 draws: 0.0, 1.2 from 6 documents on; 2.4 from 8 documents on; "
+    assert curves_sentence(curves) == f"{said}2 of 5 never or not to the end."
+    back = curves.isel(curve=[0])
+    back["accuracy"][0, 1] = 0.0  # and above again with all of them
+    assert curves_sentence(back) == "Above all of their 9 draws: 0.0 from 12 documents on."
+    always = back.assign(accuracy=back["accuracy"] * 0 + 1)
+    assert "0.0 from 3 documents on." in curves_sentence(always)
+    none = curves.isel(curve=[1])
+    assert curves_sentence(none) == "Above all of their 9 draws: 1 of 1 never or not to the end."
+
+
+def test_draws_taken_for_the_heads_are_counted():
+    data = made_audit(2, 3, draws=39).data
+    said = calibration_sentence(data)
+    assert said.startswith("Each of the 39 draws of rotation was taken for the heads in turn: ")
+    assert "2 are told apart; tested head by head, " in said or "1 are told apart" in said
+    assert "at most 5 % of them" in said and said.endswith("not that the null is fair to heads.")

@@ -49,11 +49,13 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
     folder = tmp_path / "report"
     stored = json.loads((folder / "audit.json").read_text())
     assert stored["sentence"] == found["sentence"] and stored["settings"]["seed"] == 3
-    for name in ("index.html", "audit.json", "audit.nc", "map.png", "map.svg", "tokens.svg"):
+    for name in ("index.html", "audit.json", "audit.nc", "map.png", "map.svg", "tokens.svg",
+                 "curves.png", "curves.svg", "curves.nc"):  # fmt: skip
         provenance = read_provenance(folder / name)
         assert provenance.name == "audit" and provenance.arguments["heads"] == "1.0,1.1"
     assert provenance.settings["captured model"] == "planted heads"
     assert load_audit(folder / "audit.nc").counts == found["counts"]
+    assert len(stored["learning_curves"]) == 2 and len(stored["calibration"]) == 3
     assert not (folder / "capture").exists()
     result = run_json("reproduce", "report/audit.json")[1]
     assert result.exit_code == ExitCode.BAD_INPUT
@@ -64,6 +66,21 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
     planted_heads(130, seed=1).save(tmp_path / "other.nc")
     again, result = run_json("reproduce", "report/audit.nc", "--data", "other.nc")
     assert not again["same"] and any("data" in words for words in again["changed"])
+
+
+def test_training_texts_are_asked_for_margin_solutions(run_json, heads, monkeypatch):
+    from made_audit import made_control
+
+    from attractor import audit
+
+    monkeypatch.setattr(audit, "positive_control", lambda sizes, **options: made_control())
+    asked = ("--heads", "0.0,1.1", "--draws", 19, "--training-texts", "--norm", "nuclear")
+    found, result = run_json("audit", heads, *asked, "--control")
+    assert result.exit_code == 0, result.stderr
+    assert [one["margin"] for one in found["heads"]] == ["elsewhere"] * 2
+    assert set(found["heads"][0]["margin_ratio"]) == {"frobenius", "nuclear"}
+    assert "none is at a margin solution" in found["sentence"]
+    assert found["findings"][-1].startswith("Positive control: 24 of 24 heads")
 
 
 def test_a_store_holds_what_is_done(run_json, heads, tmp_path):

@@ -43,6 +43,19 @@ def random_matrices(count, seed=1, d=6):
     return np.random.default_rng(seed).normal(size=(count, d, d))
 
 
+def slow_down(monkeypatch, clock, seconds):
+    """Lets every solution take some time."""
+    from attractor.monitor import watch
+
+    solved = watch.solve
+
+    def slow(*args, **kwargs):
+        clock.now += seconds
+        return solved(*args, **kwargs)
+
+    monkeypatch.setattr(watch, "solve", slow)
+
+
 def test_records_are_those_of_verify_on_the_same_run(run):
     trial = {"instance": 2, "seed": 1}
     verdict = at.verify(run, selection="reached at step").data.sel(trial)
@@ -152,6 +165,57 @@ def test_heads_that_share_a_function_share_its_call():
     assert len(calls) == 2
 
 
+def test_heads_that_share_a_reading_share_its_call():
+    calls = []
+
+    def reading(state):
+        calls.append(state)
+        return None if state is None else {"W": state, "tokens": random_tokens()}
+
+    heads = [
+        WatchedHead(name, lambda read: read["W"], lambda read: read["tokens"], reading=reading)
+        for name in "ab"
+    ]
+    plain = HeadMonitor(head_of(random_tokens(), "a"), every=1, budget=None)
+    monitor = HeadMonitor(heads, every=1, budget=None)
+    for step, W in enumerate(random_matrices(2)):
+        monitor(step, W)
+        plain(step, W)
+    monitor(2, None)
+    assert len(calls) == 3
+    found = monitor.to_xarray()
+    assert (found["status"].sel(step=2) == "not finite").all()
+    ratio = plain.to_xarray()["margin_ratio"].sel(head="a")
+    for name in "ab":
+        np.testing.assert_array_equal(found["margin_ratio"].sel(head=name, step=[0, 1]), ratio)
+    with pytest.raises(InvalidInputError, match="reading"):
+        WatchedHead("a", lambda read: read, random_tokens(), reading=3)
+
+
+def test_what_heads_share_is_used_at_once(monkeypatch):
+    """Both are read in one call, which a head that waits has to have again."""
+    clock, matrices, tokens = Clock(), random_matrices(600), random_tokens()
+    slow_down(monkeypatch, clock, 0.3)
+    calls = []
+
+    def reading(state):
+        calls.append(state)
+        clock.now += 1.0
+        return state
+
+    heads = [WatchedHead(name, lambda W: W, lambda W: tokens, reading=reading) for name in "abc"]
+    monitor = HeadMonitor(heads, every=200, budget=0.05, clock=clock)
+    over = []
+    for step in range(600):
+        monitor(step, matrices[step])
+        over.append(monitor._budget.spent - 0.05 * monitor._budget.elapsed)
+        clock.now += 0.3
+    found = monitor.to_xarray()
+    assert int((found["status"] == "optimal").sum()) >= 2 * len(calls)
+    assert len(calls) >= 3
+    assert 0 < max(over) <= 1.0 + 0.3
+
+
 def test_records_keep_to_the_budget(monkeypatch):
     clock, tokens = Clock(), random_tokens()
     matrices = random_matrices(400)
@@ -160,15 +224,7 @@ def test_records_keep_to_the_budget(monkeypatch):
         clock.now += 0.01
         return state
 
-    from attractor.monitor import watch
-
-    solved = watch.solve
-
-    def slow_solve(*args, **kwargs):
-        clock.now += 0.5
-        return solved(*args, **kwargs)
-
-    monkeypatch.setattr(watch, "solve", slow_solve)
+    slow_down(monkeypatch, clock, 0.5)
     heads = [head_of(tokens, name, slow) for name in "ab"]
     monitor = HeadMonitor(heads, every=20, budget=0.05, clock=clock)
     worst = 0.0

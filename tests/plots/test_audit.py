@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from made_audit import made_audit
+from made_audit import made_audit, made_control, made_curves
 
 from attractor import plots
 from attractor.audit.heads import BEATS_NULLS, by_clearness, heads, name
@@ -66,6 +66,20 @@ def test_dots_stand_in_the_order_of_clearness_before_their_bands():
     np.testing.assert_allclose(band, [draws.min(), draws.max()])
 
 
+def test_the_control_counts_what_was_found():
+    control = made_control()
+    figure = plots.margin_control_figure(control)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == [
+        "24 of 24 found", "23 of 24 found", "0 of 24 found",
+    ]  # fmt: skip
+    dots = [line for line in axes.get_lines() if line.get_marker() in ("o", "D")]
+    np.testing.assert_array_equal(
+        np.sort(dots[0].get_xdata()), np.sort(control["margin_ratio"][0, :, 0])
+    )
+    assert len(dots) == 6
+
+
 def test_without_any_test_pictures_are_drawn():
     left = ["accuracy", "accuracy_low", "accuracy_high", "accuracy_null", "p", "p_together", "q"]
     audit = made_audit(1, 2)
@@ -73,3 +87,36 @@ def test_without_any_test_pictures_are_drawn():
     with plots.style():
         assert not [t for t in texts(plots.audit_map_figure(bare).axes[0]) if t.startswith(".")]
         assert len(plots.audit_accuracy_figure(bare).axes) == 1
+
+
+def test_curves_stand_before_their_bands_a_panel_a_head():
+    curves = made_curves([(3, 6, 12)] * 6 + [(4, 8, 16)])
+    with plots.style():
+        figure = plots.audit_curves_figure(curves)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(shown) == 7 and len(figure.axes) == 8
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in shown][:2] == [
+        "0.0  learnable", "0.1  not told apart",
+    ]  # fmt: skip
+    for place, axes in enumerate(shown):
+        one = curves.isel(curve=place)
+        head = next(line for line in axes.lines if line.get_marker() == "o")
+        np.testing.assert_allclose(
+            head.get_xydata(), np.stack([one["documents"], one["accuracy"]], 1)
+        )
+        band = axes.collections[0].get_paths()[0].get_extents()
+        assert band.y0 == pytest.approx(float(one["accuracy_null"].min()))
+        assert band.y1 == pytest.approx(float(one["accuracy_null"].max()))
+        heights = {round(float(line.get_ydata()[0]), 6) for line in axes.lines}
+        assert {0.05, 0.12, 0.15} < heights
+        wanted = [str(count) for count in one["documents"].to_numpy()]
+        assert [label.get_text() for label in axes.get_xticklabels()] == wanted
+    below = [bool(axes.get_xlabel()) for axes in shown]
+    assert below == [False] * 3 + [True] * 4
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 10])
+def test_panels_fill_their_rows(count):
+    with plots.style():
+        figure = plots.audit_curves_figure(made_curves([(3, 6, 12)] * count))
+    assert len(figure.axes) == count

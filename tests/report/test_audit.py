@@ -3,10 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_audit import made_audit
+from made_audit import made_audit, made_control, made_curves, with_margins
 
 from attractor import plots
 from attractor.audit import planted_heads
+from attractor.audit.heads import by_clearness
 from attractor.audit.result import load_audit
 from attractor.errors import InvalidInputError
 from attractor.report.audit import write_audit_report
@@ -15,6 +16,21 @@ from attractor.report.audit import write_audit_report
 @pytest.fixture(scope="module")
 def captured():
     return planted_heads(12)
+
+
+@pytest.fixture(autouse=True)
+def curves(monkeypatch):
+    """The heads whose curves were asked for; nothing is learned here."""
+    asked = []
+
+    def made(captured, audit, heads):
+        asked.extend(heads)
+        found = made_curves([(3, 6, 12)] * len(heads))
+        return found.assign_coords({axis: ("curve", [pair[n] for pair in heads])
+            for n, axis in enumerate(("layer", "head"))})  # fmt: skip
+
+    monkeypatch.setattr("attractor.report.audit.learning_curves", made)
+    return asked
 
 
 @pytest.fixture
@@ -29,29 +45,52 @@ def blank(monkeypatch):
     monkeypatch.setattr(plots, "save_figure", save_blank)
 
 
-def test_a_report_has_everything(tmp_path, captured):
+def test_a_report_has_everything(tmp_path, captured, curves):
     audit = made_audit(3, 4)
     out = tmp_path / "audit"
     numbers = write_audit_report(out, audit, captured, source="made up")
     assert {path.name for path in out.iterdir()} == {
-        "index.html", "audit.json", "audit.nc", "tokens.nc", "tokens_least_clear.nc",
-        *(f"{name}.{ending}" for name in ("map", "accuracy", "tokens", "tokens_least_clear")
+        "index.html", "audit.json", "audit.nc", "curves.nc", "tokens.nc", "tokens_least_clear.nc",
+        *(f"{name}.{ending}" for name in
+          ("map", "accuracy", "tokens", "tokens_least_clear", "curves")
           for ending in ("png", "svg")),
     }  # fmt: skip
     page = (out / "index.html").read_text()
     titles = [part.split("</h2>")[0] for part in page.split("<h2>")[1:]]
     assert titles == [
         "The heads", "Accuracy against the nulls", "Head by head", "The clearest heads on texts",
-        "The least clear heads on texts", "How long prompts must be",
+        "The least clear heads on texts", "Learning curves", "How long prompts must be",
         "What was not asked, and why", "What the words mean",
     ]  # fmt: skip
-    assert page.count("<figure>") == 4 and "http" not in page.split("<body>")[1].split("base64")[0]
+    assert page.count("<figure>") == 5 and "http" not in page.split("<body>")[1].split("base64")[0]
     assert "It is a randomization model, not sampling of heads." in page
     assert "a property of these texts" in page
     stored = json.loads((out / "audit.json").read_text())
     assert stored == json.loads(json.dumps(numbers)) and len(stored["heads"]) == 12
     assert stored["sentence"].split(";")[0] in page
+    clearest = [one for one in by_clearness(stored["heads"]) if one["accuracy"] is not None]
+    assert curves == [(one["layer"], one["head"]) for one in clearest[:5] + clearest[-5:]]
+    assert "Above all of their 9 draws: " in page and "of rotation was taken for the" in page
+    of_curves = stored["learning_curves"]
+    assert [(one["layer"], one["head"]) for one in of_curves] == curves
+    assert of_curves[0]["documents"] == [3, 6, 12] and of_curves[0]["accuracy"][1] == 0.8
+    assert all(0.2 < one < 0.4 for one in of_curves[0]["largest_draw"])
+    assert set(stored["calibration"]) == {"rotation", "pairing", "signs"}
     assert load_audit(out / "audit.nc").data["accuracy"].equals(audit.data["accuracy"])
+
+
+def test_margin_solutions_and_their_control(tmp_path, captured, blank):
+    audit, control = with_margins(made_audit(3, 4)), made_control()
+    out = tmp_path / "audit"
+    numbers = write_audit_report(out, audit, captured, source="made up", control=control)
+    page = (out / "index.html").read_text()
+    assert "<h2>Margin solutions</h2>" in page and "<h2>The positive control</h2>" in page
+    assert "Whether heads are at a margin solution was not asked" not in page
+    assert "1 at the margin solution (nuclear)" in numbers["sentence"]
+    assert "23 of 24 heads (K and Q, trained to the end)" in numbers["findings"][-1]
+    assert numbers["control"][1]["as it should be"] == "23"
+    assert numbers["heads"][0]["margin_ratio"] == {"frobenius": 0.7, "nuclear": 0.98}
+    assert {"control.nc", "control.png", "control.svg"} <= {path.name for path in out.iterdir()}
 
 
 def test_what_was_not_asked_is_said(tmp_path, captured, blank):
@@ -67,7 +106,7 @@ def test_what_was_not_asked_is_said(tmp_path, captured, blank):
     assert "How long prompts must be" not in page
 
 
-def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank):
+def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank, curves):
     audit = made_audit(1, 2)
     left = ["accuracy", "accuracy_low", "accuracy_high", "accuracy_null", "p", "p_together", "q"]
     bare = type(audit)(audit.data.drop_vars(left))
@@ -75,7 +114,8 @@ def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank):
     write_audit_report(tmp_path / "audit", bare, captured, source="made up")
     page = (tmp_path / "audit" / "index.html").read_text()
     assert "None of 2 heads pairs keys" in page and "2 could not be tested" in page
-    assert "Accuracy against the nulls" not in page
+    assert "Accuracy against the nulls" not in page and "Learning curves" not in page
+    assert curves == []
 
 
 def test_what_was_captured_is_moved_in(tmp_path, captured, blank):

@@ -17,5 +17,15 @@ def calls() -> Iterator[Call]:
         takes={"layers": "sequence array objects none"}, nan=True,
         blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
     )  # fmt: skip
+    yield Call(
+        audit.learning_curves, captured=ex.TESTED_HEADS, audit=ex.TESTED_AUDIT, heads=[(1, 0)],
+        draws=1, takes={"heads": "sequence array objects"}, blames={"captured": "audit"},
+    )  # fmt: skip
+    yield Call(audit.ControlSizes, width=2, tokens=4, sequences=2, blames={"width": "sequences"})
+    yield Call(audit.ControlSizes.of, captured=ex.PLANTED_HEADS)
+    yield Call(
+        audit.positive_control, sizes=audit.ControlSizes(2, 4, 2), draws=19, nan=True,
+        takes={"load": "none"}, blames={"draws": "alpha", "alpha": "draws"},
+    )  # fmt: skip
     yield Call(audit.Audit.save, self=ex.AUDIT, path="audit.nc")
     yield Call(audit.load_audit, path=given.AUDIT_FILE)

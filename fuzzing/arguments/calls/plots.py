@@ -45,11 +45,40 @@ SENSITIVE = Lazy(lambda: ex.SOLUTION_OF_ONE.value.sensitivity().to_xarray())
 AVERAGES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "margin", ["n", "d"]))
 AUDITED = Lazy(lambda: ex.AUDIT.value.data)
 MARKED = Lazy(lambda: attention_examples(ex.PLANTED_HEADS.value, AUDITED.value, [(1, 0)]))
+LEARNED = Lazy(lambda: _learned())
+CONTROL = Lazy(
+    lambda: xr.Dataset(
+        {
+            "right": (("arm", "control_head"), np.ones((2, 3), bool)),
+            "margin_ratio": (("arm", "control_head", "norm"), np.ones((2, 3, 2))),
+        },
+        {"arm": ["W", "other"], "expected": ("arm", [True, False]), "norm": ["a", "b"]},
+    )
+)
 LENGTHS = np.geomspace(1, 1e4, 9)
 BY_LENGTH = Lazy(lambda: error_quantiles(ex.PROMPT_LENGTH.value, LENGTHS))
 PHASES = Lazy(lambda: phase_diagram(ex.PROMPT_LENGTH.value, [0.5, 1.0], LENGTHS))
 STAGES = Lazy(lambda: next_token.measure_two_stages(ex.TWO_STAGES.value))
 MEASURED = Lazy(lambda: next_token.mechanics.measure_limits(ex.MASS_RUN.value, ex.LIMITS.value))
+
+
+def _learned() -> xr.Dataset:
+    of_size = {
+        name: (("curve", "size"), np.array([[0.1, 0.5]]))
+        for name in (
+            "accuracy", "accuracy_low", "accuracy_high", "accuracy_offset", "accuracy_query_free",
+            "chance",
+        )
+    }  # fmt: skip
+    return xr.Dataset(
+        {
+            "documents": (("curve", "size"), [[10, 20]]),
+            "accuracy_null": (("curve", "size", "draw"), np.full((1, 2, 3), 0.2)),
+            "learnable": ("curve", ["learnable"]),
+            **of_size,
+        },
+        {"layer": ("curve", [1]), "head": ("curve", [0])},
+    )
 
 
 def _labeled() -> object:
@@ -172,6 +201,8 @@ def _of_prompts() -> Iterator[Call]:
 def _of_audits() -> Iterator[Call]:
     yield Call(plots.audit_map_figure, data=AUDITED)
     yield Call(plots.audit_accuracy_figure, data=AUDITED)
+    yield Call(plots.audit_curves_figure, curves=LEARNED)
+    yield Call(plots.margin_control_figure, control=CONTROL)
     yield Call(
         plots.attention_text_figure, data=MARKED, headings={"1.0": "a head"},
         takes={"headings": "mapping"},

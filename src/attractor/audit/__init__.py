@@ -9,6 +9,7 @@ from attractor.first_use import import_on_first_use
 if TYPE_CHECKING:
     from attractor.audit._audit_checkpoints import audit_checkpoints as audit_checkpoints
     from attractor.audit._audit_heads import audit_heads as audit_heads
+    from attractor.audit._learning_curves import learning_curves as learning_curves
     from attractor.audit.captured import (
         Captured as Captured,
         CapturedLayer as CapturedLayer,
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
         CheckpointAudit as CheckpointAudit,
         load_checkpoint_audit as load_checkpoint_audit,
     )
+    from attractor.audit.control import (
+        ControlSizes as ControlSizes,
+        positive_control as positive_control,
+    )
     from attractor.audit.nulls import Null as Null
     from attractor.audit.planted import planted_heads as planted_heads
     from attractor.audit.result import (
         Audit as Audit,
         Learnable as Learnable,
+        Margin as Margin,
         load_audit as load_audit,
     )
 

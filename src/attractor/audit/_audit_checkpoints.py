@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.audit._audit_heads import chosen_heads, heads_of
 from attractor.audit.captured import Captured, CapturedLayer
 from attractor.audit.checkpoint_result import VARIABLES, CheckpointAudit
+from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.margin_solution import check_norms
 from attractor.audit.movement import GAP, Direction, movements
 from attractor.audit.multiple import check_draws, randomization_p, together
@@ -50,9 +50,9 @@ def audit_checkpoints(
     change ``W - V`` with ``V`` (a head that ``grows in place`` saturates, one that ``shrinks`` is
     decayed), whether queries still select the same tokens and how sharply; and the cosine of the
     rest of the change, orthogonal to ``V``, with the certified margin solution of what the last
-    checkpoint selects: ``toward`` or ``away``, if that cosine is beyond those of heads whose queries
-    are turned at random at both checkpoints, with selections of their own, two-sided, for all heads
-    and checkpoints together at level ``alpha`` (max-T).
+    checkpoint selects: ``toward`` or ``away``, if that cosine is beyond those of heads whose
+    queries are turned at random at both checkpoints, with selections of their own, two-sided, for
+    all heads and checkpoints together at level ``alpha`` (max-T).
 
     A head's numbers depend on the seed, its layer and its number; ``p_together`` does on others.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from attractor.audit.attention_pattern import attention_pattern
 from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
+from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
 from attractor.audit.margin_solution import (
@@ -23,6 +24,7 @@ from attractor.audit.multiple import (
     check_draws,
     enough_for_discovery,
     false_discovery,
+    fewest_draws,
     randomization_p,
     resampled,
     together,
@@ -30,17 +32,13 @@ from attractor.audit.multiple import (
 from attractor.audit.nulls import Null, draw_maps
 from attractor.audit.prompt_limit import ERRORS, prompt_limit
 from attractor.audit.result import VARIABLES, Audit, Learnable
-from attractor.audit.rows import HeadRows, content_tokens, head_rows
+from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
 from attractor.checks import (
     check_count,
     check_flag,
-    check_items,
     check_kind,
-    is_whole,
-    shown,
 )
-from attractor.errors import InvalidInputError
 from attractor.progress import progress_bar
 from attractor.randomness import check_seed, generator
 from attractor.threads import in_threads
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
 
 VERDICT = Null.ROTATION
 """The null that the verdict rests on."""
+NEGLIGIBLE = 0.05
+"""Share of queries by which a rule may predict more than a simpler one that predicts as well."""
 _DRAWS = "draw"
 _AXES = {
     "accuracy_null": ("null", _DRAWS),
@@ -64,7 +64,7 @@ _AXES = {
     "selected_probability": ("query",),
 }
 """Axes of variables beside layer and head."""
-_WORDS = ("capture", "selection", "learnable", "margin", "prompt")
+_WORDS = ("capture", "selection", "learnable", "margin", "margin_space", "prompt")
 
 Found = dict[str, Any]
 """The variables of one head."""
@@ -80,7 +80,7 @@ def audit_heads(
     sink_positions: int | None = None,
     training_texts: bool = False,
     norms: Sequence[str] = ("frobenius", "nuclear"),
-    margin_draws: int = 19,
+    margin_draws: int | None = None,
     seed: int = 0,
     progress: bool = False,
     store: str | os.PathLike[str] | None = None,
@@ -114,7 +114,8 @@ def audit_heads(
             solutions.
         norms: Norms of margin solutions: "frobenius", "nuclear", "spectral". Draws are compared in
             the first, which is always asked for.
-        margin_draws: Draws of heads with another pairing that margin ratios are compared with.
+        margin_draws: Draws of heads with another pairing that margin ratios are compared with; None
+            for as few as the level needs.
         seed: Names the halves of documents and all draws.
         progress: Whether to show progress.
         store: A folder that keeps heads that are done: the same call, killed, goes on there.
@@ -134,7 +135,7 @@ def audit_heads(
         sink_positions = check_count("sink_positions", sink_positions, 0)
     chosen = chosen_heads(captured, layers, heads)
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "null": VERDICT.value}
-    settings |= {"sink_positions": "by mask" if sink_positions is None else sink_positions}
+    settings |= {"sink_positions": BY_MASK if sink_positions is None else sink_positions}
     if question is not None:
         settings |= {"norms": ",".join(question.norms), "margin_draws": question.draws}
     found: dict[tuple[int, int], Found] = {}
@@ -153,8 +154,8 @@ def audit_heads(
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
             advance((len(mine) - len(todo)) / len(mine))
-            sinks = _causal(captured, layer) if sink_positions is None else sink_positions
-            content = content_tokens(captured, layer, int(sinks))
+            sinks = sink_count(captured, layer, settings["sink_positions"])
+            content = content_tokens(captured, layer, sinks)
             ask = _Questions(captured, number, layer, content, draws, question, seed)
             with single_blas_thread():
                 for head, answer in in_threads(ask, todo):
@@ -164,45 +165,12 @@ def audit_heads(
     return Audit(_assembled(captured, found, settings, question))
 
 
-def _margin_question(norms: Sequence[str], draws: int, alpha: float) -> MarginQuestion:
+def _margin_question(norms: Sequence[str], draws: int | None, alpha: float) -> MarginQuestion:
     """What is asked of training texts; the Frobenius norm comes first."""
+    if draws is None:
+        draws = fewest_draws(alpha)
     draws, _ = check_draws(draws, alpha, argument="margin_draws")
     return MarginQuestion(check_norms(norms), draws)
-
-
-def chosen_heads(
-    captured: Captured, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
-) -> set[tuple[int, int | None]]:
-    """Pairs of a layer and a head, None for all of a layer."""
-    if layers is not None and heads is not None:
-        raise InvalidInputError("heads", "they stand beside layers", "Give one of the two")
-    if heads is None:
-        numbers = captured.layers if layers is None else check_items("layers", layers, object, 1)
-        found: set[tuple[int, int | None]] = {
-            (check_count("layers", one, 0), None) for one in numbers
-        }
-    else:
-        found = {_pair(one) for one in check_items("heads", heads, object, 1)}
-    for layer, _ in found:
-        if layer not in captured.layers:
-            raise InvalidInputError(
-                "layers" if heads is None else "heads",
-                f"layer {layer} was not captured",
-                f"Choose among {captured.layers}",
-            )
-    return found
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    """A layer and a head."""
-    found = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(is_whole, found)):
-        raise InvalidInputError(
-            "heads",
-            f"{shown(value)} is no pair of a layer and a head",
-            "Give pairs such as (2, 8)",
-        )
-    return int(found[0]), int(found[1])
 
 
 @dataclass(frozen=True)
@@ -260,14 +228,19 @@ class _Questions:
         of_nulls = learned.accuracy[1:].reshape(len(maps), self.draws)
         of_head = np.full((len(maps), 1), learned.accuracy[0])
         hits = learned.hits.astype(float)
+        simpler = max(learned.offset, learned.query_free, key=np.mean)
         random = generator(*key, purpose="resampled documents")
         low, high = resampled(hits, rows.document[tested], random)
+        advantage = resampled(hits - simpler, rows.document[tested], random)
         return found | {
             "accuracy": float(learned.accuracy[0]),
             "accuracy_low": low,
             "accuracy_high": high,
-            "accuracy_query_free": learned.query_free,
-            "accuracy_offset": learned.offset,
+            "accuracy_query_free": float(learned.query_free.mean()),
+            "accuracy_offset": float(learned.offset.mean()),
+            "advantage": float((hits - simpler).mean()),
+            "advantage_low": advantage[0],
+            "advantage_high": advantage[1],
             "chance": learned.chance,
             "accuracy_null": of_nulls,
             "p": randomization_p(np.concatenate([of_head, of_nulls], -1)),
@@ -275,33 +248,8 @@ class _Questions:
 
 
 def _nothing(status: CaptureStatus) -> Found:
-    not_asked = dict.fromkeys(_WORDS, Learnable.NOT_ASKED.value)
-    return {**not_asked, "capture": status.value}
-
-
-def heads_of(number: int, layer: CapturedLayer, chosen: set[tuple[int, int | None]]) -> list[int]:
-    """The heads chosen of a layer.
-
-    Raises:
-        InvalidInputError: If one does not exist.
-    """
-    if (number, None) in chosen:
-        return list(range(layer.heads))
-    heads = sorted(head for at, head in chosen if at == number and head is not None)
-    for head in heads:
-        if not 0 <= head < layer.heads:
-            raise InvalidInputError(
-                "heads",
-                f"layer {number} has no head {head}",
-                f"Give heads from 0 to {layer.heads - 1}",
-            )
-    return heads
-
-
-def _causal(captured: Captured, layer: CapturedLayer) -> bool:
-    """Whether no query may attend to what comes after it."""
-    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
-    return not (layer.allowed & later).any()
+    words = ("selection", "learnable", "margin", "prompt")
+    return {**dict.fromkeys(words, Learnable.NOT_ASKED.value), "capture": status.value}
 
 
 def _assembled(
@@ -413,14 +361,14 @@ def _judged_margins(data: xr.Dataset, alpha: float) -> xr.Dataset:
 
 
 def _verdict(head: xr.Dataset, alpha: float, p_together: float) -> str:
-    """Whether a pairing is more than chance, and whether a simpler rule predicts as well."""
+    """Whether a pairing is more than chance, and whether a simpler rule predicts as well.
+
+    It does unless the rule is shown to predict more, and more by an amount not shown to be
+    negligible: the word that claims most, learnable, has to be shown.
+    """
     if p_together > alpha:
         return Learnable.NOT_TOLD_APART.value
-    accuracy, tested = float(head["accuracy"]), float(head["test_queries"])
-    near = accuracy - 2 * np.sqrt(accuracy * (1 - accuracy) / tested)
-    simpler = {
-        Learnable.POSITIONAL: float(head["accuracy_offset"]),
-        Learnable.QUERY_FREE: float(head["accuracy_query_free"]),
-    }
-    best = max(simpler, key=lambda word: simpler[word])
-    return best.value if simpler[best] >= near else Learnable.LEARNABLE.value
+    if head["advantage_low"] > 0 and head["advantage_high"] >= NEGLIGIBLE:
+        return Learnable.LEARNABLE.value
+    positional = head["accuracy_offset"] >= head["accuracy_query_free"]
+    return (Learnable.POSITIONAL if positional else Learnable.QUERY_FREE).value

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_count, check_function, check_items, check_kind, shown
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.precision import LARGEST, as_float64, as_integers, as_plain, check_shape
 
 
@@ -359,7 +359,7 @@ def _check_finite(given: Any, names: Sequence[str]) -> None:
     for name in names:
         array = getattr(given, name)
         if array is not None and not np.isfinite(array).all():
-            raise InvalidInputError(name, "an entry is not finite", "Give finite numbers")
+            raise NotFiniteError(name, "an entry is not finite", "Give finite numbers")
 
 
 def _flags(name: str, value: Any, shape: tuple[int, ...], default: bool) -> np.ndarray:

@@ -82,8 +82,8 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
         words = Counter(_word(one) for one in here)
         lines.append(
             "Seen from the margin solutions of what they select, beside "
-            f"{data.attrs['draws']:,} draws of turned heads ({percent(data.attrs['alpha'])} for all "
-            f"together): {_counted(words)}."
+            f"{data.attrs['draws']:,} draws of turned heads ({percent(data.attrs['alpha'])} for "
+            f"all together): {_counted(words)}."
         )
     return lines
 
@@ -116,7 +116,8 @@ def movement_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
             )
         )
     header = ("from", "head", "size", "norm ratio", "along itself", "same selection",
-        "top probability", "direction", "cosine", "of draws", "together", "of other heads")  # fmt: skip
+        "top probability", "direction", "cosine", "of draws", "together",
+        "of other heads")  # fmt: skip
     return header, rows
 
 

@@ -12,11 +12,13 @@ from jaxtyping import Float, Int
 from attractor.attention import KeyQuery, LinearHead
 from attractor.audit._audit_heads import audit_heads
 from attractor.audit.captured import Captured, Projections
+from attractor.audit.multiple import check_draws
 from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
-from attractor.checks import check_count
+from attractor.audit.rows import LEAST_CANDIDATES
+from attractor.checks import check_count, check_function, check_kind
 from attractor.progress import progress_bar
-from attractor.randomness import generator
+from attractor.randomness import check_seed, generator
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, normalized_gradient_descent, train
 
@@ -37,8 +39,8 @@ Load = Callable[[np.ndarray, np.ndarray, np.ndarray], Captured]
 
 
 @dataclasses.dataclass(frozen=True)
-class Sizes:
-    """Sizes of heads to train.
+class ControlSizes:
+    """ControlSizes of heads to train.
 
     Attributes:
         width: Entries of a key.
@@ -51,15 +53,32 @@ class Sizes:
     tokens: int
     sequences: int
 
+    def __post_init__(self) -> None:
+        """Checks that heads of these sizes can be trained and captured.
+
+        Raises:
+            InvalidInputError: If a size is no count, or out of range.
+        """
+        check_count("width", self.width, 2)
+        check_count("tokens", self.tokens, LEAST_CANDIDATES)
+        check_count("sequences", self.sequences, 2, self.width)
+
     @classmethod
-    def of(cls, captured: Captured) -> Sizes:
-        """The sizes of captured heads; those of the first layer."""
+    def of(cls, captured: Captured) -> ControlSizes:
+        """The sizes of captured heads: those of the first layer, as far as a control can have them.
+
+        Raises:
+            InvalidInputError: If the heads are of width 1.
+        """
+        check_kind(
+            "captured", captured, Captured, "Give what capture_heads or from_arrays returned"
+        )
         layer = captured.layer(captured.layers[0])
         width, seen = layer.queries.shape[-1], layer.allowed.sum(-1)
         return cls(
             width=width,
-            tokens=max(2, int(np.median(seen))),
-            sequences=min(width, len(seen), _MOST_SEQUENCES),
+            tokens=max(LEAST_CANDIDATES, int(np.median(seen))),
+            sequences=max(2, min(width, len(seen), _MOST_SEQUENCES)),
         )
 
 
@@ -95,7 +114,7 @@ ARMS = (
 
 
 def positive_control(
-    sizes: Sizes,
+    sizes: ControlSizes,
     *,
     draws: int = 19,
     alpha: float = 0.05,
@@ -111,7 +130,7 @@ def positive_control(
     floating point stops on the way. Beside them stand heads that are not there.
 
     Args:
-        sizes: Sizes of the heads.
+        sizes: ControlSizes of the heads.
         draws: Draws that margin ratios are compared with.
         alpha: Level of the tests, for the heads of a data set together.
         load: Captures heads; None for ``Captured.from_arrays``, where no model is in between.
@@ -119,16 +138,22 @@ def positive_control(
         progress: Whether to show progress.
 
     Returns:
-        Over ``arm`` and ``control_head``: ``verdict``, ``right``, and ``margin_ratio``,
-        ``margin_cosine`` over ``norm`` too.
+        Over ``arm`` and ``control_head``: ``verdict`` and whether it is ``right``, and over
+        ``norm`` too ``margin_ratio`` and ``margin_cosine``; ``expected`` says of which ``arm``
+        heads are at a margin solution.
 
     Raises:
-        InvalidInputError: If a size cannot be had.
+        InvalidInputError: If an argument is of the wrong kind, or draws are too few for the level.
     """
     import xarray as xr
 
-    check_count("sizes.width", sizes.width)
-    load = _as_arrays(seed) if load is None else load
+    check_kind("sizes", sizes, ControlSizes, "Give ControlSizes(width, tokens, sequences)")
+    draws, alpha = check_draws(draws, alpha)
+    seed = check_seed("seed", seed)
+    if load is None:
+        load = _as_arrays(seed)
+    else:
+        check_function("load", load, "Give a function of states, K and Q, or None")
     norms = ("frobenius", "nuclear")
     found: dict[str, list[Any]] = {"verdict": [], "margin_ratio": [], "margin_cosine": []}
     with progress_bar("control", len(ARMS) + 3, enabled=progress, lines_every=30) as advance:
@@ -156,7 +181,11 @@ def positive_control(
     arrays = {name: np.array(value) for name, value in (found | {"right": right}).items()}
     return xr.Dataset(
         {name: (names[: array.ndim], array) for name, array in arrays.items()},
-        coords={"arm": [arm.name for arm in ARMS], "norm": list(norms)},
+        coords={
+            "arm": [arm.name for arm in ARMS],
+            "expected": ("arm", [arm.expected is not None for arm in ARMS]),
+            "norm": list(norms),
+        },
         attrs=dataclasses.asdict(sizes) | {"steps": _STEPS, "draws": draws, "alpha": alpha},
     )
 
@@ -171,7 +200,7 @@ class _Heads:
 
 
 def _made(
-    sizes: Sizes, load: Load, seed: int, advance: Callable[[float], None]
+    sizes: ControlSizes, load: Load, seed: int, advance: Callable[[float], None]
 ) -> Iterator[_Heads]:
     """The heads of every arm in turn."""
     states, others = (_states(sizes, seed, which) for which in ("trained on", "others"))
@@ -208,7 +237,7 @@ def _made(
     yield _Heads(others, K, Q)
 
 
-def _states(sizes: Sizes, seed: int, which: str) -> Float[np.ndarray, "sets n T hidden"]:
+def _states(sizes: ControlSizes, seed: int, which: str) -> Float[np.ndarray, "sets n T hidden"]:
     """Random hidden states of mean zero and variance one, which layer norms leave as they are."""
     random = generator(seed, purpose=f"hidden states {which}")
     shape = (DATA_SETS, sizes.sequences, sizes.tokens, _HIDDEN * sizes.width)

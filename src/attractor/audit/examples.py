@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from attractor.audit.captured import Captured, CapturedLayer
+from attractor.audit.captured import Captured
+from attractor.audit.rows import sink_count
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,7 +40,8 @@ def attention_examples(
     layers = {layer: captured.layer(layer) for layer in sorted({layer for layer, _ in chosen})}
     first = next(iter(layers.values()))
     shown = _shown(captured, first.allowed.sum(1), queries)
-    first_places = np.arange(captured.token.shape[1]) < _sinks(captured, first, data)
+    sinks = sink_count(captured, first, data.attrs["sink_positions"])
+    first_places = np.arange(captured.token.shape[1]) < sinks
     content = ~captured.special & ~first_places
     rows: list[dict[str, Any]] = []
     for layer, head in chosen:
@@ -66,14 +68,6 @@ def attention_examples(
         for name in rows[0]
     }
     return xr.Dataset(variables)
-
-
-def _sinks(captured: Captured, layer: CapturedLayer, data: xr.Dataset) -> int:
-    """How many of the first tokens the audit took for sinks."""
-    if "by mask" != data.attrs["sink_positions"]:
-        return int(data.attrs["sink_positions"])
-    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
-    return int(not (layer.allowed & later).any())
 
 
 def _shown(captured: Captured, seen: Int[np.ndarray, "queries"], count: int) -> list[int]:

@@ -32,19 +32,23 @@ class Learned:
     Attributes:
         hits: Which test queries the rule of the head predicts, ``(test rows,)``.
         accuracy: Share of them for the head, then for every draw.
-        query_free: Share that the best rule without the query predicts.
-        offset: Share that the most frequent place after the query's predicts.
+        query_free: Which of them the best rule without the query predicts.
+        offset: Which of them the most frequent place after the query's predicts.
         chance: Share that a uniform choice among content predicts.
     """
 
     hits: Bool[np.ndarray, "tested"]
     accuracy: Float[np.ndarray, "draws+1"]
-    query_free: float
-    offset: float
+    query_free: Bool[np.ndarray, "tested"]
+    offset: Bool[np.ndarray, "tested"]
     chance: float
 
 
-def learn(rows: HeadRows, maps: Float[np.ndarray, "draws width width"]) -> Learned:
+def learn(
+    rows: HeadRows,
+    maps: Float[np.ndarray, "draws width width"],
+    learned: Bool[np.ndarray, "rows"] | None = None,
+) -> Learned:
     r"""Learns to predict the selections of the head and of draws of a null, each from its own.
 
     A head with map ``R`` selects ``y_i = argmax_j k_j^T (R u_i + q)`` among content. The rule is
@@ -57,20 +61,24 @@ def learn(rows: HeadRows, maps: Float[np.ndarray, "draws width width"]) -> Learn
     Args:
         rows: The rows of the head.
         maps: Draws of a null.
+        learned: The rows to learn from, some of ``rows.learned``; None for all of them. What is
+            selected, and the rows to test on, are those of ``rows``.
     """
-    learned, tested = rows.learned, ~rows.learned
+    tested = ~rows.learned
+    known = rows if learned is None else dataclasses.replace(rows, learned=learned)
     every = np.concatenate([np.eye(rows.queries.shape[1])[None], maps])
-    keys = rows.keys @ _scaling(rows.key_covariance)
+    keys = rows.keys @ _scaling(known.key_covariance)
     constant = np.ones((len(rows.queries), 1))
-    queries = np.concatenate([rows.queries @ _scaling(rows.query_covariance), constant], -1)
+    queries = np.concatenate([rows.queries @ _scaling(known.query_covariance), constant], -1)
     chosen, gaps = _selections(rows, every)
-    problem = _Problem(keys, rows.content, learned, chosen, gaps)
+    problem = _Problem(keys, rows.content, known.learned, tested, chosen, gaps)
     hits = problem.hits(queries)
+    offsets = chosen[:, 0] - rows.position
     return Learned(
         hits=hits[:, 0],
         accuracy=hits.mean(0),
-        query_free=float(problem.of_head().hits(constant)[:, 0].mean()),
-        offset=_offset_accuracy(rows, chosen[:, 0]),
+        query_free=problem.of_head().hits(constant)[:, 0],
+        offset=offsets[tested] == _most_frequent(offsets[known.learned]),
         chance=float((1 / rows.content[tested].sum(-1)).mean()),
     )
 
@@ -80,6 +88,7 @@ class _Problem:
     keys: Float[np.ndarray, "rows tokens width"]
     content: Bool[np.ndarray, "rows tokens"]
     learned: Bool[np.ndarray, "rows"]
+    tested: Bool[np.ndarray, "rows"]
     chosen: Int[np.ndarray, "rows draws"]
     gaps: Float[np.ndarray, "rows draws"]
 
@@ -89,7 +98,7 @@ class _Problem:
 
     def hits(self, queries: Float[np.ndarray, "rows features"]) -> Bool[np.ndarray, "tested draws"]:
         """Which test queries each rule predicts."""
-        learned, tested = self.learned, ~self.learned
+        learned, tested = self.learned, self.tested
         gaps = self.gaps[learned]
         weights = (gaps >= np.median(gaps, axis=0)).astype(float)
         weights /= weights.sum(0)
@@ -210,11 +219,9 @@ def _scaling(covariance: Float[np.ndarray, "width width"]) -> Float[np.ndarray, 
     return (vectors / np.sqrt(np.maximum(values, 0.0) + level)) @ vectors.T
 
 
-def _offset_accuracy(rows: HeadRows, chosen: Int[np.ndarray, "rows"]) -> float:
-    """Accuracy of the place after the query's that is most frequent on training documents."""
-    offsets = chosen - rows.position
-    values, counts = np.unique(offsets[rows.learned], return_counts=True)
-    return float((offsets[~rows.learned] == values[counts.argmax()]).mean())
+def _most_frequent(numbers: Int[np.ndarray, "rows"]) -> int:
+    values, counts = np.unique(numbers, return_counts=True)
+    return int(values[counts.argmax()])
 
 
 def _padded(*arrays: np.ndarray) -> list[np.ndarray]:

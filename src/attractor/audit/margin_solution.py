@@ -91,7 +91,7 @@ def margin_solution(
     W = left.T @ right
     if 0 in W.shape or not W.any():
         return {}
-    problem = selected_problem(tokens, W)
+    problem = problem_of(tokens, W)
     if not len(problem.bounds):
         return {}
     solutions = {norm: solved(problem, W, norm, _TOLERANCE) for norm in question.norms}
@@ -102,11 +102,12 @@ def margin_solution(
         random = generator(*key, draw, purpose="rotation of a trained matrix")
         turned = left.T @ rotation_about(random, mean) @ right
         statistic.append(
-            _ratio(turned, solved(selected_problem(tokens, turned), turned, "frobenius", _OF_DRAWS))
+            _ratio(turned, solved(problem_of(tokens, turned), turned, "frobenius", _OF_DRAWS))
         )
     directions = [one.W for one in solutions.values()]
     directions += [*_logistic(tokens, W), *_ridge(problem), problem.apply_adjoint(_ones(problem))]
     return {
+        "margin_space": _space(layer),
         "margin_queries": float(len(used)),
         "margin_rows": float(len(problem.bounds)),
         "margin_ratio": list(ratios.values()),
@@ -149,6 +150,13 @@ def _nearest(norm: str, cosine: Mapping[str, float]) -> bool:
     return cosine[norm] >= max(others) - _TOLERANCE
 
 
+def _space(layer: CapturedLayer) -> str:
+    """What the norms are norms of, in words."""
+    if layer.projections is None:
+        return "keys and queries as captured"
+    return "K^T Q" if layer.projections.key is not None else "Q, keys as captured"
+
+
 def check_norms(norms: Sequence[str]) -> tuple[str, ...]:
     """Norms of margin solutions, each once; the Frobenius norm comes first, given or not.
 
@@ -166,7 +174,7 @@ def drawn_queries(layer: CapturedLayer, seed: int) -> np.ndarray:
     return np.sort(choosing[order[:MOST_QUERIES]])
 
 
-def selected_problem(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
+def problem_of(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
     """The margin problem of what a matrix selects; tokens that tie with it are left out."""
     problem = MarginProblem.from_selection(tokens, attended_tokens(tokens, W), ties="equal")
     fields = ("left", "right", "bounds", "sequence", "query", "token")
@@ -177,8 +185,9 @@ def solved(
     problem: MarginProblem, W: Float[np.ndarray, "d e"], norm: str, tolerance: float
 ) -> Solution:
     """The solution, begun with the constraints of each query that the head fulfills least."""
-    order = np.lexsort((problem.margins(W), problem.sequence))
-    _, first = np.unique(problem.sequence[order], return_index=True)
+    sequence = np.asarray(problem.sequence)
+    order = np.lexsort((problem.margins(W), sequence))
+    _, first = np.unique(sequence[order], return_index=True)
     place = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
     start = np.zeros(len(order))
     start[order[place < _NEAREST]] = 1.0
@@ -193,7 +202,7 @@ def _ratio(W: Float[np.ndarray, "d e"], solution: Solution) -> float:
 def rotation_about(
     random: np.random.Generator, *axes: Float[np.ndarray, "width"]
 ) -> Float[np.ndarray, "width width"]:
-    """A random rotation that leaves independent axes as they are; those of length zero ask nothing."""
+    """A random rotation that leaves independent axes as they are; one of zeros asks nothing."""
     every = np.eye(len(axes[0]))
     kept = [axis / np.linalg.norm(axis) for axis in axes if axis.any()]
     basis = every
@@ -245,7 +254,8 @@ def _ridge(problem: MarginProblem) -> list[Float[np.ndarray, "d e"]]:
     from scipy.sparse.linalg import LinearOperator, lsmr
 
     shape, rows = problem.shape, len(problem.bounds)
-    operator: Any = LinearOperator(
+    made_of: Any = LinearOperator
+    operator = made_of(
         (rows, shape[0] * shape[1]),
         matvec=lambda flat: problem.margins(flat.reshape(shape)),
         rmatvec=lambda multipliers: problem.apply_adjoint(multipliers).reshape(-1),

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.audit.captured import CapturedLayer, CaptureStatus
-from attractor.audit.margin_solution import drawn_queries, rotation_about, selected_problem, solved
+from attractor.audit.margin_solution import drawn_queries, problem_of, rotation_about, solved
 from attractor.audit.multiple import randomization_p
 from attractor.audit.trained_matrix import trained_factors
 from attractor.margin import Solution
@@ -199,7 +199,7 @@ class _End:
         tokens, left, right = trained_factors(dataclasses.replace(layer, **rows, values=None), head)
         W, solutions = left.T @ right, []
         if len(used) and W.any():
-            problem = selected_problem(tokens, W)
+            problem = problem_of(tokens, W)
             if len(problem.bounds):
                 solutions = [solved(problem, W, norm, GAP) for norm in norms]
         return cls(layer, head, used, tokens, left, right, solutions)
@@ -230,7 +230,7 @@ class _End:
         for draw in range(draws):
             R = rotation_about(generator(*key, draw, purpose="rotation of checkpoints"), *axes)
             turned = self.left.T @ R @ self.right
-            problem = selected_problem(self.tokens, turned)
+            problem = problem_of(self.tokens, turned)
             solution = solved(problem, turned, self.solutions[0].geometry.name, GAP)
             null.append(change.cosines(solution.W, R)[0])
             gaps.append(float(solution.gap))

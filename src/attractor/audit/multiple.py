@@ -25,13 +25,18 @@ def check_draws(draws: Any, alpha: Any, *, argument: str = "draws") -> tuple[int
     """
     draws = check_count(argument, draws, most=99_999)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0, example=0.05)
-    if (draws + 1) * alpha < 1:
+    if draws < fewest_draws(alpha):
         raise InvalidInputError(
             argument,
             f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",
-            f"Give at least {math.ceil(1 / alpha) - 1}" if alpha > 1e-5 else "Give a larger alpha",
+            f"Give at least {fewest_draws(alpha)}" if alpha > 1e-5 else "Give a larger alpha",
         )
     return draws, alpha
+
+
+def fewest_draws(alpha: float) -> int:
+    """Draws from which on a p-value can be as small as a level."""
+    return math.ceil(1 / alpha) - 1
 
 
 def randomization_p(statistic: Float[np.ndarray, "*heads draws"]) -> Float[np.ndarray, "*heads"]:

@@ -26,8 +26,8 @@ class Null(StrEnum):
     ROTATION = "rotation"
     """Keeps keys, queries, the part without the query, the spread of scores; the pairing is turned
     at random in the coordinates in which keys and queries were captured. Of a head with random
-    weights it is exact: queries of independent Gaussian weights turned are queries of such
-    weights. The verdict rests on it."""
+    weights it is exact but for the factor that keeps the spread: queries of independent Gaussian
+    weights turned are queries of such weights. The verdict rests on it."""
     PAIRING = "pairing"
     """The same in coordinates in which keys and queries have one diagonal covariance, the spread of
     scores not kept: it is largest for the head itself, so that heads of random weights are

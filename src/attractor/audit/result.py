@@ -40,12 +40,16 @@ VARIABLES = {
     "accuracy_high": "upper end",
     "accuracy_query_free": "accuracy of the best rule that ignores the query",
     "accuracy_offset": "accuracy of the most frequent place after the query's",
+    "advantage": "accuracy less that of the better of these two, on the same queries",
+    "advantage_low": "lower end of its 95 % interval, over documents",
+    "advantage_high": "upper end",
     "chance": "accuracy of a uniform choice among content",
     "accuracy_null": "accuracy on the selections of every draw of a null, learned from them",
     "p": "share of draws, the head among them, with an accuracy as large",
     "p_together": "the same of the largest deviation among all heads: family-wise",
     "q": "Benjamini-Hochberg: false discovery rate; NaN where there are too few draws",
     "learnable": "verdict on the pairing of queries with keys, in words",
+    "margin_space": "what the norms are norms of, in words",
     "margin_queries": "queries whose selections the margin problem keeps",
     "margin_rows": "its constraints: tokens that are not selected",
     "margin_ratio": "margin over that of the certified margin solution of the same norm",
@@ -123,13 +127,19 @@ class Audit(Printed):
     def _print(self, console: Console) -> None:
         from rich.table import Table
 
-        from attractor.audit.heads import by_clearness, heads
+        from attractor.audit.heads import (
+            asked_for_margins,
+            asked_for_prompts,
+            by_clearness,
+            heads,
+        )
         from attractor.audit.words import head_table, layer_table, sentence
 
         found = heads(self.data)
         console.print(sentence(self.data), highlight=False, markup=False)
         few = len(found) <= MOST_ROWS
-        aside = ("no query", "offset", "p")
+        asked = asked_for_margins(found) and asked_for_prompts(found)
+        aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
         table = Table(box=None, pad_edge=False, header_style="bold")

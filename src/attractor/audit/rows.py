@@ -13,6 +13,8 @@ from attractor.audit.captured import Captured, CapturedLayer
 
 LEAST_CANDIDATES = 4
 """Content tokens from which a query is used: choosing among fewer says little."""
+BY_MASK = "by mask"
+"""The number of sinks at the beginning of texts: 1 where attention is causal, 0 else."""
 LEAST_DOCUMENTS = 50
 """Documents to learn from, and to test on, below which nothing is said of a pairing."""
 
@@ -66,6 +68,20 @@ class HeadRows:
     def horizon(self) -> float:
         """Root of the mean squared score of independent keys and queries, both centered."""
         return float(np.sqrt(np.sum(self.key_covariance * self.query_covariance)))
+
+
+def sink_count(captured: Captured, layer: CapturedLayer, setting: int | str) -> int:
+    """How many of the first tokens are never content, as an audit was told.
+
+    Args:
+        captured: What was captured.
+        layer: A layer of it.
+        setting: The number, or ``BY_MASK``.
+    """
+    if setting != BY_MASK:
+        return int(setting)
+    later = np.arange(layer.allowed.shape[1]) > captured.position[:, None]
+    return int(not (layer.allowed & later).any())
 
 
 def content_tokens(

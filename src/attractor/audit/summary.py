@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from attractor.audit.calibration import calibration
 from attractor.audit.heads import heads
 from attractor.audit.result import Audit
-from attractor.audit.words import sentences
+from attractor.audit.words import control_sentence, control_table, sentences
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
-def summary(audit: Audit) -> dict[str, Any]:
+def summary(audit: Audit, control: xr.Dataset | None = None) -> dict[str, Any]:
     """The findings as JSON takes them: sentences, counts, settings, and an object a head.
 
     Args:
         audit: What was found.
+        control: What ``positive_control`` found, if it was asked for.
     """
     data = audit.data
     findings = sentences(data)
     settings = {key: _plain(value) for key, value in data.attrs.items()}
+    of_control: dict[str, Any] = {}
+    if control is not None:
+        findings = [*findings, control_sentence(control)]
+        header, rows = control_table(control)
+        of_control = {"control": [dict(zip(header, row, strict=True)) for row in rows]}
     return {
         "sentence": findings[0],
         "findings": findings,
+        **of_control,
         "counts": audit.counts,
         "settings": settings,
+        "calibration": _calibration(data),
         "heads": heads(data),
+    }
+
+
+def curve_numbers(curves: xr.Dataset) -> list[dict[str, Any]]:
+    """Learning curves as JSON takes them: an object a head.
+
+    Args:
+        curves: What ``learning_curves`` returns.
+    """
+    found = curves.assign(largest_draw=curves["accuracy_null"].max("draw"))
+    kept = ["layer", "head", "documents", "accuracy", "accuracy_query_free", "accuracy_offset",
+        "largest_draw"]  # fmt: skip
+    return [
+        {name: found[name].isel(curve=curve).to_numpy().tolist() for name in kept}
+        for curve in range(found.sizes["curve"])
+    ]
+
+
+def _calibration(data: xr.Dataset) -> dict[str, Any]:
+    """Draws of each null taken for the heads in turn; empty without any."""
+    if "accuracy_null" not in data:
+        return {}
+    found = calibration(data)
+    return {
+        null: {str(name): _plain(found[name].sel(null=null)) for name in found}
+        for null in found["null"].to_numpy().tolist()
     }
 
 

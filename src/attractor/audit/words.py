@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from attractor.audit.calibration import calibration
 from attractor.audit.heads import (
     BEATS_NULLS,
     UNTESTED,
@@ -102,6 +105,7 @@ def head_table(
         "nulls": lambda one: _number((one["accuracy_null"] or {}).get("mean")),
         "no query": lambda one: _number(one.get("accuracy_query_free")),
         "offset": lambda one: _number(one.get("accuracy_offset")),
+        "ahead": lambda one: _interval(one, "advantage"),
         "chance": lambda one: _number(one.get("chance")),
         "p": lambda one: _digits(one["p"]),
         "together": lambda one: _digits(one["p_together"]),
@@ -158,6 +162,43 @@ def null_table(data: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
     return ("null", "heads beyond it", "mean accuracy"), rows
 
 
+def calibration_sentence(data: xr.Dataset) -> str:
+    """How many draws of the null of the verdict are told apart, taken for the heads in turn.
+
+    Args:
+        data: The arrays of an audit.
+    """
+    found = calibration(data).sel(null=data.attrs["null"])
+    return (
+        f"Each of the {found.attrs['draws']:,} draws of {data.attrs['null']} was taken for the "
+        f"heads in turn: tested for all heads together, {int(found['rejected']):,} are told apart; "
+        f"tested head by head, {int(found['rejected_alone']):,}. Tests that treat heads and draws "
+        f"alike tell at most {percent(found.attrs['alpha'])} of them apart, all heads together: "
+        "this shows that the tests do, not that the null is fair to heads."
+    )
+
+
+def curves_sentence(curves: xr.Dataset) -> str:
+    """From how many documents on the heads of learning curves are above all of their draws.
+
+    Args:
+        curves: What ``learning_curves`` returns.
+    """
+    above = curves["accuracy"] > curves["accuracy_null"].max("draw")
+    documents = curves["documents"].to_numpy()
+    leaves: dict[int, list[str]] = {}
+    for curve, outside in enumerate(above.transpose("curve", "size").to_numpy()):
+        if outside[-1]:
+            inside = np.flatnonzero(~outside)
+            first = inside[-1] + 1 if len(inside) else 0
+            one = {axis: int(curves[axis][curve]) for axis in ("layer", "head")}
+            leaves.setdefault(int(documents[curve, first]), []).append(name(one))
+    stay = curves.sizes["curve"] - sum(map(len, leaves.values()))
+    parts = [f"{', '.join(leaves[count])} from {count:,} documents on" for count in sorted(leaves)]
+    parts += [f"{stay} of {curves.sizes['curve']} never or not to the end"] if stay else []
+    return f"Above all of their {curves.attrs['draws']:,} draws: {'; '.join(parts)}."
+
+
 def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     """Names of columns, and a row for each head that was compared with margin solutions.
 
@@ -168,7 +209,7 @@ def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
     norms = list(asked[0]["margin_ratio"])
     header = ("head", "margin", *(f"ratio, {norm}" for norm in norms), "ratio of draws, largest",
         "together", *(f"cosine, {norm}" for norm in norms), "largest other cosine", "queries",
-        "constraints")  # fmt: skip
+        "constraints", "norms of")  # fmt: skip
     rows: Rows = []
     for one in asked:
         cosines = one["margin_cosine"]
@@ -185,8 +226,54 @@ def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
                 f"{_three(others[nearest])} ({nearest})",
                 f"{one['margin_queries']:,.0f}",
                 f"{one['margin_rows']:,.0f}",
+                one["margin_space"],
             )
         )
+    return header, rows
+
+
+def control_sentence(control: xr.Dataset) -> str:
+    """What the positive control says of the power and the false alarms of margin verdicts.
+
+    Args:
+        control: What ``positive_control`` returned.
+    """
+    from scipy.stats import binomtest
+
+    there = control["expected"].to_numpy().astype(bool)
+    right = control["right"].to_numpy()
+    parts = []
+    for arm, found in zip(control["arm"].to_numpy()[there], right[there], strict=True):
+        ends = binomtest(int(found.sum()), found.size).proportion_ci()
+        parts.append(
+            f"{found.sum()} of {found.size} heads ({arm}) are found at the margin solution of "
+            f"their norm [{_number(float(ends.low))}, {_number(float(ends.high))}]"
+        )
+    false = int((~right[~there]).sum())
+    parts.append(f"{false} of {right[~there].size:,} that are not there are found at one")
+    return f"Positive control: {'; '.join(parts)}."
+
+
+def control_table(control: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
+    """Names of columns, and a row for each way in which heads of the control were made.
+
+    Args:
+        control: What ``positive_control`` returned.
+    """
+    norms = control["norm"].to_numpy().tolist()
+    header = ("made", "heads", "as it should be", *(f"median ratio, {norm}" for norm in norms),
+        *(f"median cosine, {norm}" for norm in norms), "verdicts")  # fmt: skip
+    rows: Rows = []
+    for made in control["arm"].to_numpy().tolist():
+        arm = control.sel(arm=made)
+        medians = [
+            _three(float(arm[of].sel(norm=norm).median()))
+            for of in ("margin_ratio", "margin_cosine")
+            for norm in norms
+        ]
+        verdicts = Counter(arm["verdict"].to_numpy().tolist())
+        right = arm["right"].to_numpy()
+        rows.append((made, str(right.size), str(right.sum()), *medians, _counted(verdicts)))
     return header, rows
 
 

@@ -22,6 +22,8 @@ from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import AUDIT, CHECKPOINT
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from attractor.audit import Captured
 
 DOCUMENTS, LENGTH, DRAWS, ALPHA = 200, 64, 99, 0.05
@@ -43,7 +45,8 @@ HELP = (
     "it selects in the others; so are rules for the head with its pairing of queries and keys "
     "drawn at random. A head that does better than all draws of all heads has a pairing that is "
     "more than chance. Whether heads are at the margin solution that training goes to is asked "
-    "with --training-texts alone: on other texts even a head exactly there does not show it.\n\n"
+    "with --training-texts alone: on other texts even a head exactly there does not show it; "
+    "--control says how sure that question is of its answer on heads of these sizes.\n\n"
     "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
     "and `attractor reproduce --data` go on from it without the model. "
     "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
@@ -93,6 +96,14 @@ def audit(
             f"Default: {' and '.join(NORMS)}."
         ),
     ] = None,
+    control: Annotated[
+        bool,
+        typer.Option(
+            "--control",
+            help="Train heads of these sizes to margin solutions, audit them too, and say how many "
+            "are found; some minutes.",
+        ),
+    ] = False,
     sink_positions: Annotated[
         int | None,
         typer.Option(
@@ -131,7 +142,7 @@ def audit(
 
         from attractor.audit import audit_heads, load_captured
         from attractor.audit.summary import summary
-        from attractor.audit.words import sentences
+        from attractor.audit.words import control_sentence, sentences
 
         with contextlib.ExitStack() as kept:
             file = model
@@ -168,8 +179,11 @@ def audit(
             )
             current.say_lines(str(found).splitlines())
             current.say(*sentences(found.data)[1:])
+            controlled = _control(captured, alpha, seed, current.progress) if control else None
+            if controlled is not None:
+                current.say(control_sentence(controlled))
             if out is None:
-                current.result(**summary(found))
+                current.result(**summary(found, controlled))
                 return
             from attractor.report.audit import PAGE, write_audit_report
 
@@ -180,6 +194,7 @@ def audit(
                 source=_source(model, texts, captured),
                 provenance=_provenance(arguments, file, captured, seed),
                 capture=None if captured_before else file,
+                control=controlled,
             )
             current.wrote("report", out / PAGE, **written)
 
@@ -289,6 +304,20 @@ def _capture(file: Path, model: Path, texts: list[str], **options: Any) -> None:
     from attractor.torch import capture_heads
 
     capture_heads(model, None, texts, path=file, **options)
+
+
+def _control(captured: Captured, alpha: float, seed: int, progress: bool) -> xr.Dataset:
+    """Heads of known place, in a model of transformers where there is one, else as arrays."""
+    from attractor.audit import ControlSizes, positive_control
+    from attractor.audit.multiple import fewest_draws
+
+    load = None
+    if all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        from attractor.torch.capture.in_bert import captured_in_bert as load
+    return positive_control(
+        ControlSizes.of(captured), draws=fewest_draws(alpha), alpha=alpha, load=load, seed=seed,
+        progress=progress,
+    )  # fmt: skip
 
 
 def _source(model: Path, texts: Path | None, captured: Captured) -> str:

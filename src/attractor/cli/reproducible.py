@@ -102,6 +102,7 @@ COMMANDS = {
             "alpha": number(),
             "training_texts": truth(),
             "norm": optional(several(_NORM, 100)),
+            "control": truth(),
             "sink_positions": optional(whole(0, 10**6)),
             "seed": SEED,
             "data": _OF_FILE,

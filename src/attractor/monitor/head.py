@@ -33,12 +33,17 @@ class WatchedHead:
             function from the state to any of these, where layers below are trained as well. Heads
             that are given the same function share one call of it a record.
         scale: Factor of ``W``, such as ``width ** -0.5``.
+        reading: A function from the state to what ``matrix`` and ``tokens`` are functions of in
+            its place, such as a pass over the model that tells both of every head; None of a state
+            whose numbers are not finite. Heads that are given the same one share one call of it a
+            record. None where they are functions of the state itself.
     """
 
     name: str
     matrix: Callable[[Any], Any]
     tokens: Any
     scale: float = 1.0
+    reading: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         """Checks what can be checked without a state, and converts tokens that are constant.
@@ -56,6 +61,8 @@ class WatchedHead:
             )
         if not math.isfinite(as_number(self.scale)) or self.scale == 0:
             raise InvalidInputError("scale", f"it is {self.scale!r}", "Give a number, not zero")
+        if self.reading is not None:
+            check_function("reading", self.reading, "Give a function of the training state")
         if callable(self.tokens):
             check_function("tokens", self.tokens, "Give a function of the training state")
         else:
@@ -68,8 +75,13 @@ class WatchedHead:
                 )
             object.__setattr__(self, "tokens", tokens)
 
+    @property
+    def shared(self) -> list[Callable[[Any], Any]]:
+        """The functions that it may share with other heads."""
+        return [one for one in (self.reading, self.tokens) if callable(one)]
+
     def read_matrix(self, state: Any, tokens: Tokens) -> Float[np.ndarray, "d e"]:
-        """The matrix of a state, which may hold NaN.
+        """The matrix of a state, or of what ``reading`` returned of it; it may hold NaN.
 
         Raises:
             InvalidInputError: If it does not fit the tokens.

@@ -22,6 +22,7 @@ from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
 from attractor.monitor.head import WatchedHead
 from attractor.monitor.record import NUMBERS, HeadRecord, RecordStatus
+from attractor.monitor.shared_calls import SharedCalls
 from attractor.monitor.watch import Watch
 from attractor.records import Printed, load_data, save_data
 
@@ -54,8 +55,9 @@ class HeadMonitor(Printed):
     Records keep to ``budget``, a share of the time since the first call: a record that would exceed
     it is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
     record is never cut short, so that the time used exceeds the share by one record at most, where
-    one takes longer than those before it. With ``budget=None`` nothing is postponed, and the
-    records depend on no clock.
+    one takes longer than those before it; or by the time of one call that heads share, as it
+    would have to be made again for heads that it is not used for at once. With ``budget=None``
+    nothing is postponed, and the records depend on no clock.
 
     Attributes:
         records: The records of each head by its name, in order.
@@ -110,6 +112,7 @@ class HeadMonitor(Printed):
         check_tolerance(tolerance)
         self.records: dict[str, list[HeadRecord]] = {name: [] for name in names}
         self._budget = Budget(budget, clock)
+        self._shared = SharedCalls(clock)
         self._watches = {head.name: Watch(head, self.geometry, tolerance, most) for head in chosen}
         self._due: dict[str, int] = {}
 
@@ -120,10 +123,10 @@ class HeadMonitor(Printed):
             step: Number of the step.
             state: What the functions of the heads read: a module, a tree of parameters.
         """
+        self._budget.begin()
         fresh = step % self.every == 0
         if not fresh and not self._due:
             return
-        self._budget.begin()
         if fresh:
             self._due = dict.fromkeys(self._watches, step)
         if self._fits(self._waiting()[0], step):
@@ -194,44 +197,43 @@ class HeadMonitor(Printed):
     def _fits(self, name: str, step: int) -> bool:
         """Whether there is time to read a head and, where its record is late, to solve for it."""
         watch = self._watches[name]
-        seconds = watch.seconds_to_observe
+        seconds = watch.seconds_to_observe + self._shared.seconds_to_call(watch.head.shared)
         if self._due[name] < step:
             seconds += self._seconds_to_solve(watch)
-        return self._budget.allows(seconds)
+        return self._allows(seconds)
+
+    def _allows(self, seconds: float) -> bool:
+        """Whether there is time for more; what is read already would else have to be read again."""
+        return self._budget.allows(seconds - self._shared.seconds)
 
     def _visit(self, step: int, state: Any, *, forced: bool) -> None:
         """Records heads that are due, as long as there is time; none overtakes another."""
         jax.block_until_ready(state)  # the training step still running is not ours to count
-        given: dict[int, Any] = {}
         solving = True
-        for name in self._waiting():
-            if not forced and not self._fits(name, step):
-                break
-            self._visit_one(name, step, state, given, forced=forced, solving=solving)
-            solving = solving and name not in self._due
+        try:
+            for name in self._waiting():
+                if not forced and not self._fits(name, step):
+                    break
+                self._visit_one(name, step, state, forced=forced, solving=solving)
+                solving = solving and name not in self._due
+        finally:
+            self._shared.forget()
 
-    def _visit_one(
-        self,
-        name: str,
-        step: int,
-        state: Any,
-        given: dict[int, Any],
-        *,
-        forced: bool,
-        solving: bool,
-    ) -> None:
+    def _visit_one(self, name: str, step: int, state: Any, *, forced: bool, solving: bool) -> None:
         """Records one head, without a solution where that would take too long."""
         watch, due = self._watches[name], self._due[name]
+        before = self._shared.seconds
         with self._budget.charged() as observing:
-            seen = watch.observe(state, given)
-        watch.seconds_to_observe = seconds = observing.seconds
+            seen = watch.observe(state, self._shared)
+        seconds = observing.seconds
+        watch.seconds_to_observe = seconds - (self._shared.seconds - before)
         if seen is None:
             del self._due[name]
             self._keep(name, HeadRecord(step, due, RecordStatus.NOT_FINITE))
             return
         status, start, numbers = RecordStatus.POSTPONED, "", {}
         known = watch.reference.is_of(seen.tokens, seen.selection)
-        enough = solving and self._budget.allows(self._seconds_to_solve(watch))
+        enough = solving and self._allows(self._seconds_to_solve(watch))
         if forced or known or enough:
             with self._budget.charged() as comparing:
                 status, start, numbers = watch.compare(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from attractor.geometry._lengths import ordinary_factor
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.monitor.head import WatchedHead, as_tokens
 from attractor.monitor.record import RecordStatus
+from attractor.monitor.shared_calls import SharedCalls
 from attractor.selection import Selection, attended_tokens
 from attractor.tokens import Tokens
 
@@ -48,7 +50,7 @@ class Watch:
     Attributes:
         head: The head.
         reference: The solution it was last compared with.
-        seconds_to_observe: Time that reading it last took.
+        seconds_to_observe: Time that reading it last took, calls left out that heads share.
         seconds_to_solve: Time that the last solution took, or None before the first.
         compared: The step at which it was last compared with a solution.
     """
@@ -63,18 +65,21 @@ class Watch:
         self._geometry, self._most = geometry, most
         self._selection: Selection | None = None
 
-    def observe(self, state: Any, given: dict[int, Any]) -> Observation | None:
+    def observe(self, state: Any, shared: SharedCalls) -> Observation | None:
         """Reads the head; None where it is not finite.
 
         Args:
             state: The user's training state.
-            given: Tokens of this record by the function that returned them, so that each is called
-                once.
+            shared: Calls of functions that other heads may have been given, too.
 
         Raises:
             InvalidInputError: If something does not fit, or there are too many constraints.
         """
-        tokens = self._tokens(state, given)
+        if self.head.reading is not None:
+            state = shared.value(self.head.reading, state, lambda found: found)
+            if state is None:
+                return None
+        tokens = self._tokens(state, shared)
         if tokens is None:
             return None
         W = self.head.read_matrix(state, tokens)
@@ -123,14 +128,10 @@ class Watch:
             numbers["correlation"] = float(measures.correlation[0])
         return status, self.reference.start, numbers
 
-    def _tokens(self, state: Any, given: dict[int, Any]) -> Tokens | None:
-        source = self.head.tokens
-        if not callable(source):
-            tokens = source
-        else:
-            if id(source) not in given:
-                given[id(source)] = as_tokens(self.head.name, source(state))
-            tokens = given[id(source)]
+    def _tokens(self, state: Any, shared: SharedCalls) -> Tokens | None:
+        tokens = self.head.tokens
+        if callable(tokens):
+            tokens = shared.value(tokens, state, functools.partial(as_tokens, self.head.name))
         if tokens is None:
             return None
         constraints = _constraints(tokens)

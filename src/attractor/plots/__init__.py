@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from attractor.plots.attention import attention_map as attention_map
     from attractor.plots.audit import (
         audit_accuracy_figure as audit_accuracy_figure,
+        audit_curves_figure as audit_curves_figure,
         audit_map_figure as audit_map_figure,
+        margin_control_figure as margin_control_figure,
     )
     from attractor.plots.bands import band as band, end_labels as end_labels
     from attractor.plots.basins import (

@@ -22,6 +22,7 @@ from attractor.audit.heads import (
     name,
     of_verdict,
 )
+from attractor.audit.margin_solution import ARRIVED
 from attractor.plots._style import COLORS
 from attractor.plots.roles import tint
 
@@ -36,6 +37,14 @@ _ROOM_FOR_WORDS, _ROOM_FOR_NUMBERS = 0.55, 0.36
 _UNKNOWN = "#e2e2e2"
 _BANDS = ((0, 1, 0.78), (0.05, 0.95, 0.55))
 """Bands of null draws: the quantiles between, and how pale."""
+_ACROSS = 5
+"""Panels beside each other."""
+_SIMPLER: dict[str, tuple[str, Any, str]] = {
+    "chance": ("black", ":", "chance"),
+    "accuracy_query_free": ("purple", "-", "without the query"),
+    "accuracy_offset": ("green", "--", "a fixed offset"),
+}
+"""Rules beside a learned one: color, line and name."""
 _NAMED = 80
 """Heads with a name below; of more there is no room for names."""
 
@@ -139,15 +148,109 @@ def audit_accuracy_figure(data: xr.Dataset) -> Figure:
     handles = [
         _dot(COLORS["blue"], f"beats the draws of all heads together, {share:.3g} %"),
         _dot("white", "does not"),
-        Patch(
-            facecolor=tint(COLORS["gray"], _BANDS[1][2]), label="its own null draws, 90 % of them"
-        ),
-        Patch(facecolor=tint(COLORS["gray"], _BANDS[0][2]), label="all of them"),
+        *_bands_explained(),
         Line2D([], [], linestyle="", marker="_", color=COLORS["black"], label="chance"),
         Line2D([], [], linestyle="", marker="x", color=COLORS["purple"], label="without the query"),
         Line2D([], [], linestyle="", marker="+", color=COLORS["green"], label="a fixed offset"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4 if len(tested) > 24 else 2)
+    return figure
+
+
+def audit_curves_figure(curves: xr.Dataset) -> Figure:
+    """Accuracies of learned rules against the number of documents learned from, a panel a head.
+
+    Bands hold all null draws, dark where 90 % of them lie; lines are the accuracies of a uniform
+    choice, of a rule without the query, and of a fixed offset.
+
+    Args:
+        curves: What ``learning_curves`` returns.
+    """
+    count = curves.sizes["curve"]
+    tall = -(-count // _ACROSS)
+    across = -(-count // tall)
+    figure = Figure(figsize=(max(4.6, 0.5 + (WIDE - 0.5) * across / _ACROSS), 0.9 + 1.85 * tall))
+    panels = list(figure.subplots(tall, across, sharey=True, squeeze=False).flat)
+    for place, axes in enumerate(panels[:count]):
+        one = curves.isel(curve=place)
+        _curve(axes, one)
+        heading = f"{int(one['layer'])}.{int(one['head'])}  {one['learnable'].item()}"
+        axes.set_title(heading, fontsize=8)
+        if place % across == 0:
+            axes.set_ylabel("accuracy", fontsize=8)
+        if place + across >= count:
+            axes.set_xlabel("documents to learn from", fontsize=8)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    handles = [
+        Line2D([], [], color=COLORS["blue"], marker="o", markersize=4, label="the head"),
+        *_bands_explained(),
+        *(
+            Line2D([], [], color=COLORS[color], linestyle=style, label=label)
+            for color, style, label in _SIMPLER.values()
+        ),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=6 if across > 3 else 3)
+    return figure
+
+
+def _curve(axes: Axes, curve: xr.Dataset) -> None:
+    """One head's accuracies over the number of documents."""
+    documents = curve["documents"].to_numpy()
+    draws = curve["accuracy_null"].transpose("size", "draw").to_numpy()
+    for low, high, share in _BANDS:
+        bottom, top = np.quantile(draws, (low, high), axis=1)
+        axes.fill_between(documents, bottom, top, color=_shade(share), linewidth=0, zorder=1)
+    for variable, (color, style, _) in _SIMPLER.items():
+        heights = curve[variable].to_numpy()
+        axes.plot(documents, heights, linestyle=style, color=COLORS[color], linewidth=1, zorder=2)
+    accuracy, low, high = (
+        curve[name].to_numpy() for name in ("accuracy", "accuracy_low", "accuracy_high")
+    )
+    axes.vlines(documents, low, high, color=COLORS["blue"], linewidth=0.9, zorder=3)
+    axes.plot(documents, accuracy, "o-", color=COLORS["blue"], markersize=3.5, zorder=4)
+    axes.set(xscale="log", ylim=(0, 1.02))
+    axes.set_xticks(documents, [str(number) for number in documents])
+    axes.minorticks_off()
+
+
+def _bands_explained() -> list[Patch]:
+    (_, _, all_of_them), (_, _, most) = _BANDS
+    return [
+        Patch(facecolor=_shade(most), label="its own null draws, 90 % of them"),
+        Patch(facecolor=_shade(all_of_them), label="all of them"),
+    ]
+
+
+def margin_control_figure(control: xr.Dataset) -> Figure:
+    """Margin ratios of heads of known place, a row for each way in which they were made.
+
+    Args:
+        control: What ``positive_control`` returned.
+    """
+    arms = control["arm"].to_numpy().tolist()
+    figure = Figure(figsize=(WIDE * 0.8, 1.2 + 0.42 * len(arms)))
+    axes = figure.subplots()
+    spread = np.linspace(-0.11, 0.11, control.sizes["control_head"])
+    looks = (("blue", "o", -0.13), ("orange", "D", 0.13))
+    for norm, (color, marker, above) in zip(control["norm"].to_numpy(), looks, strict=True):
+        for place, arm in enumerate(arms):
+            ratios = control["margin_ratio"].sel(arm=arm, norm=norm).to_numpy()
+            label = f"{norm.capitalize()} norm" if place == 0 else None
+            axes.plot(
+                ratios, place + above + spread, marker, color=COLORS[color], markersize=4,
+                alpha=0.75, markeredgewidth=0, label=label,
+            )  # fmt: skip
+    axes.axvline(ARRIVED, color=COLORS["black"], linewidth=0.9, linestyle=(0, (4, 3)))
+    found = control["right"] == control["expected"]
+    for place, count in enumerate(found.sum("control_head").to_numpy()):
+        text = f"{int(count)} of {control.sizes['control_head']} found"
+        axes.text(1.045, place, text, va="center", fontsize=8)
+    axes.set_yticks(range(len(arms)), arms)
+    axes.set(xlim=(-0.03, 1.03), ylim=(len(arms) - 0.5, -0.5))
+    axes.set_xlabel("margin over that of the certified margin solution")
+    axes.grid(axis="y", visible=False)
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attractor import plots
+from attractor.audit._audit_heads import NEGLIGIBLE
+from attractor.audit._learning_curves import learning_curves
 from attractor.audit.captured import Captured
 from attractor.audit.examples import attention_examples
 from attractor.audit.heads import (
     UNTESTED,
+    asked_for_margins,
     asked_for_prompts,
     by_clearness,
     heads,
@@ -19,10 +22,15 @@ from attractor.audit.heads import (
     verdict,
 )
 from attractor.audit.result import Audit
-from attractor.audit.summary import summary
+from attractor.audit.summary import curve_numbers, summary
 from attractor.audit.words import (
+    calibration_sentence,
+    control_sentence,
+    control_table,
+    curves_sentence,
     head_line,
     head_table,
+    margin_table,
     null_table,
     percent,
     prompt_table,
@@ -32,6 +40,9 @@ from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.storage import save_netcdf
 from attractor.storage.markers import AUDIT
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 PAGE = "index.html"
 """The page."""
@@ -65,6 +76,28 @@ CLEAREST = FigureFile(
 LEAST_CLEAR = FigureFile(
     "tokens_least_clear", "The attention of the least clear heads that were tested, likewise."
 )
+CURVES = FigureFile(
+    "curves",
+    "Accuracy on the same test documents as rules are learned from more and more documents, with "
+    "its 95 % interval over test documents: of the clearest heads and the least clear ones, each "
+    "beside the band of its null draws, learned from their own selections on the same documents.",
+)
+CONTROL = FigureFile(
+    "control",
+    "Heads of known place, each twice: its margin ratio in the Frobenius and in the nuclear norm. "
+    "From the line on it is at the margin solution, if no other estimate is nearer. Behind each "
+    "row stands how many of its heads the audit found to be at one: in the first two rows, in the "
+    "norm that their optimizer favors; in the others, in any.",
+)
+MARGIN = (
+    "A head at a margin solution attends to the tokens it selects with the largest margin that a "
+    "matrix of its norm can have: the direction in which gradient descent saturates attention, of "
+    "least Frobenius norm for one matrix, of least nuclear norm for factors K and Q. The ratio "
+    "is the head's margin over that of the certified solution; draws are heads whose queries are "
+    "turned at random about their mean. Compared are matrices between the head's own rows of keys "
+    "and of queries. As heads are at the solution of the texts they were trained on and nowhere "
+    "near that of others, a large ratio is also a test of membership."
+)
 P_VALUE = (
     "What p says: under the model that, given keys, queries and the query-free part of the scores, "
     "the pairing is a uniformly random rotation in the head's own space as trained, such an "
@@ -74,10 +107,11 @@ P_VALUE = (
 NULLS = (
     "Each null turns the queries of a head at random and leaves the part of scores without the "
     "query as it is. rotation: in the coordinates of the model, with the spread of scores kept; "
-    "for heads of random weights it is exact, and the verdict rests on it. pairing: in coordinates "
-    "in which keys and queries have one covariance, the spread not kept; it is largest for the "
-    "head itself, so that heads of random weights are beyond it, too. signs: signs of those "
-    "coordinates at random, which keep most of the pairing, so that few heads are beyond it."
+    "for heads of random weights it is exact but for the latter, and the verdict rests on it. "
+    "pairing: in coordinates in which keys and queries have one covariance, the spread not kept; "
+    "it is largest for the head itself, so that heads of random weights are beyond it, too. signs: "
+    "signs of those coordinates at random, which keep most of the pairing, so that few heads are "
+    "beyond it."
 )
 GLOSSARY = Table(
     ("word", "meaning"),
@@ -88,11 +122,18 @@ GLOSSARY = Table(
         ("nulls", "the same accuracy for the head with its pairing drawn at random; mean"),
         ("no query", "accuracy of the best rule that does not look at the query"),
         ("offset", "accuracy of the most frequent place after the query's"),
+        ("ahead", "accuracy less that of the better of these two, on the same test queries"),
         ("p", "share of the draws and the head itself with an accuracy as large"),
         ("together", "the same of the largest deviation of any head: for all heads at once"),
-        ("learnable", "together at most alpha, and no simpler rule predicts as well"),
-        ("positional", "the same, but a fixed offset predicts as well"),
-        ("query-free", "the same, but a rule without the query predicts as well"),
+        (
+            "learnable",
+            "together at most alpha; and ahead: the interval above 0 and not all of it below "
+            f"{NEGLIGIBLE:g}",
+        ),
+        ("positional", "together at most alpha, but not ahead: a fixed offset predicts as well"),
+        ("query-free", "the same, but it is a rule without the query that predicts as well"),
+        ("at the margin solution", "ratio of .9 and more, nothing nearer, together at most alpha"),
+        ("on the way", "a ratio beyond that of draws, together at most alpha, but not there"),
         ("sink", "more than 90 % of queries attend most to a token that is no content"),
         ("diffuse", "attention is spread over more than half of the tokens"),
     ],
@@ -108,6 +149,7 @@ def write_audit_report(
     source: str,
     provenance: Provenance | None = None,
     capture: Path | None = None,
+    control: xr.Dataset | None = None,
 ) -> dict[str, Any]:
     """Writes ``index.html``, its pictures as PNG and SVG, ``audit.nc`` and ``audit.json``.
 
@@ -120,6 +162,7 @@ def write_audit_report(
         source: What was read, a line for the page.
         provenance: Where it comes from; put into every file that can hold it.
         capture: A file of what was captured, which is moved into the folder; None for none.
+        control: What ``positive_control`` found, if it was asked for.
 
     Returns:
         What ``audit.json`` holds.
@@ -128,7 +171,7 @@ def write_audit_report(
         InvalidInputError: If the folder holds something else.
     """
     data = audit.data
-    numbers = summary(audit)
+    numbers = summary(audit, control)
     ordered = by_clearness(heads(data))
     names = {"name": NUMBERS, "page": PAGE, "marker": AUDIT}
     title = "What the heads select, against chance"
@@ -140,9 +183,16 @@ def write_audit_report(
         if any(one["accuracy"] is not None for one in ordered):
             report.sections.append(_accuracies(audit, report))
         report.sections.append(_table(ordered))
-        report.sections += _texts(ordered, audit, captured, report)
+        parts = _clearest_and_least_clear(ordered)
+        report.sections += _texts(parts, audit, captured, report)
+        if any(one["accuracy"] is not None for one in ordered):
+            report.sections.append(_curves(parts, audit, captured, report, numbers))
         if asked_for_prompts(ordered):
             report.sections.append(_prompts(ordered))
+        if asked_for_margins(ordered):
+            report.sections.append(Section("Margin solutions", [MARGIN], _margins(ordered)))
+        if control is not None:
+            report.sections.append(_control(control, report))
         report.sections += [
             Section("What was not asked, and why", paragraphs=_not_asked(audit, ordered)),
             Section("What the words mean", table=GLOSSARY),
@@ -157,7 +207,8 @@ def write_audit_report(
 def _accuracies(audit: Audit, report: ReportFolder) -> Section:
     figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data))
     nulls = Table(*null_table(audit.data))
-    return Section("Accuracy against the nulls", [P_VALUE, NULLS], nulls, figure)
+    said = [P_VALUE, NULLS, calibration_sentence(audit.data)]
+    return Section("Accuracy against the nulls", said, nulls, figure)
 
 
 def _table(ordered: list[dict[str, Any]]) -> Section:
@@ -167,17 +218,23 @@ def _table(ordered: list[dict[str, Any]]) -> Section:
     return Section("Head by head", [beyond] if beyond else (), Table(header, rows))
 
 
-def _texts(
-    ordered: list[dict[str, Any]], audit: Audit, captured: Captured, report: ReportFolder
-) -> list[Section]:
-    """Pictures of the attention of the clearest and the least clear heads, none twice."""
+def _clearest_and_least_clear(ordered: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The heads that pictures show, none twice."""
     tested = [one for one in ordered if one["learnable"] not in UNTESTED] or ordered
     clearest = tested[: min(SHOWN, -(-len(tested) // 2))]
-    least = tested[len(clearest) :][-SHOWN:]
+    return [clearest, tested[len(clearest) :][-SHOWN:]]
+
+
+def _texts(
+    parts: list[list[dict[str, Any]]], audit: Audit, captured: Captured, report: ReportFolder
+) -> list[Section]:
+    """Pictures of the attention of the clearest and the least clear heads."""
     sections = []
-    for title, file, part in (
-        ("The clearest heads on texts", CLEAREST, clearest),
-        ("The least clear heads on texts", LEAST_CLEAR, least),
+    for title, file, part in zip(
+        ("The clearest heads on texts", "The least clear heads on texts"),
+        (CLEAREST, LEAST_CLEAR),
+        parts,
+        strict=True,
     ):
         if not part:
             continue
@@ -188,6 +245,30 @@ def _texts(
         drawn = plots.attention_text_figure(shown, headings)
         sections.append(Section(title, figure=report.picture(file, drawn)))
     return sections
+
+
+def _curves(
+    parts: list[list[dict[str, Any]]],
+    audit: Audit,
+    captured: Captured,
+    report: ReportFolder,
+    numbers: dict[str, Any],
+) -> Section:
+    """How the accuracies of the same heads come about; adds their numbers."""
+    shown = [one for part in parts for one in part]
+    curves = learning_curves(captured, audit, [(one["layer"], one["head"]) for one in shown])
+    save_netcdf(curves, report.place / f"{CURVES.name}.nc")
+    numbers["learning_curves"] = curve_numbers(curves)
+    figure = report.picture(CURVES, plots.audit_curves_figure(curves))
+    return Section(
+        "Learning curves",
+        [
+            f"{curves_sentence(curves)} That the clearest heads end above them is why they are the "
+            "clearest; what the curves add is how few documents it takes, and whether more "
+            "documents bring the others nearer to it."
+        ],
+        figure=figure,
+    )
 
 
 def _prompts(ordered: list[dict[str, Any]]) -> Section:
@@ -203,6 +284,22 @@ def _prompts(ordered: list[dict[str, Any]]) -> Section:
     )
 
 
+def _margins(ordered: list[dict[str, Any]]) -> Table:
+    return Table(*margin_table([one for one in ordered if one.get("margin_p")][:MOST_ROWS]))
+
+
+def _control(control: xr.Dataset, report: ReportFolder) -> Section:
+    save_netcdf(control, report.place / f"{CONTROL.name}.nc")
+    made = ", ".join(f"{control.attrs[name]:,} {name}" for name in ("sequences", "tokens"))
+    lines = [
+        control_sentence(control),
+        f"Heads of width {control.attrs['width']:,} on {made}, trained with exact gradients for "
+        f"{control.attrs['steps']:,} steps, captured and audited as the heads above.",
+    ]
+    figure = report.picture(CONTROL, plots.margin_control_figure(control))
+    return Section("The positive control", lines, Table(*control_table(control)), figure)
+
+
 def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
     """What this audit does not say."""
     data = audit.data
@@ -213,11 +310,12 @@ def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
     if len(lines) > SHOWN:
         more = len(lines) - SHOWN
         lines = [*lines[:SHOWN], f"And {more} further heads, which {NUMBERS} names."]
-    lines.append(
-        "Whether heads are at a margin solution was not asked. A head at exactly the margin "
-        "solution of its training texts is nowhere near that of others, so that only those "
-        "could show it."
-    )
+    if not asked_for_margins(ordered):
+        lines.append(
+            "Whether heads are at a margin solution was not asked. A head at exactly the margin "
+            "solution of its training texts is nowhere near that of others; where these are its "
+            "training texts, say so with --training-texts."
+        )
     if not any(one.get("q") is not None for one in ordered):
         draws, alpha = data.attrs["draws"], data.attrs["alpha"]
         lines.append(

@@ -3,6 +3,7 @@
 Importing this module imports PyTorch.
 """
 
+from attractor.torch._trainer_callback import trainer_callback
 from attractor.torch.capture import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent
 from attractor.torch.optimizer import TorchOptimizer
@@ -15,4 +16,5 @@ __all__ = [
     "TorchOptimizer",
     "capture_heads",
     "train_with_torch",
+    "trainer_callback",
 ]

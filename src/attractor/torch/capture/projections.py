@@ -140,9 +140,8 @@ def _columns(
     factors = torch.where(squares > 0, (chosen * given).sum(0) / squares, 1.0)
     factors[(factors - 1).abs() <= rounding] = 1.0
     largest = given.square().mean().sqrt() + given.abs()
-    if bool(((given - factors * chosen).abs() > rounding * largest).any()):
-        return None
-    return columns, factors
+    same = (given - factors * chosen).abs() <= rounding * largest
+    return (columns, factors) if bool(same.all()) else None
 
 
 def _directions(columns: torch.Tensor) -> torch.Tensor:
@@ -180,7 +179,7 @@ def _gives(
         exact = inputs.double()
         error = (exact @ matrix.T + bias - outputs.double()).abs()
         largest = exact.norm(dim=-1, keepdim=True) * size + bias.abs()
-        if bool((error > rounding * math.sqrt(given.shape[-1]) * largest).any()):
+        if not bool((error <= rounding * math.sqrt(given.shape[-1]) * largest).all()):
             return False
     return True
 
