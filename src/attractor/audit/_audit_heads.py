@@ -346,13 +346,13 @@ def _judged_margins(data: xr.Dataset, alpha: float) -> xr.Dataset:
     verdicts = data["margin"].to_numpy().astype(object)
     for place in map(tuple, np.argwhere(known)):
         head = data.isel(layer=place[0], head=place[1])
-        named = [
+        ratio, gap, cosine = (
             dict(zip(head[axis].to_numpy().tolist(), head[name].to_numpy().tolist(), strict=True))
             for name, axis in (
                 ("margin_ratio", "norm"), ("margin_gap", "norm"), ("margin_cosine", "estimator"),
             )
-        ]  # fmt: skip
-        verdicts[place] = margin_verdict(*named, float(p_together[place]), alpha)
+        )  # fmt: skip
+        verdicts[place] = margin_verdict(ratio, gap, cosine, float(p_together[place]), alpha)
     place = ("layer", "head")
     return data.assign(
         margin_p_together=(place, p_together, {"long_name": VARIABLES["margin_p_together"]}),

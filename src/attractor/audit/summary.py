@@ -12,9 +12,6 @@ from attractor.audit.words import control_sentence, control_table, sentences
 if TYPE_CHECKING:
     import xarray as xr
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 def summary(audit: Audit, control: xr.Dataset | None = None) -> dict[str, Any]:
     """The findings as JSON takes them: sentences, counts, settings, and an object a head.
