@@ -167,10 +167,11 @@ def audit_heads(
 
 def _margin_question(norms: Sequence[str], draws: int | None, alpha: float) -> MarginQuestion:
     """What is asked of training texts; the Frobenius norm comes first."""
+    given = check_norms(norms)
     if draws is None:
         draws = fewest_draws(alpha)
     draws, _ = check_draws(draws, alpha, argument="margin_draws")
-    return MarginQuestion(check_norms(norms), draws)
+    return MarginQuestion(tuple(dict.fromkeys(["frobenius", *given])), draws)
 
 
 @dataclass(frozen=True)

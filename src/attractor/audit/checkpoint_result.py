@@ -88,10 +88,13 @@ class CheckpointAudit(Printed):
         found = movements_of(self.data)
         for line in movement_sentences(self.data):
             console.print(line, highlight=False, markup=False)
-        names, rows = (movement_table if len(found) <= MOST_ROWS else movement_layers)(found)
+        aside = ["along itself", "top probability", "of other heads"]
+        aside += ["from"] if self.data.sizes["checkpoint"] == 1 else []
+        few = len(found) <= MOST_ROWS
+        names, rows = movement_table(found, without=aside) if few else movement_layers(found)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in names:
-            table.add_column(name, no_wrap=True)
+            table.add_column(name, no_wrap=name != "direction")
         for row in rows:
             table.add_row(*row)
         console.print(table, highlight=False, markup=False)

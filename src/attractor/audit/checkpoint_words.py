@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,24 +38,25 @@ def movements_of(data: xr.Dataset) -> list[dict[str, Any]]:
         for variable, array in data.data_vars.items():
             value = array.transpose(*_PLACE, ...).to_numpy()[place]
             entry[str(variable)] = _plain(value, array.dims[3:], data)
+        draws = entry.get("cosine_null")
+        if draws and draws["deviation"]:
+            own = next(iter(entry["cosine"].values()))
+            entry["deviations_from_draws"] = (own - draws["mean"]) / draws["deviation"]
         found.append(entry)
     return found
 
 
 def movement_summary(data: xr.Dataset) -> dict[str, Any]:
-    """The findings as JSON takes them: sentences, settings, and an object a head.
+    """The findings as JSON takes them: settings, and an object a head.
 
     Args:
         data: The arrays of an audit of checkpoints.
     """
     settings = {
-        key: getattr(value, "item", lambda v=value: v)() for key, value in data.attrs.items()
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in data.attrs.items()
     }
-    return {
-        "findings": movement_sentences(data),
-        "settings": settings,
-        "heads": movements_of(data),
-    }
+    return {"settings": settings, "heads": movements_of(data)}
 
 
 def movement_sentences(data: xr.Dataset) -> list[str]:
@@ -67,8 +69,9 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
     for checkpoint in data["checkpoint"].to_numpy().tolist():
         here = [one for one in movements_of(data) if one["checkpoint"] == checkpoint]
         sizes = Counter(one["size"] for one in here)
+        several = Counter({_plural(word) if n > 1 else word: n for word, n in sizes.items()})
         line = (
-            f"From {checkpoint} to {data.attrs['last']}, of {len(here):,} heads {_counted(sizes)}"
+            f"From {checkpoint} to {data.attrs['last']}, of {len(here):,} heads {_counted(several)}"
         )
         ratios = [one["norm_ratio"] for one in here if one.get("norm_ratio") is not None]
         if ratios:
@@ -88,37 +91,33 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
     return lines
 
 
-def movement_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
+def movement_table(
+    found: list[dict[str, Any]], *, without: Collection[str] = ()
+) -> tuple[tuple[str, ...], Rows]:
     """Names of columns, and a row for each head from each checkpoint.
 
     Args:
         found: What ``movements_of`` returns.
+        without: Columns to leave out.
     """
-    rows: Rows = []
-    for one in found:
-        draws = one.get("cosine_null") or {}
-        cosines = one.get("cosine") or {}
-        rows.append(
-            (
-                one["checkpoint"],
-                name(one),
-                one["size"],
-                _number(one.get("norm_ratio")),
-                _number(_square(one.get("radial_cosine"))),
-                _number(one.get("agreement")),
-                f"{_number(one.get('top_probability_before'))} to "
-                f"{_number(one.get('top_probability_after'))}",
-                one["direction"],
-                " / ".join(_number(cosine) for cosine in cosines.values()) or "-",
-                f"{_number(draws.get('smallest'))} to {_number(draws.get('largest'))}",
-                _number(one.get("p_together")),
-                _number(one.get("cosine_other_heads")),
-            )
-        )
-    header = ("from", "head", "size", "norm ratio", "along itself", "same selection",
-        "top probability", "direction", "cosine", "of draws", "together",
-        "of other heads")  # fmt: skip
-    return header, rows
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "from": lambda one: one["checkpoint"],
+        "head": name,
+        "size": lambda one: one["size"],
+        "norm ratio": lambda one: _number(one.get("norm_ratio")),
+        "along itself": lambda one: _number(_square(one.get("radial_cosine"))),
+        "same selection": lambda one: _number(one.get("agreement")),
+        "top probability": _tops,
+        "direction": lambda one: one["direction"],
+        "cosine": lambda one: " / ".join(map(_number, (one.get("cosine") or {}).values())) or "-",
+        "of draws": _draws,
+        "together": lambda one: _number(one.get("p_together")),
+        "of other heads": lambda one: _number(one.get("cosine_other_heads")),
+    }
+    for column in without:
+        columns.pop(column)
+    rows = [tuple(cell(one) for cell in columns.values()) for one in found]
+    return tuple(columns), rows
 
 
 def movement_layers(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
@@ -147,6 +146,17 @@ def movement_layers(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]
     return tuple(map(str, header)), rows
 
 
+def _tops(one: dict[str, Any]) -> str:
+    before, after = (one.get(f"top_probability_{when}") for when in ("before", "after"))
+    return f"{_number(before)} to {_number(after)}"
+
+
+def _draws(one: dict[str, Any]) -> str:
+    draws = one.get("cosine_null") or {}
+    low, high = draws.get("smallest"), draws.get("largest")
+    return "-" if low is None else f"{_number(low)} to {_number(high)}"
+
+
 def _word(one: dict[str, Any]) -> str:
     """The direction of a head, without the reason why it was not asked."""
     return one["direction"].partition(":")[0]
@@ -165,6 +175,11 @@ def _plain(value: Any, axes: tuple[Any, ...], data: xr.Dataset) -> Any:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _plural(size: str) -> str:
+    """A word for the sizes of several heads."""
+    return size.replace("grows", "grow").replace("shrinks", "shrink")
 
 
 def _square(value: float | None) -> float | None:

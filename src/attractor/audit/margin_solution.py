@@ -157,14 +157,18 @@ def _space(layer: CapturedLayer) -> str:
     return "K^T Q" if layer.projections.key is not None else "Q, keys as captured"
 
 
-def check_norms(norms: Sequence[str]) -> tuple[str, ...]:
-    """Norms of margin solutions, each once; the Frobenius norm comes first, given or not.
+def check_norms(norms: Sequence[str], least: int = 0) -> tuple[str, ...]:
+    """Norms of margin solutions, each once.
+
+    Args:
+        norms: Their names.
+        least: How many there must be.
 
     Raises:
-        InvalidInputError: If one cannot be asked for.
+        InvalidInputError: If there are fewer, or one cannot be asked for.
     """
-    given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
-    return tuple(dict.fromkeys(["frobenius", *given]))
+    given = check_items("norms", norms, str, least)
+    return tuple(dict.fromkeys(check_choice("norms", one, NORMS) for one in given))
 
 
 def drawn_queries(layer: CapturedLayer, seed: int) -> np.ndarray:
