@@ -149,21 +149,6 @@ def model(tmp_path):
     return folder
 
 
-def test_a_model_is_captured_and_kept(run_json, model, tmp_path, fake_torch, blank_pictures):
-    (tmp_path / "texts.txt").write_text("one  two\n\n three \n", encoding="utf-8-sig")
-    given = ("--documents", 7, "--length", 33, "--seed", 2)
-    _, result = run_json("audit", model, "texts.txt", *FEW, *given, "--out", "report")
-    assert result.exit_code == 0, result.stderr
-    ((path, tokenizer, texts, options),) = fake_torch
-    assert path == model and tokenizer is None and texts == ["one two", "three"]
-    assert options == {
-        "documents": 7, "length": 33, "layers": [1], "sink_positions": None, "seed": 2,
-        "progress": False,
-    }  # fmt: skip
-    kept = tmp_path / "report" / "capture" / "heads.nc"
-    assert load_captured(kept).layers == [0, 1, 2]
-
-
 def test_checkpoints_are_captured_with_the_same_texts(run_json, model, tmp_path, fake_torch):
     (tmp_path / "texts.txt").write_text("one two\nthree\n")
     earlier = tmp_path / "earlier"
@@ -179,6 +164,21 @@ def test_checkpoints_are_captured_with_the_same_texts(run_json, model, tmp_path,
     assert {one["direction"] for one in found["checkpoints"]["heads"]} == {
         "not asked: no linear projections"
     }
+
+
+def test_a_model_is_captured_and_kept(run_json, model, tmp_path, fake_torch, blank_pictures):
+    (tmp_path / "texts.txt").write_text("one  two\n\n three \n", encoding="utf-8-sig")
+    given = ("--documents", 7, "--length", 33, "--seed", 2)
+    _, result = run_json("audit", model, "texts.txt", *FEW, *given, "--out", "report")
+    assert result.exit_code == 0, result.stderr
+    ((path, tokenizer, texts, options),) = fake_torch
+    assert path == model and tokenizer is None and texts == ["one two", "three"]
+    assert options == {
+        "documents": 7, "length": 33, "layers": [1], "sink_positions": None, "seed": 2,
+        "progress": False,
+    }  # fmt: skip
+    kept = tmp_path / "report" / "capture" / "heads.nc"
+    assert load_captured(kept).layers == [0, 1, 2]
     assert "model on texts.txt: 3 layers, 130 documents" in (
         (tmp_path / "report" / "index.html").read_text()
     )
