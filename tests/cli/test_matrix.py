@@ -44,6 +44,39 @@ def test_several_by_name(run_json, tmp_path):
     assert (tmp_path / "attractor-matrix" / "report.html").exists()
 
 
+def test_what_has_not_begun_is_tried_with_larger_steps(run_json, tmp_path):
+    (tmp_path / "my_slow.py").write_text(
+        "import optax\n\ndef slow(lr=1e-4):\n    return optax.sgd(lr)\n"
+    )
+    found, result = run_json(
+        "matrix", "--optimizer", "my_slow:slow", "--data-sets", 3, "--steps", 9
+    )
+    rows = {row["optimizer"]: row["answer"] for row in found["optimizers"]}
+    assert list(rows) == [
+        "my_slow:slow",
+        *(f"my_slow:slow, step {10.0**n:g}" for n in range(-3, 1)),
+    ]
+    assert rows["my_slow:slow"]["outcome"] == "has not begun"
+    words = " ".join(result.stderr.split())
+    assert "has not begun; trying a step of 0.001" in words
+    assert "Raise the step, or take many more steps" in words
+
+
+def test_a_row_for_each_learning_rate_and_a_norm_of_ones_own(run_json, tmp_path):
+    (tmp_path / "my_norm.py").write_text(
+        "import attractor as at\n\nclass Mine(at.Lp):\n"
+        "    def __init__(self):\n        super().__init__(1.25)\n"
+    )
+    given = ("--optimizer", "optax:sgd", "--lr", 0.5, "--lr", 1, "--norm", "my_norm:Mine")
+    found, result = run_json("matrix", *given, *FEW)
+    assert result.exit_code == 0, result.stderr
+    assert [row["optimizer"] for row in found["optimizers"]] == [
+        "optax:sgd, step 0.5", "optax:sgd, step 1",
+    ]  # fmt: skip
+    assert "l_1.25" in found["optimizers"][0]["margin_ratio"]
+    assert "optax:sgd, step 0.5: step = 0.5" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
@@ -53,6 +86,9 @@ def test_several_by_name(run_json, tmp_path):
         (("--optimizer", "ngd", "--parameterization", "X"), "parameterization"),
         (("--size", "huge"), "size"),
         (("--lr", 0.1), "lr"),
+        (("--norm", "no such norm"), "geometry"),
+        (("--norm", "nowhere:Mine"), "norm"),
+        (("--norm", "optax:adam"), "norm"),
     ],
 )
 def test_bad_input(run_json, tmp_path, options, argument):

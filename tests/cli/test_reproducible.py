@@ -41,8 +41,9 @@ GOOD = {
         "seed": None,
     },
     "matrix": {
-        "optimizer": ["ngd", "md:p=1.5"], "lr": None, "parameterization": "W", "size": "quick",
-        "data_sets": None, "steps": None, "matched": False, "seed": 0, "data": False,
+        "optimizer": ["ngd", "md:p=1.5"], "lr": [0.1], "norm": None, "parameterization": "W",
+        "size": "quick", "data_sets": None, "steps": None, "matched": False, "seed": 0,
+        "data": False,
     },
     "prompt-length": {"error": 0.1, "length": None, "queries": 1000, "seed": 0, "data": True},
     "sweep draw": {

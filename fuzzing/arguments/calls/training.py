@@ -145,6 +145,7 @@ def _bias() -> Iterator[Call]:
         learning_rate=0.1,
         blames={"spelling": "optimizer"},
     )
+    yield Call(bias.load_geometry, spelling="nuclear", blames={"spelling": "norm geometry"})
     yield Call(
         bias.named_optimizer, spelling="sign descent", learning_rate=0.1,
         blames={"spelling": "optimizer"},
@@ -166,6 +167,10 @@ def _bias() -> Iterator[Call]:
         takes=TAKES,
     )  # fmt: skip
     yield Call(bias.which_norm, **several, optimizer=ex.STEP, steps=3)
+    yield Call(
+        bias.settled_matrix, **several, methods=ex.METHODS, steps=2,
+        most_steps=3,
+    )  # fmt: skip
 
 
 def _basins() -> Iterator[Call]:

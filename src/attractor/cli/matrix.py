@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import OPTIMIZER_HELP, Json, OptionalLearningRate, Quiet, Seed, recorded
+from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Seed, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
+if TYPE_CHECKING:
+    from attractor.analysis.bias import Method
+
 SIZES = {"quick": (10, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
+LONGER = 16
+"""Times the steps of its size that an optimizer of one's own may take until its answer settles."""
 SHAPE = (6, 8, 10)
 """Sequences, tokens and dimension of the data sets."""
 
 HELP = (
     f"{COMMANDS['matrix']}\n\n"
-    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10. Exit "
-    "codes: 0 done, 2 bad input, 130 interrupted."
+    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.\n\n"
+    "With --optimizer, steps are doubled while they may bring another answer, up to "
+    f"{LONGER} times, unless --steps says how many; and larger step sizes are tried where training "
+    "has not begun, unless --lr says which. Examples:\n\n"
+    "`attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1` half a minute\n\n"
+    "`attractor matrix --optimizer torch.optim:SGD` a minute\n\n"
+    "`attractor matrix --optimizer mine:signs --norm mine:RowNorm` half a minute\n\n"
+    "Exit codes: 0 done, 2 bad input, 130 interrupted."
 )
 
 
@@ -30,11 +42,25 @@ def matrix(
     optimizer: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Only this one; may be given several times. {OPTIMIZER_HELP}, or one of torch "
-            "parameters that returns a torch optimizer.",
+            help=f"Only this one; may be given several times. {OPTIMIZER_HELP} or of a learning "
+            "rate alone, such as optax:adam, or one of torch parameters that returns a torch "
+            "optimizer.",
         ),
     ] = None,
-    lr: OptionalLearningRate = None,
+    lr: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Learning rate of --optimizer; given several times, each is a row. Default: that "
+            "of its name or factory, or 0.1."
+        ),
+    ] = None,
+    norm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A norm to compare besides, by name or as module:name, a geometry of yours; may "
+            "be given several times."
+        ),
+    ] = None,
     parameterization: Annotated[str, typer.Option(help="What --optimizer trains: W or KQ.")] = "W",
     size: Annotated[
         str, typer.Option(help="quick: 10 data sets, 1,500 steps; paper: 20 and 6,000.")
@@ -43,7 +69,7 @@ def matrix(
         int | None, typer.Option(min=1, help="Number of data sets, in place of the size's.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Number of steps, in place of the size's.")
+        int | None, typer.Option(min=1, help="Number of steps, no more and no fewer.")
     ] = None,
     matched: Annotated[
         bool,
@@ -58,42 +84,54 @@ def matrix(
 ) -> None:
     """Makes the bias matrix."""
     arguments = recorded(locals())
+    if isinstance(lr, float):  # as files of earlier versions have it
+        lr = [lr]
     with session("matrix", as_json=as_json, quiet=quiet) as current:
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([OutputFolder("out", out, REPORT, replaced=True)])
 
-        from attractor.analysis.bias import bias_matrix, load_method, standard_methods
+        from attractor.analysis.bias import (
+            NORMS,
+            bias_matrix,
+            load_geometry,
+            settled_matrix,
+            standard_methods,
+        )
         from attractor.cli.provenance import report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report
 
         count, length = data_sets or SIZES[size][0], steps or SIZES[size][1]
+        norms = [*NORMS, *map(load_geometry, norm or ())]
         if optimizer:
-            methods = tuple(
-                load_method(one, learning_rate=lr, parameterization=parameterization)
-                for one in optimizer
-            )
-        elif lr is not None or parameterization != "W":
+            methods = _methods(optimizer, lr or [None], parameterization)
+        elif lr or parameterization != "W":
             raise InvalidInputError(
-                "lr" if lr is not None else "parameterization",
+                "lr" if lr else "parameterization",
                 "the optimizers of the matrix have their own, fixed beforehand",
                 "Give it with --optimizer",
             )
         else:
             methods = standard_methods(size, length)
         for method in methods:
-            current.say(f"{method.name}: {method.settings or 'settings not known'}")
+            step = "" if method.step_size is None else f"step = {method.step_size:g}"
+            current.say(f"{method.name}: {method.settings or step or 'settings not known'}")
         tokens, head = unit_tokens(*SHAPE, seeds=range(seed, seed + count))
-        found = bias_matrix(
-            tokens,
-            head,
-            methods=methods,
-            steps=length,
-            seed=seed,
-            matched=matched,
-            progress=current.progress,
-        )
+        options = {"norms": norms, "seed": seed, "matched": matched, "progress": current.progress}
+        if optimizer:
+            found = settled_matrix(
+                tokens,
+                head,
+                methods=methods,
+                steps=length,
+                most_steps=length if steps else LONGER * length,
+                larger_steps=not lr,
+                say=current.say,
+                **options,
+            )
+        else:
+            found = bias_matrix(tokens, head, methods=methods, steps=length, **options)
         n, T, d = SHAPE
         source = f"{count} data sets of random unit tokens, n = {n}, T = {T}, d = {d}"
         title = "Which optimizer maximizes the margin in which norm"
@@ -107,5 +145,27 @@ def matrix(
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
         current.say(found.table(), found.answers_table())
-        current.say(*(f"* {method.name}: {found.answer(method.name)}" for method in methods))
+        for name in found.methods:
+            answer = found.answer(name)
+            more = 2 * int(found.data["steps"].sel(optimizer=name))
+            more_steps = f": --steps {more}" if answer.more_steps and optimizer else ""
+            current.say(f"* {name}: {answer}{more_steps}")
         current.wrote("report", out / REPORT, **summary)
+
+
+def _methods(
+    optimizers: Sequence[str], rates: Sequence[float | None], parameterization: str
+) -> tuple[Method, ...]:
+    """A row for each optimizer at each learning rate; names say which, where there are several."""
+    from dataclasses import replace
+
+    from attractor.analysis.bias import load_method
+
+    found = []
+    for one in optimizers:
+        for rate in rates:
+            method = load_method(one, learning_rate=rate, parameterization=parameterization)
+            if len(rates) > 1:
+                method = replace(method, name=f"{one}, step {rate:g}")
+            found.append(method)
+    return tuple(found)

@@ -39,6 +39,7 @@ from attractor.provenance.arguments import (
     Argument,
     check_arguments,
     number,
+    one_or_several,
     optional,
     several,
     text,
@@ -183,7 +184,8 @@ COMMANDS = {
         matrix.matrix,
         {
             OPTIMIZER: optional(several(_KNOWN, 100)),
-            "lr": optional(number()),
+            "lr": optional(one_or_several(number(), 100)),
+            "norm": optional(several(_NORM, 100)),
             "parameterization": _LAYER,
             "size": word(*matrix.SIZES),
             "data_sets": optional(whole(1, 10**4)),
@@ -192,6 +194,7 @@ COMMANDS = {
             "seed": SEED,
             "data": truth(False),
         },
+        may_lack=("norm",),
     ),
     "prompt-length": Reproducible(
         prompt_length.prompt_length,

@@ -81,6 +81,15 @@ def several(argument: Argument, most: int) -> Argument:
     )
 
 
+def one_or_several(argument: Argument, most: int) -> Argument:
+    """One of them, or a list of them, not empty."""
+    listed = several(argument, most)
+    return Argument(
+        f"{argument.words}, or {listed.words}",
+        lambda value: argument.accepts(value) or listed.accepts(value),
+    )
+
+
 def optional(argument: Argument) -> Argument:
     """One of them, or nothing."""
     return Argument(

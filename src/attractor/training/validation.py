@@ -80,7 +80,8 @@ def check_optimizer(optimizer: Any, *, several: bool = False) -> None:
         raise InvalidInputError(
             "optimizer",
             "this optax transformation does not say which geometry it descends",
-            "Wrap it: declare(transformation, geometry=Frobenius())",
+            "Wrap it: declare(transformation, geometry=None), or with the norm whose steepest "
+            "descent it is, such as Frobenius()",
         )
     raise InvalidInputError(
         "optimizer",

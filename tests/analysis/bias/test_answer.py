@@ -147,3 +147,29 @@ def test_missing_values_are_left_out():
     values = np.array([3.0, np.nan, 1.0, 2.0])
     assert median_interval(values, 0.5) == median_interval(np.array([1.0, 2.0, 3.0]), 0.5)
     assert np.isnan(median_interval(np.array([np.nan])).median)
+
+
+def test_below_saturation_nothing_is_said_of_norms():
+    data = row({"frobenius": 0.5, "l_3": 0.4})
+    assert answer(data).outcome == "none of these"
+    data["smallest_margin"] = ("instance", np.full(COUNT, 0.3))
+    found = answer(data)
+    assert found.outcome == "not settled" and found.more_steps and found.larger_steps
+    assert "attention is not saturated" in found.reason and "0.3 in the median" in found.reason
+    assert str(found).endswith("Raise the step, or take many more steps")
+    data["smallest_margin"] = ("instance", np.full(COUNT, 6.0))
+    assert answer(data).outcome == "none of these"
+
+
+def test_what_has_not_left_its_start_has_not_begun():
+    data = row({"frobenius": 0.5, "l_3": 0.4}, movement=1e-9)
+    data["displacement"] = ("instance", np.full(COUNT, 0.02))
+    found = answer(data)
+    assert (found.outcome, found.norm) == ("has not begun", "")
+    assert "W has changed by 2 % of its size" in found.reason
+    assert found.larger_steps and not found.more_steps
+    data["trained"][:] = False  # which rounding stopped: nothing is known of the start then
+    assert answer(data).outcome == "not settled"
+    near = row({"frobenius": 0.985, "l_3": 0.9})
+    near["displacement"] = ("instance", np.full(COUNT, 0.02))
+    assert answer(near).norm == "frobenius"  # as from a start that is a solution

@@ -101,6 +101,16 @@ def test_matrices_are_the_weights(family):
     assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
 
 
+@pytest.mark.parametrize("family", ["Llama", "Phi"])
+def test_queries_in_the_frame_are_those_before_rotation_in_double_precision(family):
+    """Cosines and sines are single in any model, and so not quite on the unit circle."""
+    model, seen = small(family).double(), []
+    model.layers[1].self_attn.q_proj.register_forward_hook(lambda *call: seen.append(call[-1]))
+    captured = capture_heads(model, Letters(), TEXTS)
+    made = seen[-1][np.arange(len(TEXTS)), captured.position].reshape(-1, 4, 8).numpy()
+    np.testing.assert_allclose(captured.layer(1).queries, 8**-0.5 * made, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
 @pytest.mark.parametrize("family", ["Bart", "T5"])
 def test_parts_of_an_encoder_decoder(family, part):

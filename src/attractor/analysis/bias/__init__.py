@@ -4,12 +4,14 @@ from attractor.analysis.bias._bias_matrix import bias_matrix
 from attractor.analysis.bias.answer import MedianInterval, NormAnswer, median_interval
 from attractor.analysis.bias.bring_your_own import (
     as_method,
+    load_geometry,
     load_method,
     named_optimizer,
     which_norm,
 )
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
+from attractor.analysis.bias.settling import settled_matrix
 
 __all__ = [
     "NORMS",
@@ -19,9 +21,11 @@ __all__ = [
     "NormAnswer",
     "as_method",
     "bias_matrix",
+    "load_geometry",
     "load_method",
     "median_interval",
     "named_optimizer",
+    "settled_matrix",
     "standard_methods",
     "which_norm",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.analysis.bias.answer import SATURATED
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 RECORDS = 40
-MARGIN = 5.0
-"""Smallest margin of the optimal tokens at the start: their softmax weight is near one."""
 
 
 def bias_matrix(
@@ -93,7 +92,7 @@ def bias_matrix(
     data = _measure(tokens, rows, runs, columns, steps, progress)
     compared = {get_geometry(norm).name for norm in norms}
     data["compared"] = ("norm", [name in compared for name in data["norm"].values])
-    start_words = f"{MARGIN:g} times the Frobenius solution for the optimal tokens"
+    start_words = f"{SATURATED:g} times the Frobenius solution for the optimal tokens"
     data.attrs = {
         "n": tokens.sequences,
         "T": tokens.length,
@@ -125,7 +124,8 @@ def _measure(
     """The labeled arrays of a matrix."""
     import xarray as xr
 
-    weights = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
+    whole = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
+    weights = [W[:, 1:] for W in whole]
     reached = reached_selections(tokens, np.stack([W[:, -1] for W in weights]))
     solutions, number = solve_reached(tokens, reached, norms, progress=progress)
     records = max(W.shape[1] for W in weights)
@@ -133,15 +133,19 @@ def _measure(
     curves = np.full((len(rows), len(norms), len(instances), records), np.nan)
     recorded = np.full((len(rows), records), np.nan)
     sizes = np.full((len(rows), len(instances), records), np.nan)
-    ratios_halfway, movement = np.full(curves.shape[:3], np.nan), np.full(number.shape, np.nan)
+    ratios_halfway = np.full(curves.shape[:3], np.nan)
+    movement, displacement, smallest = np.full((3, *number.shape), np.nan)
     for row, (method, run, W) in enumerate(zip(rows, runs, weights, strict=True)):
         own = np.s_[records - W.shape[1] :]  # shorter runs are filled up in front
-        middle = int(np.flatnonzero(run.steps == halfway(method.steps or steps))[0])
-        recorded[row, own] = run.steps
-        sizes[row, :, own] = run.data["norm"].isel(seed=0).to_numpy()
-        change = np.linalg.norm(W[:, -1] - W[:, middle], axis=(-1, -2))
-        movement[row] = change / np.linalg.norm(W[:, -1], axis=(-1, -2))
+        taken, start = run.steps[1:], whole[row][:, 0]
+        middle = int(np.flatnonzero(taken == halfway(method.steps or steps))[0])
+        recorded[row, own] = taken
+        sizes[row, :, own] = run.data["norm"].isel(seed=0).to_numpy()[:, 1:]
+        movement[row] = _relative_change(W[:, middle], W[:, -1], W[:, -1])
+        displacement[row] = _relative_change(start, W[:, -1], start)
         for instance in instances:
+            problem = solutions.problem[int(number[row, instance])]
+            smallest[row, instance] = smallest_margin(problem.margins(W[instance, -1:]), problem)[0]
             found = margin_ratios(W[instance], solutions, int(number[row, instance]), norms)
             curves[row, :, instance, own] = found
             ratios_halfway[row, :, instance] = found[:, middle]
@@ -161,6 +165,8 @@ def _measure(
         "W": ((*trial, "row", "column"), np.stack([W[:, -1] for W in weights])),
         "trained": (trial, status == TrialStatus.TRAINED),
         "movement": (trial, movement),
+        "displacement": (trial, displacement),
+        "smallest_margin": (trial, smallest),
         "own_norm": ("optimizer", [_name(row.own_norm) for row in rows]),
         "steps": ("optimizer", [row.steps or steps for row in rows]),
         "parameterization": ("optimizer", [row.layer.name for row in rows]),
@@ -175,6 +181,16 @@ def _measure(
             "instance": tokens.instance_numbers,
         },
     )
+
+
+def _relative_change(
+    one: Float[np.ndarray, "instance d e"],
+    other: Float[np.ndarray, "instance d e"],
+    unit: Float[np.ndarray, "instance d e"],
+) -> Float[np.ndarray, "instance"]:
+    """The size of a change in units of that of a matrix; infinite from zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.linalg.norm(other - one, axis=(-1, -2)) / np.linalg.norm(unit, axis=(-1, -2))
 
 
 def _name(geometry: Geometry | None) -> str:
@@ -249,9 +265,9 @@ def margin_ratios(
 
 
 def recorded_steps(steps: int) -> Int[np.ndarray, "record"]:
-    """Steps to record: evenly spread over the logarithm of the step, with half the steps among."""
+    """Steps to record: the start, then evenly over their logarithm, half of all steps among."""
     spread = np.rint(np.geomspace(1, steps, RECORDS)).astype(np.int64)
-    return np.unique(np.append(spread, [halfway(steps), steps]))
+    return np.unique(np.append(spread, [0, halfway(steps), steps]))
 
 
 def halfway(steps: int) -> int:
@@ -336,7 +352,7 @@ def matched_start(tokens: Tokens, head: Head) -> Float[np.ndarray, "instance d e
             f"{tokens.instance_numbers[impossible][0]}",
             "Start from random weights instead, or leave such data sets out",
         )
-    return MARGIN * solution.W
+    return SATURATED * solution.W
 
 
 def initial_arrays(W: Float[np.ndarray, "instance d e"], layer: Parameterization) -> dict[str, Any]:

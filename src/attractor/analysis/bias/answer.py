@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.special import bdtr
 
 from attractor.checks import check_share
@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MAXIMIZES, NOT_SETTLED, NONE = "maximizes", "not settled", "none of these"
+NOT_BEGUN = "has not begun"
 
 ENOUGH = 0.97
 """Median margin ratio from which an optimizer is said to maximize a margin."""
 CONFIDENCE = 0.95
 STATIONARY = 1e-6
 """Relative change of W over the second half of a run below which it counts as stationary."""
+BEGUN = 1.0
+"""Change of W, in units of its size at the start, from which its direction is its own."""
+SATURATED = 5.0
+"""Smallest margin from which a token attended to has a softmax weight near one."""
+_MORE = "More steps may settle it"
 _MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
 _DOUBLED = 0.5
@@ -34,20 +40,26 @@ class NormAnswer:
     """The norm whose margin an optimizer maximizes.
 
     Attributes:
-        outcome: ``"maximizes"``, ``"not settled"`` or ``"none of these"``.
+        outcome: ``"maximizes"``, ``"not settled"``, ``"has not begun"`` or ``"none of these"``.
         norm: Name of the norm; empty unless the outcome is ``"maximizes"``.
         reason: Why, in a sentence with its numbers.
         data_sets: How many the answer is from.
+        remedy: What to try next; empty where there is nothing to try.
+        more_steps: Whether more steps may bring another answer.
+        larger_steps: Whether larger ones may: attention is not saturated yet.
     """
 
     outcome: str
     norm: str
     reason: str
     data_sets: int
+    remedy: str = ""
+    more_steps: bool = False
+    larger_steps: bool = False
 
     def __str__(self) -> str:
         verdict = f"maximizes the {self.norm} margin" if self.norm else self.outcome
-        return f"{verdict}: {self.reason}"
+        return f"{verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
 
 
 def answer(row: xr.Dataset) -> NormAnswer:
@@ -56,11 +68,15 @@ def answer(row: xr.Dataset) -> NormAnswer:
     The rules, in this order, with r the margin ratio, medians over data sets, and intervals that
     hold for any distribution (``median_interval``):
 
+    0. If no ratio is 0.97 or more, and W has changed by less than it was large at the start, the
+       ratios are those of the start: the run "has not begun".
     1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
     2. There must be enough data sets for an interval at all: else "not settled".
     3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
-       in every norm, the answer is "none of these"; if not, "not settled". It has not settled in
+       in every norm, the answer is "none of these"; if not, or if attention is not saturated (the
+       smallest margin of W over the tokens it selects is below 5), "not settled": the theory is one
+       of saturated attention. It has not settled in
        N if the interval of its change over the second half of the run leaves out zero, and the
        change, carried on until W has doubled (but for ten times as long at most, as raw gradient
        descent grows with the logarithm of the step), is more than a twentieth of what is missing
@@ -73,8 +89,9 @@ def answer(row: xr.Dataset) -> NormAnswer:
     6. Then the answer is N.
 
     Args:
-        row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``
-            and ``movement`` over instance. Norms without numbers are not compared.
+        row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``,
+            ``movement`` and, where they are known, ``displacement`` and ``smallest_margin`` over
+            instance. Norms without numbers are not compared.
     """
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
@@ -82,13 +99,17 @@ def answer(row: xr.Dataset) -> NormAnswer:
     names = [str(name) for name in ratios["norm"].values[known]]
     end, before = ratios.values[known], before[known]
     moving = row["trained"].values & (row["movement"].values > STATIONARY)
-    usable = moving & np.isfinite(end).all(0) & np.isfinite(before).all(0)
+    finite = np.isfinite(end).all(0) & np.isfinite(before).all(0)
+    usable = moving & finite
     count, total = int(usable.sum()), usable.size
+    if (at_start := _at_start(row, end, finite & row["trained"].values)) is not None:
+        return at_start
     if count < (1 - _MOST_STOPPED) * total:
         return _unsettled(
             f"{total - count} of {total} runs terminated or diverged before the end, where "
             "rounding or the optimizer's own constants stopped them",
             count,
+            "Try a smaller step, or fewer steps",
         )
     joint = 1 - (1 - CONFIDENCE) / max(len(names) - 1, 1)
     if count < smallest_sample(joint):
@@ -96,9 +117,34 @@ def answer(row: xr.Dataset) -> NormAnswer:
             f"{count} data sets are too few to compare {len(names)} norms; "
             f"{smallest_sample(joint)} would do",
             count,
+            f"Give {smallest_sample(joint)} data sets or more",
         )
     movement = float(np.median(row["movement"].values[usable]))
-    return _compare(names, end[:, usable], before[:, usable], movement, joint)
+    found = _compare(names, end[:, usable], before[:, usable], movement, joint)
+    if found.outcome == MAXIMIZES or "smallest_margin" not in row:
+        return found
+    margin = float(np.median(row["smallest_margin"].values[usable]))
+    return _unsaturated(found, margin) if margin < SATURATED else found
+
+
+def _at_start(
+    row: xr.Dataset, end: Float[np.ndarray, "norm instance"], trained: Bool[np.ndarray, "instance"]
+) -> NormAnswer | None:
+    """The answer of rule 0, where that holds."""
+    if "displacement" not in row or not trained.any():
+        return None
+    moved = float(np.median(row["displacement"].values[trained]))
+    if moved >= BEGUN or np.median(end[:, trained], axis=1).max() >= ENOUGH:
+        return None
+    return NormAnswer(
+        NOT_BEGUN,
+        "",
+        f"W has changed by {100 * moved:.2g} % of its size at the start, so that its direction is "
+        "still that of random weights",
+        int(trained.sum()),
+        "Raise the step, or take many more steps",
+        larger_steps=True,
+    )
 
 
 def _compare(
@@ -117,7 +163,7 @@ def _compare(
     if at_end.median < ENOUGH:
         moving = _still_moving(names, end, changes, best, movement)
         if moving:
-            return _unsettled(f"{found} in {name}, the best of them, and {moving}", count)
+            return _unsettled(f"{found} in {name}, the best of them, and {moving}", count, _MORE)
         return NormAnswer(NONE, "", f"{found} in {name}, the best of them, below {ENOUGH}", count)
     for other, other_name in enumerate(names):
         if other == best:
@@ -129,6 +175,7 @@ def _compare(
                 f"{name} ({_interval(at_end)}) cannot be distinguished from {other_name} "
                 f"({_interval(next_best)})",
                 count,
+                "Give more data sets",
             )
         earlier = float(np.median(before[best] - before[other]))
         if 2 * lead.median - earlier <= 0:
@@ -136,6 +183,7 @@ def _compare(
                 f"the lead of {name} over {other_name} shrinks, from {earlier:.4f} halfway "
                 f"through the run to {lead.median:.4f}",
                 count,
+                _MORE,
             )
     change = changes[best]
     if change.high < 0 and at_end.median + change.median < ENOUGH:
@@ -143,6 +191,7 @@ def _compare(
             f"{found} in {name}, but it falls, by {-change.median:.4f} over the second half of "
             "the run",
             count,
+            _MORE,
         )
     return NormAnswer(MAXIMIZES, name, f"{found}, {_runner_up(names, end, best)}", count)
 
@@ -168,6 +217,19 @@ def _still_moving(
     return ""
 
 
+def _unsaturated(found: NormAnswer, margin: float) -> NormAnswer:
+    """The answer where attention is not saturated, which theory says nothing of."""
+    return replace(
+        found,
+        outcome=NOT_SETTLED,
+        reason=f"{found.reason}; attention is not saturated, as the smallest margin of the tokens "
+        f"attended to is {margin:.2g} in the median, below {SATURATED:g}",
+        remedy="Raise the step, or take many more steps",
+        more_steps=True,
+        larger_steps=True,
+    )
+
+
 def _runner_up(names: list[str], end: Float[np.ndarray, "norm instance"], best: int) -> str:
     medians = np.median(end, axis=1)
     medians[best] = -math.inf
@@ -180,8 +242,8 @@ def _interval(found: MedianInterval) -> str:
     return f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]"
 
 
-def _unsettled(reason: str, count: int) -> NormAnswer:
-    return NormAnswer(NOT_SETTLED, "", reason, count)
+def _unsettled(reason: str, count: int, remedy: str) -> NormAnswer:
+    return NormAnswer(NOT_SETTLED, "", reason, count, remedy, more_steps=remedy == _MORE)
 
 
 class MedianInterval(NamedTuple):

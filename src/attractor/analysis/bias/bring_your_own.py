@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import jax
 import numpy as np
 import optax
 
-from attractor.analysis.bias._bias_matrix import bias_matrix
-from attractor.analysis.bias.methods import Method, gradients_of
+from attractor.analysis.bias.methods import NORMS, Method, gradients_of
 from attractor.analysis.bias.result import BiasMatrix
+from attractor.analysis.bias.settling import settled_matrix
 from attractor.attention import Head, Parameterization, get_parameterization
-from attractor.checks import check_flags, check_text
+from attractor.checks import check_flags, check_items, check_text
 from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry, get_geometry
+from attractor.margin.methods import methods_for
 from attractor.precision import double_precision
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, declare, with_rescaled_state
@@ -27,6 +31,9 @@ from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 
 _FACTORY = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
+_RATES = ("learning_rate", "lr")
+"""What the learning rate of a factory may be called."""
+_DEFAULT_RATE = 0.1
 _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
     "tree": "exact at every magnitude, in units that follow the gradient",
@@ -42,14 +49,15 @@ def load_method(
 ) -> Method:
     """A row from an optimizer's name, or from ``module:factory``.
 
-    The factory is called without arguments and returns an optax transformation or an
-    ``Optimizer``; or it takes parameters and returns a ``torch.optim.Optimizer`` for them, as the
-    classes of ``torch.optim`` do. Modules are looked for in the current folder as well.
+    The factory is called without arguments, or with a learning rate alone, and returns an optax
+    transformation or an ``Optimizer``, as the functions of optax do; or it takes parameters and
+    returns a ``torch.optim.Optimizer`` for them, as the classes of ``torch.optim`` do. Modules are
+    looked for in the current folder as well.
 
     Args:
         spelling: A name that ``get_optimizer`` knows, with its settings, or ``module:factory``.
-        learning_rate: For optimizers with a name; default: that in the name, or 0.1. A factory
-            sets its own.
+        learning_rate: Default: that in the name or of the factory, or 0.1. A factory is given it as
+            ``learning_rate`` or ``lr``, whichever it takes.
         parameterization: What is trained.
 
     Raises:
@@ -61,14 +69,50 @@ def load_method(
     found = _FACTORY.fullmatch(spelling)
     if not found:
         optimizer = named_optimizer(spelling, learning_rate)
-        return Method(spelling, optimizer, layer, reads=gradients_of(optimizer))
-    if learning_rate is not None:
-        raise InvalidInputError(
-            "learning_rate",
-            f"{spelling} is a factory, which sets its own",
-            "Leave it out, and set it in the factory",
+        method = Method(spelling, optimizer, layer, reads=gradients_of(optimizer))
+        step_size = optimizer.settings.get("learning_rate")
+    else:
+        factory, step_size = _with_rate(
+            _imported("optimizer", *found.groups()), spelling, learning_rate
         )
-    return as_method(_call(_imported(*found.groups()), spelling), spelling, layer)
+        method = as_method(_call(factory, spelling), spelling, layer)
+    if step_size is None:
+        return method
+
+    def another(step_size: float) -> Method:
+        other = load_method(spelling, learning_rate=step_size, parameterization=layer)
+        return replace(other, name=f"{spelling}, step {step_size:g}")
+
+    return replace(method, step_size=float(step_size), with_step_size=another)
+
+
+def load_geometry(spelling: str) -> Geometry:
+    """A norm by its name, or from ``module:name``: a geometry of one's own, or a class of one.
+
+    Args:
+        spelling: A name that ``get_geometry`` knows, or where to find it.
+
+    Raises:
+        InvalidInputError: If there is none, its module or class raises, or it has no solver.
+    """
+    spelling = check_text("norm", spelling)
+    found = _FACTORY.fullmatch(spelling)
+    if not found:
+        return get_geometry(spelling)
+    geometry = _attribute("norm", *found.groups())
+    if isinstance(geometry, type):
+        try:
+            geometry = geometry()
+        except Exception as error:  # a user's class can raise anything
+            raise _raised("norm", spelling, error) from error
+    if not isinstance(geometry, Geometry):
+        raise InvalidInputError(
+            "norm",
+            f"{spelling} is a {type(geometry).__name__}",
+            "Give a Geometry, or a class of one",
+        )
+    methods_for(geometry)
+    return geometry
 
 
 def as_method(optimizer: Any, name: str, parameterization: str | Parameterization = "W") -> Method:
@@ -106,32 +150,64 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
     )
 
 
-def _imported(module: str, factory: str) -> Callable[..., Any]:
-    """The function of that name in a module, which may lie in the current folder."""
+def _with_rate(
+    factory: Callable[..., Any], name: str, rate: float | None
+) -> tuple[Callable[..., Any], float | None]:
+    """A factory that is given a learning rate, and the rate; its own, where none is asked for."""
+    try:
+        parameters = inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # compiled code has no signature
+        parameters = {}
+    argument = next((one for one in _RATES if one in parameters), None)
+    if argument is None:
+        if rate is not None:
+            raise InvalidInputError(
+                "learning_rate",
+                f"{name} takes none, neither as learning_rate nor as lr",
+                "Leave it out, and set it in the factory",
+            )
+        return factory, None
+    default = parameters[argument].default
+    if rate is None:
+        if default is not inspect.Parameter.empty:
+            known = isinstance(default, int | float) and not isinstance(default, bool)
+            return factory, float(default) if known else None
+        rate = _DEFAULT_RATE
+    return functools.partial(factory, **{argument: rate}), rate
+
+
+def _imported(argument: str, module: str, factory: str) -> Callable[..., Any]:
+    """The function of that name in a module."""
+    made = _attribute(argument, module, factory)
+    if not callable(made):
+        raise InvalidInputError(
+            argument,
+            f"{module}:{factory} is a {type(made).__name__}, which cannot be called",
+            "Give a function that returns an optimizer",
+        )
+    return made
+
+
+def _attribute(argument: str, module: str, name: str) -> Any:
+    """What has that name in a module, which may lie in the current folder."""
     folder = os.getcwd()
     sys.path.insert(0, folder)
     try:
         found = importlib.import_module(module)
     except Exception as error:  # a user's module can raise anything
         raise InvalidInputError(
-            "optimizer",
+            argument,
             f"the module {module!r} cannot be imported: {type(error).__name__}: {error}",
-            f"Give module:factory, with the module installed or in {folder}",
+            f"Give module:name, with the module installed or in {folder}",
         ) from error
     finally:
         sys.path.remove(folder)
-    made = getattr(found, factory, None)
+    made = getattr(found, name, None)
     if made is None:
-        names = [name for name, value in vars(found).items() if callable(value)]
-        public = ", ".join(sorted(name for name in names if not name.startswith("_"))[:10])
+        names = [one for one, value in vars(found).items() if callable(value)]
+        public = ", ".join(sorted(one for one in names if not one.startswith("_"))[:10])
         raise InvalidInputError(
-            "optimizer", f"{module!r} has no {factory!r}", f"It has: {public or 'no functions'}"
-        )
-    if not callable(made):
-        raise InvalidInputError(
-            "optimizer",
-            f"{module}:{factory} is a {type(made).__name__}, which cannot be called",
-            "Give a function that returns an optimizer",
+            argument, f"{module!r} has no {name!r}", f"It has: {public or 'no functions'}"
         )
     return made
 
@@ -143,14 +219,14 @@ def _call(factory: Callable[..., Any], name: str) -> Any:
         raise InvalidInputError(
             "optimizer",
             f"{name} needs {count} arguments",
-            "Give a function without arguments, or of torch parameters alone",
+            "Give a function without arguments, of a learning rate, or of torch parameters alone",
         )
     if count == 1:
         return _torch(factory, name)
     try:
         return factory()
     except Exception as error:  # a user's factory can raise anything
-        raise _raised(name, error) from error
+        raise _raised("optimizer", name, error) from error
 
 
 def _required(factory: Callable[..., Any]) -> int:
@@ -203,7 +279,7 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
             gradient, transformation.init(parameters), parameters
         )
     except Exception as error:  # a user's transformation can raise anything
-        raise _raised(name, error) from error
+        raise _raised("optimizer", name, error) from error
     same = jax.tree.structure(updates) == jax.tree.structure(parameters)
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(updates)]
     if not same or shapes != [np.shape(leaf) for leaf in jax.tree.leaves(parameters)]:
@@ -214,10 +290,10 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
         )
 
 
-def _raised(name: str, error: Exception) -> InvalidInputError:
+def _raised(argument: str, name: str, error: Exception) -> InvalidInputError:
     text = str(error).strip().split("\n")[0][:300]
     return InvalidInputError(
-        "optimizer",
+        argument,
         f"{name} raised {type(error).__name__}: {text}",
         "Mend it, and try it alone first",
     )
@@ -229,7 +305,9 @@ def which_norm(
     optimizer: Any,
     *,
     parameterization: str | Parameterization = "W",
+    geometries: Sequence[Geometry | str] = (),
     steps: int = 6000,
+    most_steps: int | None = None,
     seed: int = 0,
     matched: bool = False,
     progress: bool = False,
@@ -244,7 +322,10 @@ def which_norm(
         head: The fixed head.
         optimizer: An optax transformation, an ``Optimizer``, or a ``TorchOptimizer``.
         parameterization: What it trains.
+        geometries: Norms to compare besides those of the matrix, such as one's own.
         steps: Number of steps.
+        most_steps: Doubles the steps up to this many while they may bring another answer; None for
+            ``steps`` alone.
         seed: Seed of the random initial weights.
         matched: Whether to start from a matrix that keeps the optimal tokens.
         progress: Whether to show progress bars.
@@ -253,12 +334,15 @@ def which_norm(
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
     check_flags(matched=matched)
+    own = check_items("geometries", geometries, Geometry | str)
     name = getattr(optimizer, "name", "the optimizer")
-    return bias_matrix(
+    return settled_matrix(
         tokens,
         head,
         methods=[as_method(optimizer, name, parameterization)],
+        norms=[*NORMS, *own],
         steps=steps,
+        most_steps=steps if most_steps is None else most_steps,
         seed=seed,
         matched=matched,
         progress=progress,

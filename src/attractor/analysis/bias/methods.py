@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from attractor.attention import Parameterization, get_parameterization
-from attractor.checks import check_choice, check_kinds, check_steps, check_text
+from attractor.checks import (
+    check_choice,
+    check_function,
+    check_kinds,
+    check_number,
+    check_steps,
+    check_text,
+)
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Spectral
 from attractor.training import (
     Optimizer,
@@ -64,6 +72,8 @@ class Method:
         parameterization: What is trained: ``"W"``, ``"KQ"``, or another one of the same tokens.
         steps: How many steps it takes; None for as many as the others.
         reads: How it is given gradients, in words; empty for what its optimizer says.
+        step_size: Its step size, where that is known.
+        with_step_size: The same method with another step size, where that can be had.
     """
 
     name: str
@@ -71,6 +81,10 @@ class Method:
     parameterization: str | Parameterization = "W"
     steps: int | None = None
     reads: str = ""
+    step_size: float | None = None
+    with_step_size: Callable[[float], Method] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -85,6 +99,10 @@ class Method:
         if self.steps is not None:
             check_steps("steps", self.steps)
         check_kinds(reads=(self.reads, str))
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, above=0.0, example=0.1)
+        if self.with_step_size is not None:
+            check_function("with_step_size", self.with_step_size, "Give a function of a step size")
 
     @property
     def layer(self) -> Parameterization:

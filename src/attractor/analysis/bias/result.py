@@ -44,10 +44,11 @@ class BiasMatrix(Printed):
             relative to. Over (optimizer, norm, instance, record): ``margin_ratio_curve``, at the
             ``step`` of (optimizer, record). Over (optimizer, instance): ``status``, ``trained``,
             ``W`` at the last step, ``movement``, its relative change over the second half of the
-            run; with a record ``norm_of_W``, in the own norm, or Frobenius where none is known.
-            Over optimizer: ``own_norm``, empty where none is known, ``steps``,
-            ``parameterization``, ``settings``, ``reads``. ``reached``: the token that each row
-            attends to at the end, -1 for several.
+            run, ``displacement``, its change in units of its size at the start,
+            ``smallest_margin`` at the last step; with a record ``norm_of_W``, in the own norm, or
+            Frobenius where none is known. Over optimizer: ``own_norm``, empty where none is known,
+            ``steps``, ``parameterization``, ``settings``, ``reads``. ``reached``: the token that
+            each row attends to at the end, -1 for several.
     """
 
     width: ClassVar[int] = 80

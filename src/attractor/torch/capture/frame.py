@@ -24,6 +24,8 @@ _TOLERANCE = 1e-2
 in a model of a hundred layers; another rotation changes the fastest plane by its size and more."""
 _TRIFLE = 0.1
 """Coordinates smaller than this share of all are as large as it."""
+_UNIT = 1e-6
+"""Cosines and sines, in single precision in any model, are that near to the unit circle."""
 _SCORES = 1e-3
 """Largest change of scores by turning, relative to the lengths of key and query."""
 
@@ -55,7 +57,8 @@ class Frame:
         """
         if self.rotate is None:
             return vectors
-        scale = torch.sqrt(cosines**2 + sines**2)
+        square = cosines**2 + sines**2  # where it is rounding alone, it is undone, too
+        scale = torch.where((square - 1).abs() <= _UNIT, square, square.sqrt())
         inner = vectors[..., self.first : self.last].contiguous()
         turned = _rotated(self.rotate, inner, cosines / scale, -sines / scale)
         return torch.cat([vectors[..., : self.first], turned, vectors[..., self.last :]], -1)

@@ -1,0 +1,79 @@
+"""Runs that go on while more steps, or larger ones, may bring another answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from attractor.analysis.bias._bias_matrix import bias_matrix
+from attractor.analysis.bias.methods import Method
+from attractor.analysis.bias.result import BiasMatrix
+from attractor.attention import Head
+from attractor.checks import check_steps
+from attractor.tokens import Tokens
+
+LARGER, MOST_LARGER = 10.0, 4
+"""Factor between step sizes that are tried, and how many times it is."""
+
+
+def settled_matrix(
+    tokens: Tokens,
+    head: Head,
+    *,
+    methods: Sequence[Method],
+    steps: int,
+    most_steps: int,
+    larger_steps: bool = False,
+    say: Callable[[str], object] = lambda line: None,
+    **options: Any,
+) -> BiasMatrix:
+    """The matrix of methods that each take as many steps as it needs for their answers to settle.
+
+    Args:
+        tokens: Data sets with labels, along an axis of instances.
+        head: The fixed head.
+        methods: The rows.
+        steps: Number of steps to begin with, of methods that do not bring their own.
+        most_steps: A method whose answer may change takes twice as many, up to this.
+        larger_steps: Whether a method whose attention is not saturated, and whose step size can be
+            set, is tried with ten times the step size, in a row of its own, up to ten thousand
+            times.
+        say: Told what is tried next.
+        options: Further arguments of ``bias_matrix``.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used.
+    """
+    steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
+    rows, tried = tuple(methods), dict.fromkeys((one.name for one in methods), 0)
+    followed: set[str] = set()
+    while True:
+        found = bias_matrix(tokens, head, methods=rows, steps=steps, **options)
+        later: list[Method] = []
+        for row in rows:
+            answer, taken = found.answer(row.name), row.steps or steps
+            other = _larger(row, tried) if larger_steps and answer.larger_steps else None
+            if other is not None:
+                say(f"{row.name}: {answer.outcome}; trying a step of {other.step_size:g}")
+                later += [row, other]
+                followed.add(row.name)
+            elif answer.more_steps and 2 * taken <= most_steps and row.name not in followed:
+                outcome = f"{row.name}: {answer.outcome} after {taken:,} steps"
+                say(f"{outcome}; going on to {2 * taken:,}")
+                later.append(replace(row, steps=2 * taken))
+            else:
+                later.append(row)
+        if later == list(rows):
+            return found
+        rows = tuple(later)
+
+
+def _larger(row: Method, tried: dict[str, int]) -> Method | None:
+    """A method with a larger step, noted among what is tried; each is followed by one."""
+    count = tried.pop(row.name, MOST_LARGER)
+    if row.with_step_size is None or row.step_size is None or count >= MOST_LARGER:
+        return None
+    other = row.with_step_size(LARGER * row.step_size)
+    tried[other.name] = count + 1
+    return other

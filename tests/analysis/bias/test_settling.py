@@ -1,0 +1,74 @@
+"""Runs that go on while their answer may change."""
+
+import numpy as np
+import optax
+import pytest
+
+from attractor import Lp
+from attractor.analysis.bias import Method, load_geometry, load_method, settled_matrix, which_norm
+from attractor.errors import InvalidInputError
+from attractor.training import normalized_gradient_descent
+
+SOLVED = Lp(1.25)
+"""What ``module:name`` may name."""
+
+
+def test_steps_are_doubled_while_the_answer_may_change(data):
+    said = []
+    found = settled_matrix(
+        *data,
+        methods=[Method("slow", normalized_gradient_descent(0.2))],
+        steps=100,
+        most_steps=400,
+        say=said.append,
+    )
+    assert found.data["steps"].values.tolist() == [400]
+    assert [line.split("; ")[1] for line in said] == ["going on to 200", "going on to 400"]
+
+
+def test_what_has_settled_is_not_run_again(data):
+    said = []
+    settled_matrix(
+        *data,
+        methods=[Method("fast", normalized_gradient_descent(3.0))],
+        steps=400,
+        most_steps=6400,
+        say=said.append,
+    )
+    assert said == []
+
+
+def test_a_run_that_has_not_begun_says_so_and_larger_steps_are_tried(data):
+    said = []
+    found = settled_matrix(
+        *data,
+        methods=[load_method("gd", learning_rate=1e-4)],
+        steps=50,
+        most_steps=50,
+        larger_steps=True,
+        say=said.append,
+    )
+    answer = found.answer("gd")
+    assert answer.outcome == "has not begun" and "Raise the step" in str(answer)
+    assert found.methods == ["gd", *(f"gd, step {step:g}" for step in (0.001, 0.01, 0.1, 1.0))]
+    assert len(said) == 4 and said[0] == "gd: has not begun; trying a step of 0.001"
+    moved = np.median(found.data["displacement"], axis=1)
+    assert (np.diff(moved) > 0).all() and moved[0] < 0.01
+
+
+def test_which_norm_compares_norms_of_ones_own(data):
+    found = which_norm(*data, optax.sgd(1.0), geometries=[SOLVED, "l_4"], steps=20)
+    assert {"l_1.25", "l_4", "frobenius"} <= set(found.columns)
+    with pytest.raises(InvalidInputError, match="geometries"):
+        which_norm(*data, optax.sgd(1.0), geometries=[3])
+
+
+def test_norms_are_loaded_by_name_or_from_a_module():
+    assert load_geometry("nuclear").name == "nuclear"
+    assert load_geometry(f"{__name__}:SOLVED") is SOLVED
+    for spelling, words in (
+        (f"{__name__}:np", "is a module"),
+        (f"{__name__}:none", "has no 'none'"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            load_geometry(spelling)
