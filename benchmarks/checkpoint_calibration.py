@@ -170,7 +170,7 @@ def directions(pair: Pair) -> np.ndarray:
     return np.array([data[name].to_numpy().ravel() for name in ("size", "direction")])
 
 
-def share(flags: np.ndarray) -> str:
+def share(flags: np.ndarray | np.bool) -> str:
     """A share with its interval."""
     interval = binomtest(int(flags.sum()), len(flags)).proportion_ci(method="wilson")
     return f"{flags.mean():.3f} [{interval.low:.3f}, {interval.high:.3f}]"

@@ -15,7 +15,7 @@ def test_sizes_and_directions_stand_side_by_side_for_each_checkpoint():
     audit = made_checkpoint_audit(2, 3, 4)
     figure = draw(audit)
     left, right, lower, lowest = figure.axes[:4]
-    assert left.get_title(loc="left") or left.get_title() == "From 0 to 2: size"
+    assert left.get_title(loc="left") == "From 0 to 2: size"
     found = movements_of(audit.data)
     written = [text.get_text() for text in left.texts]
     assert written[0] == f"{found[0]['norm_ratio']:.2f}".removeprefix("0") and len(written) == 12
