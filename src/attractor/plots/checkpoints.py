@@ -126,4 +126,5 @@ def _ratio(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
+    shown = round(value, 1) + 0.0  # no zero is negative
+    return f"{shown:+.1f}".replace("-", "\N{MINUS SIGN}")
