@@ -128,9 +128,8 @@ def audit_heads(
     draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)
-    question = None
-    if check_flag("training_texts", training_texts):
-        question = _margin_question(norms, margin_draws, alpha)
+    asked = _margin_question(norms, margin_draws, alpha)
+    question = asked if check_flag("training_texts", training_texts) else None
     if sink_positions is not None:
         sink_positions = check_count("sink_positions", sink_positions, 0)
     chosen = chosen_heads(captured, layers, heads)
