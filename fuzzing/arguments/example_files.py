@@ -43,6 +43,9 @@ TOKEN_FILE = Lazy(lambda: _saved("t.npz", files.save_tokens, ex.TOKENS.value, ex
 CORPUS_FILE = Lazy(lambda: _saved("c.npz", files.save_corpus, ex.CORPUS.value))
 HEAD_FILE = Lazy(lambda: _saved("h.npz", files.save_head, ex.PROMPT_HEAD.value, ex.GAUSSIAN.value))
 AUDIT_FILE = Lazy(lambda: _saved("a.nc", lambda path: ex.AUDIT.value.save(path)))
+CHECKPOINT_AUDIT_FILE = Lazy(
+    lambda: _saved("k.nc", lambda path: ex.CHECKPOINT_AUDIT.value.save(path))
+)
 RECORD_FILE = Lazy(lambda: _saved("m.nc", lambda path: ex.MONITORED.value.save(path)))
 LOADED_REGRESSION = Lazy(lambda: files.RegressionCase(ex.TASK.value, (10,), 0.1, 0.1, float("inf")))
 

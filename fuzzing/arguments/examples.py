@@ -92,6 +92,8 @@ ROW_CONCENTRATION = Lazy(lambda: prompt.row_concentration([[1.0, 0.0, -1.0], [2.
 ERROR_TABLE = Lazy(lambda: prompt.error_table([10.0]))
 PLANTED_HEADS = Lazy(lambda: audit.planted_heads(8))
 AUDIT = Lazy(lambda: audit.audit_heads(PLANTED_HEADS.value, draws=19))
+CHECKPOINTS = Lazy(lambda: [_with_a_matrix(1.0), _with_a_matrix(2.0)])
+CHECKPOINT_AUDIT = Lazy(lambda: audit.audit_checkpoints(CHECKPOINTS.value, draws=19))
 TESTED_HEADS = Lazy(lambda: audit.planted_heads(120))
 TESTED_AUDIT = Lazy(
     lambda: audit.audit_heads(TESTED_HEADS.value, draws=19, heads=[(1, 0)], sink_positions=0)
@@ -118,6 +120,15 @@ BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))
 IDENTITY = Lazy(lambda: lambda state: state)
 WATCHED = Lazy(lambda: monitor.WatchedHead("head", IDENTITY.value, TOKENS.value))
 MONITOR = Fresh(lambda: monitor.HeadMonitor(WATCHED.value))
+
+
+def _with_a_matrix(of_width: float) -> audit.Captured:
+    """A head with known matrices on four sequences of three tokens."""
+    random = np.random.default_rng(0)
+    keys, queries = random.normal(size=(4, 3, 2)), random.normal(size=(4, 2))
+    query = np.array([[[1.0, 0.0], [0.0, of_width]]])
+    made = audit.Projections(query=query, key=np.eye(2)[None])
+    return audit.Captured.from_arrays(keys, queries @ query[0].T, projections=made)
 
 
 def _monitored() -> monitor.HeadMonitor:

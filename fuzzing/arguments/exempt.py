@@ -104,6 +104,7 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.analysis.rates.Rate",
         "attractor.analysis.rates.Rates",
         "attractor.audit.Audit",
+        "attractor.audit.CheckpointAudit",
         "attractor.datasets.DigitPatches",
         "attractor.datasets.EncodedTexts",
         "attractor.datasets.Images",

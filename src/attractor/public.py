@@ -31,6 +31,8 @@ from attractor.attention import (
 from attractor.audit import (
     Audit as Audit,
     Captured as Captured,
+    CheckpointAudit as CheckpointAudit,
+    audit_checkpoints as audit_checkpoints,
     audit_heads as audit_heads,
     load_audit as load_audit,
 )

@@ -102,13 +102,13 @@ def test_a_trained_head_is_there_in_its_norm_and_on_its_texts_alone(states, solu
 
 def test_draws_keep_the_part_without_the_query(rng):
     W, mean = rng.normal(size=(4, 6)), rng.normal(size=6)
-    turn = question_three._rotation_about(rng, mean)
+    turn = question_three.rotation_about(rng, mean)
     np.testing.assert_allclose(turn @ turn.T, np.eye(6), atol=1e-12)
     np.testing.assert_allclose(turn @ mean, mean, atol=1e-12)
     assert not np.allclose(W @ turn, W, atol=0.1)
-    whole = question_three._rotation_about(rng, np.zeros(3))
+    whole = question_three.rotation_about(rng, np.zeros(3))
     np.testing.assert_allclose(whole @ whole.T, np.eye(3), atol=1e-12)
-    np.testing.assert_array_equal(question_three._rotation_about(rng, np.ones(1)), [[1]])
+    np.testing.assert_array_equal(question_three.rotation_about(rng, np.ones(1)), [[1]])
 
 
 def test_logistic_fits_are_stationary(states, solution):

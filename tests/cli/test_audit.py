@@ -3,8 +3,9 @@ import sys
 import types
 
 import pytest
+from made_checkpoints import moved_along_the_solution
 
-from attractor.audit import load_captured, planted_heads
+from attractor.audit import load_captured, load_checkpoint_audit, planted_heads
 from attractor.audit.result import load_audit
 from attractor.cli.audit import parse_heads, parse_layers
 from attractor.cli.session import ExitCode
@@ -83,6 +84,39 @@ def test_training_texts_are_asked_for_margin_solutions(run_json, heads, monkeypa
     assert found["findings"][-1].startswith("Positive control: 24 of 24 heads")
 
 
+@pytest.fixture
+def checkpoints(tmp_path):
+    """Heads that moved away from the margin solution of what they select, at both ends."""
+    paths = [tmp_path / name for name in ("first.nc", "last.nc")]
+    for captured, path in zip(moved_along_the_solution(-0.6), paths, strict=True):
+        captured.save(path)
+    return paths
+
+
+def test_which_way_heads_move(run_json, checkpoints, tmp_path, blank_pictures):
+    first, last = checkpoints
+    given = ("--draws", 39, "--checkpoints", first, "--out", "report")
+    found, result = run_json("audit", last, *given)
+    assert result.exit_code == 0, result.stderr
+    heads = found["checkpoints"]["heads"]
+    assert [one["direction"] for one in heads] == ["away", "away"]
+    assert "From 0 to 1, of 2 heads 2 shrink" in " ".join(result.stderr.split())
+    folder = tmp_path / "report"
+    assert load_checkpoint_audit(folder / "checkpoints.nc").counts == {"away": 2}
+    page = (folder / "index.html").read_text()
+    assert "Which way heads move" in page and "checkpoints 0 first.nc, 1 last.nc" in page
+    assert "checkpoints of training were not compared" not in page
+    again, result = run_json(
+        "reproduce", folder / "checkpoints.png", "--data", last, "--checkpoints", first
+    )
+    assert result.exit_code == 0 and again["same"] and not again["changed"], result.stderr
+    result = run_json("reproduce", folder / "audit.json", "--data", last)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "made from 1 earlier checkpoints, and 0 are given" in " ".join(result.stderr.split())
+    result = run_json("audit", last, "--checkpoints", tmp_path)[1]
+    assert "is no .nc file, as MODEL is" in " ".join(result.stderr.split())
+
+
 def test_a_store_holds_what_is_done(run_json, heads, tmp_path):
     first = run_json("audit", heads, *FEW, "--store", "store")[0]
     assert list((tmp_path / "store").iterdir())
@@ -113,6 +147,23 @@ def model(tmp_path):
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     return folder
+
+
+def test_checkpoints_are_captured_with_the_same_texts(run_json, model, tmp_path, fake_torch):
+    (tmp_path / "texts.txt").write_text("one two\nthree\n")
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    result = run_json("audit", model, "texts.txt", *FEW, "--checkpoints", earlier)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "is no folder of a model, as MODEL is" in " ".join(result.stderr.split())
+    (earlier / "config.json").write_text("{}")
+    found, result = run_json("audit", model, "texts.txt", *FEW, "--checkpoints", earlier)
+    assert result.exit_code == 0, result.stderr
+    assert [call[0] for call in fake_torch] == [earlier, model]
+    assert fake_torch[0][2:] == fake_torch[1][2:]
+    assert {one["direction"] for one in found["checkpoints"]["heads"]} == {
+        "not asked: no linear projections"
+    }
 
 
 def test_a_model_is_captured_and_kept(run_json, model, tmp_path, fake_torch, blank_pictures):

@@ -18,7 +18,8 @@ FEW = ("--data-sets", 1, "--steps", 10)
 GOOD = {
     "audit": {
         "layers": "0,3-5", "heads": None, "draws": 99, "alpha": 0.05, "training_texts": True,
-        "norm": ["nuclear"], "control": False, "sink_positions": None, "seed": 0, "data": True,
+        "norm": ["nuclear"], "checkpoints": 0, "control": False, "sink_positions": None, "seed": 0,
+        "data": True,
     },
     "basins": {
         "optimizer": None, "lr": None, "parameterization": None, "loss": "logistic", "steps": None,

@@ -18,6 +18,11 @@ def calls() -> Iterator[Call]:
         blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
     )  # fmt: skip
     yield Call(
+        audit.audit_checkpoints, checkpoints=ex.CHECKPOINTS, draws=19, layers=[0], heads=None,
+        takes={"layers": "sequence array objects none"}, nan=True,
+        blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
+    )  # fmt: skip
+    yield Call(
         audit.learning_curves, captured=ex.TESTED_HEADS, audit=ex.TESTED_AUDIT, heads=[(1, 0)],
         draws=1, takes={"heads": "sequence array objects"}, blames={"captured": "audit"},
     )  # fmt: skip
@@ -29,3 +34,5 @@ def calls() -> Iterator[Call]:
     )  # fmt: skip
     yield Call(audit.Audit.save, self=ex.AUDIT, path="audit.nc")
     yield Call(audit.load_audit, path=given.AUDIT_FILE)
+    yield Call(audit.CheckpointAudit.save, self=ex.CHECKPOINT_AUDIT, path="audit.nc")
+    yield Call(audit.load_checkpoint_audit, path=given.CHECKPOINT_AUDIT_FILE)

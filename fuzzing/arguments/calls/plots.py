@@ -201,6 +201,7 @@ def _of_prompts() -> Iterator[Call]:
 def _of_audits() -> Iterator[Call]:
     yield Call(plots.audit_map_figure, data=AUDITED)
     yield Call(plots.audit_accuracy_figure, data=AUDITED)
+    yield Call(plots.checkpoint_figure, data=Lazy(lambda: ex.CHECKPOINT_AUDIT.value.data))
     yield Call(plots.audit_curves_figure, curves=LEARNED)
     yield Call(plots.margin_control_figure, control=CONTROL)
     yield Call(

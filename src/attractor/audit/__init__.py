@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attractor.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.audit._audit_checkpoints import audit_checkpoints as audit_checkpoints
     from attractor.audit._audit_heads import audit_heads as audit_heads
     from attractor.audit._learning_curves import learning_curves as learning_curves
     from attractor.audit.captured import (
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
         Projections as Projections,
     )
     from attractor.audit.captured_file import load_captured as load_captured
+    from attractor.audit.checkpoint_result import (
+        CheckpointAudit as CheckpointAudit,
+        load_checkpoint_audit as load_checkpoint_audit,
+    )
     from attractor.audit.control import (
         ControlSizes as ControlSizes,
         positive_control as positive_control,

@@ -15,8 +15,8 @@ from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
 from attractor.audit.margin_solution import (
-    NORMS,
     MarginQuestion,
+    check_norms,
     margin_solution,
     margin_verdict,
 )
@@ -35,10 +35,8 @@ from attractor.audit.result import VARIABLES, Audit, Learnable
 from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
 from attractor.checks import (
-    check_choice,
     check_count,
     check_flag,
-    check_items,
     check_kind,
 )
 from attractor.progress import progress_bar
@@ -130,9 +128,8 @@ def audit_heads(
     draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)
-    question = None
-    if check_flag("training_texts", training_texts):
-        question = _margin_question(norms, margin_draws, alpha)
+    asked = _margin_question(norms, margin_draws, alpha)
+    question = asked if check_flag("training_texts", training_texts) else None
     if sink_positions is not None:
         sink_positions = check_count("sink_positions", sink_positions, 0)
     chosen = chosen_heads(captured, layers, heads)
@@ -169,7 +166,7 @@ def audit_heads(
 
 def _margin_question(norms: Sequence[str], draws: int | None, alpha: float) -> MarginQuestion:
     """What is asked of training texts; the Frobenius norm comes first."""
-    given = [check_choice("norms", one, NORMS) for one in check_items("norms", norms, str)]
+    given = check_norms(norms)
     if draws is None:
         draws = fewest_draws(alpha)
     draws, _ = check_draws(draws, alpha, argument="margin_draws")

@@ -14,6 +14,7 @@ from attractor.audit.multiple import randomization_p
 from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
 from attractor.audit.trained_matrix import trained_factors
+from attractor.checks import check_choice, check_items
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.randomness import generator
 from attractor.selection import attended_tokens
@@ -30,7 +31,7 @@ _OF_DRAWS = 1e-4
 """Relative duality gaps of the head's own problems, and of those of null draws."""
 _REGULARIZATION = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _RIDGE = (1e-2, 1e-4)
-_NEAREST = 8
+_NEAREST = 3
 """Constraints of a query that solvers begin with."""
 
 
@@ -80,7 +81,7 @@ def margin_solution(
         question: What is asked.
         key: Seed, layer and head, which name the draws.
     """
-    used = _queries(layer, key[0])
+    used = drawn_queries(layer, key[0])
     if not len(used):
         return {}
     arrays = ("queries", "keys", "allowed", "attention")
@@ -99,7 +100,7 @@ def margin_solution(
     mean = (right @ tokens.queries[:, 0].T).mean(-1)
     for draw in range(question.draws):
         random = generator(*key, draw, purpose="rotation of a trained matrix")
-        turned = left.T @ _rotation_about(random, mean) @ right
+        turned = left.T @ rotation_about(random, mean) @ right
         statistic.append(
             _ratio(turned, solved(problem_of(tokens, turned), turned, "frobenius", _OF_DRAWS))
         )
@@ -156,7 +157,21 @@ def _space(layer: CapturedLayer) -> str:
     return "K^T Q" if layer.projections.key is not None else "Q, keys as captured"
 
 
-def _queries(layer: CapturedLayer, seed: int) -> np.ndarray:
+def check_norms(norms: Sequence[str], least: int = 0) -> tuple[str, ...]:
+    """Norms of margin solutions, each once.
+
+    Args:
+        norms: Their names.
+        least: How many there must be.
+
+    Raises:
+        InvalidInputError: If there are fewer, or one cannot be asked for.
+    """
+    given = check_items("norms", norms, str, least)
+    return tuple(dict.fromkeys(check_choice("norms", one, NORMS) for one in given))
+
+
+def drawn_queries(layer: CapturedLayer, seed: int) -> np.ndarray:
     """The queries asked about: some of those with tokens to choose among."""
     choosing = np.flatnonzero(layer.allowed.sum(-1) > 1)
     order = generator(seed, purpose="queries of margin problems").permutation(len(choosing))
@@ -188,14 +203,15 @@ def _ratio(W: Float[np.ndarray, "d e"], solution: Solution) -> float:
     return float(margin / solution.geometry.norm(W) * solution.value)
 
 
-def _rotation_about(
-    random: np.random.Generator, axis: Float[np.ndarray, "width"]
+def rotation_about(
+    random: np.random.Generator, *axes: Float[np.ndarray, "width"]
 ) -> Float[np.ndarray, "width width"]:
-    """A random rotation that leaves an axis as it is."""
-    every, length = np.eye(len(axis)), np.linalg.norm(axis)
+    """A random rotation that leaves independent axes as they are; one of zeros asks nothing."""
+    every = np.eye(len(axes[0]))
+    kept = [axis / np.linalg.norm(axis) for axis in axes if axis.any()]
     basis = every
-    if length > 0:
-        basis = np.linalg.qr(np.column_stack([axis / length, every]))[0][:, 1:]
+    if kept:
+        basis = np.linalg.qr(np.column_stack([*kept, every]))[0][:, len(kept) :]
     inner = random_rotation(random, basis.shape[1])
     return every + basis @ (inner - np.eye(len(inner))) @ basis.T
 

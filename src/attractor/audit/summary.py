@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attractor.audit.calibration import calibration
+from attractor.audit.checkpoint_result import CheckpointAudit
+from attractor.audit.checkpoint_words import movement_sentences, movement_summary
 from attractor.audit.heads import heads
 from attractor.audit.result import Audit
 from attractor.audit.words import control_sentence, control_table, sentences
@@ -13,25 +15,33 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def summary(audit: Audit, control: xr.Dataset | None = None) -> dict[str, Any]:
+def summary(
+    audit: Audit,
+    control: xr.Dataset | None = None,
+    checkpoints: CheckpointAudit | None = None,
+) -> dict[str, Any]:
     """The findings as JSON takes them: sentences, counts, settings, and an object a head.
 
     Args:
         audit: What was found.
         control: What ``positive_control`` found, if it was asked for.
+        checkpoints: What ``audit_checkpoints`` found, if it was asked for.
     """
     data = audit.data
     findings = sentences(data)
     settings = {key: _plain(value) for key, value in data.attrs.items()}
-    of_control: dict[str, Any] = {}
+    asked: dict[str, Any] = {}
     if control is not None:
         findings = [*findings, control_sentence(control)]
         header, rows = control_table(control)
-        of_control = {"control": [dict(zip(header, row, strict=True)) for row in rows]}
+        asked |= {"control": [dict(zip(header, row, strict=True)) for row in rows]}
+    if checkpoints is not None:
+        findings = [*findings, *movement_sentences(checkpoints.data)]
+        asked |= {"checkpoints": movement_summary(checkpoints.data)}
     return {
         "sentence": findings[0],
         "findings": findings,
-        **of_control,
+        **asked,
         "counts": audit.counts,
         "settings": settings,
         "calibration": _calibration(data),

@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,7 +46,10 @@ HELP = (
     "drawn at random. A head that does better than all draws of all heads has a pairing that is "
     "more than chance. Whether heads are at the margin solution that training goes to is asked "
     "with --training-texts alone: on other texts even a head exactly there does not show it; "
-    "--control says how sure that question is of its answer on heads of these sizes.\n\n"
+    "--control says how sure that question is of its answer on heads of these sizes. With "
+    "--checkpoints, it is said of every head whether it grew or shrank since, and whether the rest "
+    "of its change goes toward the margin solution of what it selects now, further than changes of "
+    "heads turned at random.\n\n"
     "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
     "and `attractor reproduce --data` go on from it without the model. "
     "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
@@ -92,8 +95,16 @@ def audit(
     norm: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --training-texts: a norm of margin solutions; may be given several times. "
-            f"Default: {' and '.join(NORMS)}."
+            help="With --training-texts or --checkpoints: a norm of margin solutions; may be given "
+            f"several times. Default: {' and '.join(NORMS)}; of checkpoints {NORMS[0]}."
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="An earlier checkpoint of the model, a folder or .nc file as MODEL is, captured "
+            "with the same texts: ask which way heads moved; may be given several times.",
         ),
     ] = None,
     control: Annotated[
@@ -125,11 +136,16 @@ def audit(
     with session("audit", as_json=as_json, quiet=quiet) as current:
         report = OutputFolder("out", out, AUDIT, replaced=True)
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
+        inputs += [Input("checkpoints", one) for one in checkpoints or ()]
         check_paths([report, OutputFolder("store", store, CHECKPOINT)], inputs)
         captured_before = _check_source(model, texts, documents, length)
-        if norm and not training_texts:
+        for one in checkpoints or ():
+            _check_checkpoint(one, captured_before)
+        if norm and not (training_texts or checkpoints):
             raise InvalidInputError(
-                "norm", "margin solutions are not asked for", "Give --training-texts with it"
+                "norm",
+                "margin solutions are not asked for",
+                "Give --training-texts or --checkpoints with it",
             )
         wanted_layers = None if layers is None else parse_layers(layers)
         wanted_heads = None if heads is None else parse_heads(heads)
@@ -140,28 +156,44 @@ def audit(
 
         check_draws(draws, alpha)
 
-        from attractor.audit import audit_heads, load_captured
+        from attractor.audit import audit_checkpoints, audit_heads, load_captured
         from attractor.audit.summary import summary
         from attractor.audit.words import control_sentence, sentences
 
         with contextlib.ExitStack() as kept:
-            file = model
+            files = [*(checkpoints or ()), model]
             if not captured_before:
                 assert texts is not None
-                file = kept.enter_context(_place_for_capture(out))
+                place = kept.enter_context(_place_for_capture(out))
                 of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
-                _capture(
-                    file,
-                    model,
-                    read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS)),
-                    documents=documents or DOCUMENTS,
-                    length=length or LENGTH,
-                    layers=wanted_layers or of_heads,
-                    sink_positions=sink_positions,
+                shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
+                models, files = files, [place / _capture_name(n, files) for n in range(len(files))]
+                for folder, file in zip(models, files, strict=True):
+                    _capture(
+                        file,
+                        folder,
+                        shown,
+                        documents=documents or DOCUMENTS,
+                        length=length or LENGTH,
+                        layers=wanted_layers or of_heads,
+                        sink_positions=sink_positions,
+                        seed=seed,
+                        progress=current.progress,
+                    )
+            captures = [load_captured(file) for file in files]
+            captured = captures[-1]
+            moved = None
+            if checkpoints:
+                moved = audit_checkpoints(
+                    captures,
+                    draws=draws,
+                    alpha=alpha,
+                    layers=wanted_layers,
+                    heads=wanted_heads,
+                    norms=norm or NORMS[:1],
                     seed=seed,
                     progress=current.progress,
                 )
-            captured = load_captured(file)
             margins = (
                 {"training_texts": True, "norms": tuple(norm or NORMS)} if training_texts else {}
             )
@@ -182,8 +214,10 @@ def audit(
             controlled = _control(captured, alpha, seed, current.progress) if control else None
             if controlled is not None:
                 current.say(control_sentence(controlled))
+            if moved is not None:
+                current.say_lines(str(moved).splitlines())
             if out is None:
-                current.result(**summary(found, controlled))
+                current.result(**summary(found, controlled, moved))
                 return
             from attractor.report.audit import PAGE, write_audit_report
 
@@ -191,10 +225,11 @@ def audit(
                 out,
                 found,
                 captured,
-                source=_source(model, texts, captured),
-                provenance=_provenance(arguments, file, captured, seed),
-                capture=None if captured_before else file,
+                source=_source(model, texts, captured, checkpoints or ()),
+                provenance=_provenance(arguments, files, captured, seed),
+                captures=() if captured_before else files,
                 control=controlled,
+                checkpoints=moved,
             )
             current.wrote("report", out / PAGE, **written)
 
@@ -234,7 +269,8 @@ def parse_heads(text: str) -> list[tuple[int, int]]:
 def _recorded(given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the audit; those of a capture are in the file of what was captured."""
     left_out = ("model", "texts", "documents", "length", "store")
-    return {key: value for key, value in recorded(given).items() if key not in left_out}
+    kept = {key: value for key, value in recorded(given).items() if key not in left_out}
+    return kept | {"checkpoints": len(given["checkpoints"] or ())}
 
 
 def _check_source(
@@ -287,17 +323,39 @@ def _check_source(
     return False
 
 
+def _check_checkpoint(checkpoint: Path, captured_before: bool) -> None:
+    """Refuses a checkpoint that is not what MODEL is, a file of captured heads or a folder."""
+    if captured_before:
+        if checkpoint.suffix != ".nc" or not checkpoint.is_file():
+            raise InvalidInputError(
+                "checkpoints",
+                f"{checkpoint} is no .nc file, as MODEL is",
+                "Give heads captured from the checkpoint with the same texts",
+            )
+    elif not (checkpoint / "config.json").is_file():
+        raise InvalidInputError(
+            "checkpoints",
+            f"{checkpoint} is no folder of a model, as MODEL is",
+            "Give the folder that model.save_pretrained wrote",
+        )
+
+
 @contextlib.contextmanager
 def _place_for_capture(out: Path | None) -> Iterator[Path]:
-    """A file that goes after the block, unless it was moved: beside the report, if there is one."""
+    """A folder that goes after the block, but for what was moved: beside the report, if any."""
     from attractor.storage.workplace import workplace
 
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / "heads.nc"
+            yield Path(folder)
     else:
         with workplace(out) as folder:
-            yield folder / "heads.nc"
+            yield folder
+
+
+def _capture_name(number: int, files: list[Path]) -> str:
+    """The name of a file of captured heads, the last of which are those of the model itself."""
+    return "heads.nc" if number == len(files) - 1 else f"checkpoint_{number}.nc"
 
 
 def _capture(file: Path, model: Path, texts: list[str], **options: Any) -> None:
@@ -320,28 +378,41 @@ def _control(captured: Captured, alpha: float, seed: int, progress: bool) -> xr.
     )  # fmt: skip
 
 
-def _source(model: Path, texts: Path | None, captured: Captured) -> str:
+def _source(
+    model: Path, texts: Path | None, captured: Captured, checkpoints: Sequence[Path]
+) -> str:
     documents = len(set(captured.document.tolist()))
     where = f"{model.name} on {texts.name}" if texts is not None else model.name
     layers = captured.layers
+    before = [f"{number} {one.name}" for number, one in enumerate(checkpoints)]
+    since = f"; checkpoints {', '.join(before)}, {len(before)} {model.name}" if before else ""
     return (
         f"{where}: {len(layers):,} layer{'s' * (len(layers) != 1)}, {documents:,} documents, "
-        f"{len(captured.document):,} queries"
+        f"{len(captured.document):,} queries{since}"
     )
 
 
-def _provenance(arguments: dict[str, Any], file: Path, captured: Captured, seed: int) -> Any:
+def _provenance(
+    arguments: dict[str, Any], files: Sequence[Path], captured: Captured, seed: int
+) -> Any:
     from attractor.papers.paper import TRANSFORMERS_AS_SVMS
     from attractor.provenance import Provenance
 
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digests = []
+    for file in files:
+        with file.open("rb") as stream:
+            digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    digest = digests[0]
+    if len(digests) > 1:
+        digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
     return Provenance.record(
         "report",
         "audit",
         arguments={**arguments, "data": True},
         data=digest,
         seeds=[seed],
-        bibtex=[TRANSFORMERS_AS_SVMS.bibtex(_STATEMENT)] if arguments["training_texts"] else (),
+        bibtex=[TRANSFORMERS_AS_SVMS.bibtex(_STATEMENT)]
+        if arguments["training_texts"] or arguments["checkpoints"]
+        else (),
         settings={f"captured {key}": value for key, value in captured.origin.items()},
     )

@@ -42,6 +42,14 @@ def reproduce(
             help="The token file, corpus, saved run or folder that it was made from.",
         ),
     ] = None,
+    checkpoints: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of an audit: the heads captured from an earlier checkpoint; given once for each, "
+            "in their order.",
+        ),
+    ] = None,
     optimizer: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,7 +75,7 @@ def reproduce(
             )
         )
         again = {"figure": _figure, "claim": _claims, "report": _report}[provenance.kind]
-        found = again(_Request(file, provenance, data, optimizer, current))
+        found = again(_Request(file, provenance, data, checkpoints or [], optimizer, current))
         same = "all the same" if found.same else f"{len(found.differing)} differ"
         current.say(f"Compared {found.compared} results: {same}.")
         current.say(*(_printable(f"  {name}: {words}") for name, words in found.differing.items()))
@@ -91,6 +99,7 @@ class _Request(NamedTuple):
         file: A file of the result.
         provenance: What the file says of it.
         data: What the result was made from, or None.
+        checkpoints: Heads captured from earlier checkpoints.
         optimizers: Optimizers of the user's own, or None.
         session: Where to print.
     """
@@ -98,6 +107,7 @@ class _Request(NamedTuple):
     file: Path
     provenance: Provenance
     data: Path | None
+    checkpoints: list[Path]
     optimizers: list[str] | None
     session: Session
 
@@ -108,8 +118,9 @@ def _figure(request: _Request) -> Reproduction:
     from attractor.papers.reproduction import reproduce_figure
     from attractor.provenance.arguments import check_arguments
 
-    file, provenance, data, optimizers, current = request
+    file, provenance, data, checkpoints, optimizers, current = request
     _check_given("optimizer", optimizers, "")
+    _check_given("checkpoints", checkpoints, "")
     figure = get_figure(provenance.name)
     arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
     took = arguments.pop("source", None)
@@ -127,8 +138,9 @@ def _claims(request: _Request) -> Reproduction:
     from attractor.papers.reproduction import reproduce_claims
     from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
 
-    file, provenance, data, optimizers, current = request
+    file, provenance, data, checkpoints, optimizers, current = request
     _check_given("optimizer", optimizers, "")
+    _check_given("checkpoints", checkpoints, "")
     known = all_claims()
     names = several(word(*known), len(known))
     arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
@@ -142,7 +154,7 @@ def _claims(request: _Request) -> Reproduction:
 def _report(request: _Request) -> Reproduction:
     from attractor.cli.reproducible import report_arguments, reproduce_report
 
-    file, provenance, data, optimizers, current = request
+    file, provenance, data, checkpoints, optimizers, current = request
     command, arguments = report_arguments(provenance, optimizers)
     kinds = {
         "": "",
@@ -152,8 +164,15 @@ def _report(request: _Request) -> Reproduction:
         "file": "a file of yours",
     }
     _check_given("data", data, kinds[command.takes])
+    count = arguments.get(command.takes_more, 0)
+    if len(checkpoints) != count:
+        raise InvalidInputError(
+            "checkpoints",
+            f"it was made from {count} earlier checkpoints, and {len(checkpoints)} are given",
+            "Give the file of each with --checkpoints, in their order" if count else "Leave it out",
+        )
     _announce(f"attractor {provenance.name}", arguments, current)
-    return reproduce_report(file, provenance, command, arguments, data)
+    return reproduce_report(file, provenance, command, arguments, data, checkpoints)
 
 
 def _check_given(argument: str, given: Any, made_from: str) -> None:

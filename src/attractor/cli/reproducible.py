@@ -7,7 +7,7 @@ Numbers have a range beyond which a command is to be called by itself, by somebo
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ class Reproducible:
         run: The command.
         arguments: What its report can set.
         takes: Its argument for the file that the report was made from; empty if there is none.
+        takes_more: Its argument for further files, of which a report records how many there were.
         may_lack: Arguments that reports of earlier versions do not have.
         numbers: The file of its numbers, which are compared.
     """
@@ -69,6 +70,7 @@ class Reproducible:
     run: Callable[..., None]
     arguments: Mapping[str, Argument]
     takes: str = ""
+    takes_more: str = ""
     may_lack: tuple[str, ...] = ()
     numbers: str = SUMMARY
 
@@ -103,12 +105,14 @@ COMMANDS = {
             "alpha": number(),
             "training_texts": truth(),
             "norm": optional(several(_NORM, 100)),
+            "checkpoints": whole(0, 1000),
             "control": truth(),
             "sink_positions": optional(whole(0, 10**6)),
             "seed": SEED,
             "data": _OF_FILE,
         },
         takes="model",
+        takes_more="checkpoints",
         numbers="audit.json",
     ),
     "basins": Reproducible(
@@ -297,6 +301,7 @@ def reproduce_report(
     command: Reproducible,
     arguments: Mapping[str, Any],
     data: Path | None,
+    more: Sequence[Path] = (),
 ) -> Reproduction:
     """Runs the command of a report again, and compares the numbers of both.
 
@@ -306,16 +311,19 @@ def reproduce_report(
         command: The command.
         arguments: What to call it with, checked.
         data: The file that the command takes: tokens, a corpus, a head or a run.
+        more: Further files that it takes.
 
     Raises:
         FileFormatError: If the summary of the report is not beside the file, or is damaged.
     """
     old = _summary(file.with_name(command.numbers))
-    taken = {command.takes: data} if command.takes else {}
+    taken: dict[str, Any] = {command.takes: data} if command.takes else {}
+    if command.takes_more:
+        taken[command.takes_more] = list(more) or None
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "again"
         try:
-            command.run(**arguments, **taken, out=out, quiet=True)
+            command.run(**{**arguments, **taken}, out=out, quiet=True)
         except typer.Exit:  # an infeasible problem ends so, and has a report
             if not (out / command.numbers).is_file():
                 raise FileFormatError(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ratio_curves as ratio_curves,
         ratio_curves_figure as ratio_curves_figure,
     )
+    from attractor.plots.checkpoints import checkpoint_figure as checkpoint_figure
     from attractor.plots.collocation import collocation_figure as collocation_figure
     from attractor.plots.corpus import (
         assumption_bars as assumption_bars,

@@ -78,9 +78,9 @@ def audit_map_figure(data: xr.Dataset) -> Figure:
                 axes.add_patch(_cell(row, column, facecolor="white", edgecolor="none"))
                 continue
             if one["learnable"] in BEATS_NULLS:
-                axes.add_patch(_framed(row, column, narrow=side < 0.4))
+                axes.add_patch(framed(row, column, narrow=side < 0.4))
             _write(axes, row, column, one, shades(min(above[row, column], highest)), side)
-    _name_axes(axes, data, tall)
+    name_axes(axes, data, tall)
     bar = figure.colorbar(
         ScalarMappable(shades, _SHADES),
         ax=axes,
@@ -258,7 +258,8 @@ def _cell(row: int, column: int, **look: Any) -> Rectangle:
     return Rectangle((column - 0.5, row - 0.5), 1, 1, **look)
 
 
-def _framed(row: int, column: int, *, narrow: bool) -> Rectangle:
+def framed(row: int, column: int, *, narrow: bool) -> Rectangle:
+    """The frame of a cell that is beyond the draws of all heads."""
     inset = 0.06
     return Rectangle(
         (column - 0.5 + inset, row - 0.5 + inset), 1 - 2 * inset, 1 - 2 * inset, fill=False,
@@ -296,7 +297,8 @@ def _small_word(one: dict[str, Any]) -> str:
     return "" if not share or share < 0.005 else f"sink {100 * share:.0f} %"
 
 
-def _name_axes(axes: Axes, data: xr.Dataset, tall: float) -> None:
+def name_axes(axes: Axes, data: xr.Dataset, tall: float) -> None:
+    """Numbers layers and heads beside their cells, which are some inches tall."""
     for axis, dimension, room in ((axes.xaxis, "head", 0.2), (axes.yaxis, "layer", tall)):
         numbers = data[dimension].to_numpy()
         step = 1 if room > 0.16 and len(numbers) <= 24 else 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from attractor import plots
 from attractor.audit._audit_heads import NEGLIGIBLE
 from attractor.audit._learning_curves import learning_curves
 from attractor.audit.captured import Captured
+from attractor.audit.checkpoint_result import CheckpointAudit
+from attractor.audit.checkpoint_words import movement_sentences, movement_table, movements_of
 from attractor.audit.examples import attention_examples
 from attractor.audit.heads import (
     UNTESTED,
@@ -89,6 +92,22 @@ CONTROL = FigureFile(
     "row stands how many of its heads the audit found to be at one: in the first two rows, in the "
     "norm that their optimizer favors; in the others, in any.",
 )
+CHECKPOINTS = FigureFile(
+    "checkpoints",
+    "Layers and heads. Left: the norm of the matrix of a head over that at the checkpoint. Right: "
+    "the cosine of its tangential change with the margin solution of what it selects now, in "
+    "standard deviations from draws of heads turned at random at both checkpoints, with selections "
+    "of their own; blue is toward that solution, orange away from it.",
+)
+MOVEMENT = (
+    "In hidden space a head is the matrix K^T [Q, b]. Its change has a part along the matrix "
+    "itself, which makes attention sharper or flatter and is what weight decay takes, and a "
+    "tangential part. That the latter has a positive cosine with the margin solution of what the "
+    "head selects now means nothing by itself: the solution is made of these selections, and heads "
+    "that are turned at random have such cosines, too. So a head is toward or away only where it "
+    "is beyond those draws, for all heads and checkpoints together. Changes of the other heads of "
+    "the layer are compared with the same solution, which is not made of their selections."
+)
 MARGIN = (
     "A head at a margin solution attends to the tokens it selects with the largest margin that a "
     "matrix of its norm can have: the direction in which gradient descent saturates attention, of "
@@ -148,8 +167,9 @@ def write_audit_report(
     *,
     source: str,
     provenance: Provenance | None = None,
-    capture: Path | None = None,
+    captures: Sequence[Path] = (),
     control: xr.Dataset | None = None,
+    checkpoints: CheckpointAudit | None = None,
 ) -> dict[str, Any]:
     """Writes ``index.html``, its pictures as PNG and SVG, ``audit.nc`` and ``audit.json``.
 
@@ -161,8 +181,9 @@ def write_audit_report(
         captured: What was audited.
         source: What was read, a line for the page.
         provenance: Where it comes from; put into every file that can hold it.
-        capture: A file of what was captured, which is moved into the folder; None for none.
+        captures: Files of what was captured, which are moved into the folder.
         control: What ``positive_control`` found, if it was asked for.
+        checkpoints: What ``audit_checkpoints`` found, if it was asked for.
 
     Returns:
         What ``audit.json`` holds.
@@ -171,7 +192,7 @@ def write_audit_report(
         InvalidInputError: If the folder holds something else.
     """
     data = audit.data
-    numbers = summary(audit, control)
+    numbers = summary(audit, control, checkpoints)
     ordered = by_clearness(heads(data))
     names = {"name": NUMBERS, "page": PAGE, "marker": AUDIT}
     title = "What the heads select, against chance"
@@ -193,14 +214,18 @@ def write_audit_report(
             report.sections.append(Section("Margin solutions", [MARGIN], _margins(ordered)))
         if control is not None:
             report.sections.append(_control(control, report))
+        if checkpoints is not None:
+            report.sections.append(_checkpoints(checkpoints, report))
+        not_asked = _not_asked(audit, ordered, compared=checkpoints is not None)
         report.sections += [
-            Section("What was not asked, and why", paragraphs=_not_asked(audit, ordered)),
+            Section("What was not asked, and why", paragraphs=not_asked),
             Section("What the words mean", table=GLOSSARY),
         ]
-        if capture is not None:
-            place = report.place / CAPTURED
-            place.parent.mkdir()
-            shutil.move(capture, place)
+        if captures:
+            place = report.place / CAPTURED.parent
+            place.mkdir()
+            for file in captures:
+                shutil.move(file, place / file.name)
     return numbers
 
 
@@ -300,7 +325,18 @@ def _control(control: xr.Dataset, report: ReportFolder) -> Section:
     return Section("The positive control", lines, Table(*control_table(control)), figure)
 
 
-def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
+def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
+    found.save(report.place / f"{CHECKPOINTS.name}.nc")
+    every = movements_of(found.data)
+    lines = [*movement_sentences(found.data), MOVEMENT]
+    if len(every) > MOST_ROWS:
+        lines.append(f"{len(every) - MOST_ROWS:,} more heads follow in {NUMBERS}.")
+    figure = report.picture(CHECKPOINTS, plots.checkpoint_figure(found.data))
+    table = Table(*movement_table(every[:MOST_ROWS]))
+    return Section("Which way heads move", lines, table, figure)
+
+
+def _not_asked(audit: Audit, ordered: list[dict[str, Any]], *, compared: bool) -> list[str]:
     """What this audit does not say."""
     data = audit.data
     lines = []
@@ -322,8 +358,10 @@ def _not_asked(audit: Audit, ordered: list[dict[str, Any]]) -> list[str]:
             f"Too few nulls for false discovery rates: no p of {draws} draws is below "
             f"{percent(1 / (draws + 1))}, and {percent(alpha)} needs {round(10 / alpha) - 1} draws."
         )
-    lines.append(
-        "How heads came to be what they are: checkpoints of training were not compared. Nor what "
-        "heads are for: nothing here is a verdict about that."
-    )
+    if not compared:
+        lines.append(
+            "How heads came to be what they are: checkpoints of training were not compared; "
+            "--checkpoints does."
+        )
+    lines.append("What heads are for: nothing here is a verdict about that.")
     return lines

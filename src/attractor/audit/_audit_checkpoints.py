@@ -1,0 +1,223 @@
+"""The audit of checkpoints: which way every head moves, all heads tested together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attractor.audit.captured import Captured, CapturedLayer
+from attractor.audit.checkpoint_result import VARIABLES, CheckpointAudit
+from attractor.audit.chosen import chosen_heads, heads_of
+from attractor.audit.margin_solution import check_norms
+from attractor.audit.movement import GAP, Direction, movements
+from attractor.audit.multiple import check_draws, randomization_p, together
+from attractor.blas import single_blas_thread
+from attractor.checks import check_flag, check_items
+from attractor.errors import InvalidInputError
+from attractor.progress import progress_bar
+from attractor.randomness import check_seed
+from attractor.threads import in_threads
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_AXES = {"gap": "norm", "cosine": "norm", "cosine_whole": "norm", "cosine_null": "draw"}
+"""Axes of variables beside checkpoint, layer and head."""
+_WORDS = ("size", "direction")
+_PLACE = ("checkpoint", "layer", "head")
+Found = dict[str, Any]
+"""The variables of a head from one checkpoint."""
+
+
+def audit_checkpoints(
+    checkpoints: Sequence[Captured],
+    *,
+    names: Sequence[str] | None = None,
+    draws: int = 99,
+    alpha: float = 0.05,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[tuple[int, int]] | None = None,
+    norms: Sequence[str] = ("frobenius",),
+    seed: int = 0,
+    progress: bool = False,
+) -> CheckpointAudit:
+    r"""Asks of every head which way it moves: whether it grows, and where it turns to.
+
+    In hidden space a head is the matrix ``W = K^T [Q, b]`` of ``CapturedLayer.projections``. For
+    each checkpoint with ``V`` in its place, in this order: ``|W| / |V|`` and the cosine of the
+    change ``W - V`` with ``V`` (a head that ``grows in place`` saturates, one that ``shrinks`` is
+    decayed), whether queries still select the same tokens and how sharply; and the cosine of the
+    rest of the change, orthogonal to ``V``, with the certified margin solution of what the last
+    checkpoint selects: ``toward`` or ``away``, if that cosine is beyond those of heads whose
+    queries are turned at random at both checkpoints, with selections of their own, two-sided, for
+    all heads and checkpoints together at level ``alpha`` (max-T).
+
+    A head's numbers depend on the seed, its layer and its number; ``p_together`` does on others.
+
+    Args:
+        checkpoints: The same texts and queries as each checkpoint sees them, from the first to the
+            last: of ``attractor.torch.capture_heads`` with the same texts and the same seed.
+        names: A name for each; None for its number.
+        draws: Draws of the null; fixed beforehand, as no p-value is below ``1 / (draws + 1)``.
+        alpha: Level of the tests, for all heads and checkpoints together.
+        layers: Layers to ask about; None for all.
+        heads: Heads to ask about as pairs ``(layer, head)``; None for all.
+        norms: Norms of margin solutions: "frobenius", "nuclear", "spectral". Draws are compared,
+            and verdicts given, in the first. Factors ``K`` and ``Q`` go to the nuclear one, which
+            takes a hundred times as long to find for wide heads on many tokens.
+        seed: Names the queries used and all draws.
+        progress: Whether to show progress.
+
+    Raises:
+        InvalidInputError: If an argument is of the wrong kind, the checkpoints are not of the same
+            texts and queries or of models of the same shape, a head does not exist, or there are
+            too few draws for the level.
+    """
+    captured = check_items("checkpoints", checkpoints, Captured, 2)
+    draws, alpha = check_draws(draws, alpha)
+    norms, seed = check_norms(norms, 1), check_seed("seed", seed)
+    check_flag("progress", progress)
+    *before, last = captured
+    named = _names(names, len(captured))
+    for place, one in enumerate(before):
+        _check_same_queries(place, one, last)
+    chosen = chosen_heads(last, layers, heads)
+    numbers = sorted({layer for layer, _ in chosen})
+    found: dict[tuple[int, int], list[Found]] = {}
+    with progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance:
+        for number in numbers:
+            end, starts = last.layer(number), [one.layer(number) for one in before]
+            for place, one in enumerate(starts):
+                _check_same_shape(place, number, one, end)
+            mine = heads_of(number, end, chosen)
+
+            def ask(
+                head: int,
+                number: int = number,
+                end: CapturedLayer = end,
+                starts: list[CapturedLayer] = starts,
+            ) -> list[Found]:
+                key = (seed, number, head)
+                return movements(starts, end, head, norms=norms, draws=draws, key=key)
+
+            with single_blas_thread():
+                for head, answer in in_threads(ask, mine):
+                    found[number, head] = answer
+                    advance(1 / len(mine))
+    settings = {"draws": draws, "alpha": alpha, "seed": seed, "last": named[-1]}
+    return CheckpointAudit(_judged(_assembled(found, named[:-1], norms, settings)))
+
+
+def _names(names: Sequence[str] | None, count: int) -> list[str]:
+    if names is None:
+        return [str(number) for number in range(count)]
+    found = check_items("names", names, str)
+    if len(found) != count or len(set(found)) < count:
+        raise InvalidInputError(
+            "names",
+            f"{len(set(found))} different names for {count} checkpoints",
+            "Give each a name of its own",
+        )
+    return found
+
+
+def _check_same_queries(place: int, one: Captured, last: Captured) -> None:
+    """Refuses checkpoints that saw other texts, or were asked at other queries."""
+    for name in ("document", "position", "token", "special"):
+        mine, wanted = getattr(one, name), getattr(last, name)
+        if mine.shape != wanted.shape:
+            what = f"{name} has the shape {mine.shape}, and {wanted.shape} in the last"
+        elif (mine != wanted).any():
+            row = int(np.argwhere(mine != wanted)[0][0])
+            what = f"{name} of query {row} differs from that in the last"
+        else:
+            continue
+        raise InvalidInputError(
+            f"checkpoints[{place}]", what, "Capture all with the same texts, tokenizer and seed"
+        )
+    if one.layers != last.layers:
+        raise InvalidInputError(
+            f"checkpoints[{place}]",
+            f"it has layers {one.layers}, and the last has {last.layers}",
+            "Capture the same layers of each",
+        )
+
+
+def _check_same_shape(place: int, number: int, one: CapturedLayer, last: CapturedLayer) -> None:
+    """Refuses a layer whose heads are of another shape, or see other tokens."""
+    arrays = {name: (getattr(one, name), getattr(last, name)) for name in ("queries", "keys")}
+    if one.projections is not None and last.projections is not None:
+        arrays |= {
+            f"projections.{name}": tuple(
+                getattr(of, name) for of in (one.projections, last.projections)
+            )
+            for name in ("query", "bias", "key")
+        }
+    for name, pair in arrays.items():
+        mine, wanted = (None if array is None else array.shape for array in pair)
+        if mine != wanted:
+            raise InvalidInputError(
+                f"checkpoints[{place}]",
+                f"{name} of layer {number} has the shape {mine}, and {wanted} in the last",
+                "Give checkpoints of one model",
+            )
+    if (one.allowed != last.allowed).any():
+        raise InvalidInputError(
+            f"checkpoints[{place}]",
+            f"the mask of layer {number} is not that of the last",
+            "Give checkpoints of one model",
+        )
+
+
+def _assembled(
+    found: Mapping[tuple[int, int], list[Found]],
+    names: Sequence[str],
+    norms: Sequence[str],
+    settings: dict[str, Any],
+) -> xr.Dataset:
+    """The variables of all heads as labeled arrays."""
+    import xarray as xr
+
+    layers = sorted({layer for layer, _ in found})
+    heads = sorted({head for _, head in found})
+    sizes = {"norm": len(norms), "draw": settings["draws"]}
+    variables = {}
+    for name, meaning in VARIABLES.items():
+        answers = [one for every in found.values() for one in every]
+        if not any(name in one for one in answers):
+            continue
+        axes = (_AXES[name],) if name in _AXES else ()
+        shape = (len(names), len(layers), len(heads), *(sizes[axis] for axis in axes))
+        word = name in _WORDS
+        array = np.full(shape, "" if word else np.nan, dtype=object if word else float)
+        for (layer, head), every in found.items():
+            for place, one in enumerate(every):
+                if name in one:
+                    array[place, layers.index(layer), heads.index(head)] = one[name]
+        array = array.astype(str) if word else array
+        variables[name] = ((*_PLACE, *axes), array, {"long_name": meaning})
+    coordinates = {"checkpoint": list(names), "layer": layers, "head": heads, "norm": list(norms)}
+    return xr.Dataset(variables, coords=coordinates, attrs=settings)
+
+
+def _judged(data: xr.Dataset) -> xr.Dataset:
+    """Adds p-values, for each head and for all together, and the verdicts that rest on them."""
+    if "cosine" not in data:
+        return data
+    cosine = data["cosine"].to_numpy()[..., 0]
+    known = np.isfinite(cosine)
+    statistic = np.concatenate([cosine[..., None], data["cosine_null"].to_numpy()], -1)[known]
+    above = statistic - statistic.mean(-1, keepdims=True)
+    p, p_together = (np.full(known.shape, np.nan) for _ in range(2))
+    p[known], p_together[known] = randomization_p(np.abs(above)), together(np.abs(above))
+    verdicts = data["direction"].to_numpy().astype(object)
+    words = np.where(above[:, 0] > 0, Direction.TOWARD.value, Direction.AWAY.value)
+    words = np.where(p_together[known] <= data.attrs["alpha"], words, Direction.ELSEWHERE.value)
+    gaps = np.maximum(data["gap"].to_numpy().max(-1), data["gap_null"].to_numpy())[known]
+    verdicts[known] = np.where(gaps <= GAP, words, Direction.OPEN.value)
+    named = {"p": p, "p_together": p_together, "direction": verdicts.astype(str)}
+    return data.assign(
+        {name: (_PLACE, array, {"long_name": VARIABLES[name]}) for name, array in named.items()}
+    )

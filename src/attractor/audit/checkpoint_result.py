@@ -1,0 +1,109 @@
+"""What an audit of checkpoints found of every head."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attractor.records import Printed, load_data, save_data
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.console import Console
+
+KIND = "audit of checkpoints"
+"""The kind of a file of one."""
+MOST_ROWS = 24
+"""Heads that are printed one by one; of more the counts of each layer are."""
+
+VARIABLES = {
+    "size": "whether the matrix of the head grew or shrank, in words",
+    "norm_ratio": "Frobenius norm of the last matrix over that of the checkpoint's",
+    "radial_cosine": "cosine of the change with the checkpoint's matrix; its square is the share",
+    "turn": "sine of the angle between both matrices",
+    "agreement": "share of queries that attend most to the same token at both",
+    "top_probability_before": "largest attention on one token at the checkpoint; median",
+    "top_probability_after": "the same at the last one",
+    "direction": "where the tangential change goes, seen from the margin solution, in words",
+    "queries": "queries whose selections the margin problem keeps",
+    "rows": "its constraints: tokens that are not selected",
+    "gap": "relative duality gap of the margin solution of the last one's selections",
+    "gap_null": "the largest of the draws",
+    "cosine": "cosine of the tangential change with that of the solution that it can go along",
+    "cosine_whole": "cosine of the tangential change with all of the solution",
+    "cosine_null": "cosine of every draw: both turned alike, with selections of its own",
+    "p": "share of draws, the head among them, with a cosine as far from the mean of all",
+    "p_together": "the same of the largest deviation of all heads and checkpoints: family-wise",
+    "cosine_other_heads": "mean cosine of other heads' changes with the solution of this one",
+    "p_other_heads": "share of the layer's heads with a cosine as far from the mean of all",
+}
+"""What is known of heads, and what each means; some is not known of every head."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class CheckpointAudit(Printed):
+    """Which way every head moves, from each checkpoint to the last.
+
+    Attributes:
+        data: The variables of ``VARIABLES`` over ``checkpoint``, ``layer`` and ``head``; cosines
+            and gaps of margin solutions also over ``norm``, those of the null over ``draw``. Its
+            attributes are the settings: ``last`` names the last checkpoint, ``alpha``, ``draws``,
+            ``seed``.
+    """
+
+    data: xr.Dataset
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many heads go in each direction, from all checkpoints together."""
+        words = [word.partition(":")[0] for word in self.data["direction"].to_numpy().flat if word]
+        names, counts = np.unique(words, return_counts=True)
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to a NetCDF file.
+
+        Raises:
+            InvalidInputError: If the path cannot be written.
+        """
+        save_data(self.data, path, KIND)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The labeled arrays."""
+        return self.data
+
+    def _print(self, console: Console) -> None:
+        from rich.table import Table
+
+        from attractor.audit.checkpoint_words import (
+            movement_layers,
+            movement_sentences,
+            movement_table,
+            movements_of,
+        )
+
+        found = movements_of(self.data)
+        for line in movement_sentences(self.data):
+            console.print(line, highlight=False, markup=False)
+        aside = ["along itself", "top probability", "of other heads"]
+        aside += ["from"] if self.data.sizes["checkpoint"] == 1 else []
+        few = len(found) <= MOST_ROWS
+        names, rows = movement_table(found, without=aside) if few else movement_layers(found)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in names:
+            table.add_column(name, no_wrap=name != "direction")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table, highlight=False, markup=False)
+
+
+def load_checkpoint_audit(path: str | os.PathLike[str]) -> CheckpointAudit:
+    """Reads what ``CheckpointAudit.save`` wrote.
+
+    Raises:
+        FileFormatError: If the file is no audit of checkpoints.
+    """
+    return CheckpointAudit(load_data(path, KIND))
