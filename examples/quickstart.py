@@ -1,4 +1,4 @@
-"""The ten-line example of the README."""
+"""Where training goes, computed and trained: the whole comparison."""
 
 import numpy as np
 
