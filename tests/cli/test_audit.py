@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import sys
 import types
@@ -137,7 +138,12 @@ def fake_torch(monkeypatch, content):
     room = types.ModuleType("attractor.torch")
     room.capture_heads = capture_heads
     monkeypatch.setitem(sys.modules, "attractor.torch", room)
-    monkeypatch.setattr("attractor.cli.audit.importlib.util.find_spec", lambda name: name)
+    known, find_spec = ("torch", "transformers"), importlib.util.find_spec
+
+    def found(name, *rest):
+        return name if name in known else find_spec(name, *rest)
+
+    monkeypatch.setattr(importlib.util, "find_spec", found)
     return calls
 
 
