@@ -1,6 +1,7 @@
 """What the command line says and refuses without loading anything for it."""
 
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 import attractor
 from attractor import files
 from attractor.attention import get_parameterization
-from attractor.cli.application import COMMANDS, app, load_command
+from attractor.cli.application import COMMANDS, SHORT, app, load_command
 from attractor.cli.inputs import descended, plan
 from attractor.cli.solve import NORMS
 from attractor.errors import InvalidInputError
@@ -86,8 +87,28 @@ def test_the_list_of_commands_says_what_they_say_of_themselves(name):
     assert group.commands[name].help == own.help.split("\n\n")[0].replace("\n", " ") or (
         own.help.replace("\n", " ").startswith(f"{group.commands[name].help} ")
     )
-    for width in range(10, 120):
-        assert group.commands[name].get_short_help_str(width) == own.get_short_help_str(width)
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_the_list_of_commands_has_whole_sentences_in_eighty_columns(run, option):
+    lines = run(option).stdout.split("Commands:\n")[1].splitlines()
+    listed = dict(line.split(maxsplit=1) for line in lines)
+    assert listed == SHORT and list(listed) == list(COMMANDS)
+    assert max(map(len, lines)) <= 80 and all(line.endswith((".", "?")) for line in lines)
+
+
+def test_the_shell_completes_commands_and_options():
+    environment = os.environ | {"_ATTRACTOR_COMPLETE": "complete_bash"}
+    for words, place, completed in (
+        ("attractor so", 1, "solve"),
+        ("attractor solve --no", 2, "--norm"),
+    ):
+        given = environment | {"COMP_WORDS": words, "COMP_CWORD": str(place)}
+        code = "from attractor.cli.application import app; app(prog_name='attractor')"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=given
+        )
+        assert done.stdout.split() == [completed]
 
 
 def test_commands_that_are_not_known_are_suggested(run):

@@ -42,6 +42,26 @@ COMMANDS = {
 }
 """The commands in the order of ``--help``, each with the first sentence of its own help."""
 
+SHORT = {
+    "demo": "A report on handwritten digits: where attention goes.",
+    "check": "Solve, train, compare: a report on your token file.",
+    "corpus": "What a corpus hides, and where training on it goes.",
+    "audit": "What the heads of a pretrained transformer select.",
+    "prompt-length": "How long a prompt must be for a head to be affine.",
+    "solve": "The direction training must take, with a certificate.",
+    "train": "Train by any optimizer and save the run.",
+    "verify": "How close a saved run came to its margin solution.",
+    "matrix": "Which norm's margin does an optimizer maximize?",
+    "basins": "Which tokens each start ends on, as a map.",
+    "in-context": "In-context regression at several prompt lengths.",
+    "sweep": "An experiment at every point of a grid, with maps.",
+    "claims": "Check the papers' statements on their data or yours.",
+    "figures": "Draw the papers' figures, with the data behind them.",
+    "reproduce": "Make a result again, and say what differs.",
+    "example": "Write a file to start from.",
+}
+"""The same in one line of the list of commands."""
+
 
 class LazyGroup(TyperGroup):
     """A group of placeholders; the module of a command is imported when it is called."""
@@ -67,7 +87,7 @@ app = typer.Typer(
     help="Where softmax attention goes when you train it.",
     cls=LazyGroup,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -78,7 +98,7 @@ def _placeholder() -> None:
 
 
 for _name, _sentence in COMMANDS.items():
-    app.command(_name, help=_sentence)(_placeholder)
+    app.command(_name, help=_sentence, short_help=SHORT[_name])(_placeholder)
 
 
 def _print_version(wanted: bool) -> None:
