@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attractor.checks import naming
 from attractor.cli.application import COMMANDS
 from attractor.cli.documents import check_documents, read_documents
 from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
@@ -173,6 +174,7 @@ def audit(
                         file,
                         folder,
                         shown,
+                        "layers" if wanted_heads is None else "heads",
                         documents=documents or DOCUMENTS,
                         length=length or LENGTH,
                         layers=wanted_layers or of_heads,
@@ -358,10 +360,12 @@ def _capture_name(number: int, files: list[Path]) -> str:
     return "heads.nc" if number == len(files) - 1 else f"checkpoint_{number}.nc"
 
 
-def _capture(file: Path, model: Path, texts: list[str], **options: Any) -> None:
+def _capture(file: Path, model: Path, texts: list[str], asked: str, **options: Any) -> None:
+    """Captures heads; errors are of what the command was given, ``asked`` that of layers."""
     from attractor.torch import capture_heads
 
-    capture_heads(model, None, texts, path=file, **options)
+    with naming(model="MODEL", tokenizer="MODEL", texts="TEXTS", layers=asked):
+        capture_heads(model, None, texts, path=file, **options)
 
 
 def _control(captured: Captured, alpha: float, seed: int, progress: bool) -> xr.Dataset:

@@ -57,7 +57,7 @@ def test_unknown_words_are_content_unless_their_token_has_another_task(tokenizer
 
 def test_texts_of_mostly_unknown_words_are_refused():
     assert len(texts_shown(["00abc", "00abd"], Words(), **SETTINGS)) == 2
-    with pytest.raises(InvalidInputError, match="tokenizer: it does not know 6 of 11 tokens"):
+    with pytest.raises(InvalidInputError, match="tokenizer: the tokenizer does not know 6 of 11"):
         texts_shown(["000abc", "000ab"], Words(), **SETTINGS)
 
 

@@ -308,7 +308,7 @@ def _require_known(tokenizer: Any, ids: list[list[int]]) -> None:
     if 2 * count > len(content):
         raise InvalidInputError(
             "tokenizer",
-            f"it does not know {count:,} of {len(content):,} tokens of the texts",
+            f"the tokenizer does not know {count:,} of {len(content):,} tokens of the texts",
             "Give the one that the model was trained with, and texts written as it expects them",
         )
 
