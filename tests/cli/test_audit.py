@@ -76,6 +76,7 @@ def test_training_texts_are_asked_for_margin_solutions(run_json, heads, monkeypa
     from attractor import audit
 
     monkeypatch.setattr(audit, "positive_control", lambda sizes, **options: made_control())
+    monkeypatch.setattr("attractor.audit.margin_solution.MOST_QUERIES", 16)
     asked = ("--heads", "0.0,1.1", "--draws", 19, "--training-texts", "--norm", "nuclear")
     found, result = run_json("audit", heads, *asked, "--control")
     assert result.exit_code == 0, result.stderr
