@@ -53,9 +53,10 @@ TABLE = {
         ("file",),
     ),
     "audit": Command(
-        ("{model}", "{texts}", "--store", "{store}", "--out", "{out}"),
+        ("{model}", "{texts}", "--checkpoints", "{checkpoints}", "--store", "{store}", "--out",
+         "{out}"),
         "attractor.audit.captured_file.load_captured",
-        {"out": REPLACED, "store": HELD}, ("model", "texts"), AUDIT,
+        {"out": REPLACED, "store": HELD}, ("model", "texts", "checkpoints"), AUDIT,
     ),
     "prompt-length": Command(
         ("{file}", "--out", "{out}"),
@@ -109,7 +110,10 @@ TABLE = {
         {"out": SHARED},
         ("data",),
     ),
-    "reproduce": Command(("{file}", "--data", "{data}"), "", {}, ("file", "data")),
+    "reproduce": Command(
+        ("{file}", "--data", "{data}", "--checkpoints", "{checkpoints}"), "", {},
+        ("file", "data", "checkpoints"),
+    ),
     "sweep run": Command(
         ("{plan}", "--store", "{store}"), "attractor.sweeps.plan.load_plan",
         {"store": HELD}, ("plan",), "zarr.json",

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from attractor.audit import ControlSizes, control, positive_control
-from attractor.torch.capture.in_bert import captured_in_bert
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from attractor.audit import ControlSizes, control, positive_control  # noqa: E402 - after the skip
+from attractor.torch.capture.in_bert import captured_in_bert  # noqa: E402
 
 
 def test_scores_and_matrices_are_those_that_were_loaded(rng):
