@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from attractor.audit import ControlSizes, control, positive_control  # noqa: E402 - after the skip
-from attractor.torch.capture.in_bert import captured_in_bert  # noqa: E402
+from attractor.audit import ControlSizes, control, positive_control
+from attractor.torch.capture.in_bert import captured_in_bert
 
 
 def test_scores_and_matrices_are_those_that_were_loaded(rng):
