@@ -124,6 +124,8 @@ def test_factories_that_will_not_do(data):
 
 
 def test_by_module_and_factory():
-    assert load_method("torch.optim:Adam").optimizer.name == "torch.optim:Adam"
+    adam = load_method("torch.optim:Adam", learning_rate=0.5)
+    assert adam.optimizer.name == "torch.optim:Adam" and adam.optimizer.settings["lr"] == 0.5
+    assert load_method("torch.optim:SGD").step_size == 0.001
     with pytest.raises(InvalidInputError, match=r"not a torch\.optim\.Optimizer"):
-        load_method("optax:sgd")
+        load_method("optax:global_norm")
