@@ -164,7 +164,7 @@ def test_without_torch_a_factory_of_parameters_is_refused(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "attractor.torch", None)
     with pytest.raises(InvalidInputError, match=r"attractor\[torch\]"):
-        load_method("optax:global_norm")
+        load_method("operator:not_")
 
 
 def test_objects():
