@@ -86,6 +86,9 @@ NumPy cannot look at a value, and where a check would cost every step."""
 SETS_THE_PROCESS = frozenset({"attractor.use_compilation_cache"})
 """Changes where a process keeps its files, for good: what it refuses has tests of its own."""
 
+TRAINS_FOR_LONG = frozenset({"attractor.audit.positive_control"})
+"""Trains heads before it returns anything: what it refuses has tests of its own."""
+
 NEEDS_A_MODEL = frozenset({"attractor.monitor.watched_heads"})
 """Runs a model of PyTorch, which is not always there; what it refuses has tests of its own."""
 
@@ -211,7 +214,6 @@ SLOW = frozenset(
         "attractor.analysis.rates.fit_rates",
         "attractor.analysis.verify",
         "attractor.attention.heads.ModuleHead",
-        "attractor.audit.positive_control",
         "attractor.datasets.augment_images",
         "attractor.datasets.docstring_sentences",
         "attractor.models.ClassifierTrajectory.model",

@@ -18,6 +18,7 @@ from fuzzing.arguments.exempt import (
     MADE_BY_THE_LIBRARY,
     NEEDS_A_MODEL,
     SETS_THE_PROCESS,
+    TRAINS_FOR_LONG,
 )
 
 LEFT_OUT = (
@@ -80,7 +81,7 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
 
 
 def _takes_arguments(function: Callable[..., Any]) -> bool:
-    if name_of(function) in INSIDE | SETS_THE_PROCESS | NEEDS_A_MODEL:
+    if name_of(function) in INSIDE | SETS_THE_PROCESS | NEEDS_A_MODEL | TRAINS_FOR_LONG:
         return False
     try:
         names = list(inspect.signature(function).parameters)

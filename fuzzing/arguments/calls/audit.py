@@ -14,7 +14,7 @@ def calls() -> Iterator[Call]:
     yield Call(audit.planted_heads, documents=3)
     yield Call(
         audit.audit_heads, captured=ex.PLANTED_HEADS, draws=19, layers=[1], heads=None,
-        takes={"layers": "sequence array objects none"}, nan=True,
+        takes={"layers": "sequence array objects none", "norms": "array"}, nan=True,
         blames={"draws": "alpha", "alpha": "draws", "heads": "layers"},
     )  # fmt: skip
     yield Call(
@@ -28,10 +28,6 @@ def calls() -> Iterator[Call]:
     )  # fmt: skip
     yield Call(audit.ControlSizes, width=2, tokens=4, sequences=2, blames={"width": "sequences"})
     yield Call(audit.ControlSizes.of, captured=ex.PLANTED_HEADS)
-    yield Call(
-        audit.positive_control, sizes=audit.ControlSizes(2, 4, 2), draws=19, nan=True,
-        takes={"load": "none"}, blames={"draws": "alpha", "alpha": "draws"},
-    )  # fmt: skip
     yield Call(audit.Audit.save, self=ex.AUDIT, path="audit.nc")
     yield Call(audit.load_audit, path=given.AUDIT_FILE)
     yield Call(audit.CheckpointAudit.save, self=ex.CHECKPOINT_AUDIT, path="audit.nc")

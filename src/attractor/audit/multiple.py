@@ -25,7 +25,7 @@ def check_draws(draws: Any, alpha: Any, *, argument: str = "draws") -> tuple[int
     """
     draws = check_count(argument, draws, most=99_999)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0, example=0.05)
-    if draws < fewest_draws(alpha):
+    if (draws + 1) * alpha < 1:
         raise InvalidInputError(
             argument,
             f"of {draws} no p-value can be below {1 / (draws + 1):.3g}, and alpha is {alpha:g}",

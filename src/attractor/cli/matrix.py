@@ -95,9 +95,9 @@ def matrix(
             NORMS,
             bias_matrix,
             load_geometry,
-            settled_matrix,
             standard_methods,
         )
+        from attractor.analysis.bias.settling import settled_matrix
         from attractor.cli.provenance import report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report

@@ -5,7 +5,8 @@ import optax
 import pytest
 
 from attractor import Lp
-from attractor.analysis.bias import Method, load_geometry, load_method, settled_matrix, which_norm
+from attractor.analysis.bias import Method, load_geometry, load_method, which_norm
+from attractor.analysis.bias.settling import settled_matrix
 from attractor.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent
 

@@ -11,7 +11,6 @@ from attractor.analysis.bias.bring_your_own import (
 )
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
-from attractor.analysis.bias.settling import settled_matrix
 
 __all__ = [
     "NORMS",
@@ -25,7 +24,6 @@ __all__ = [
     "load_method",
     "median_interval",
     "named_optimizer",
-    "settled_matrix",
     "standard_methods",
     "which_norm",
 ]

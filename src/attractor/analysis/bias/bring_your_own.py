@@ -76,7 +76,7 @@ def load_method(
             _imported("optimizer", *found.groups()), spelling, learning_rate
         )
         method = as_method(_call(factory, spelling), spelling, layer)
-    if step_size is None:
+    if not isinstance(step_size, int | float):  # one, that is known
         return method
 
     def another(step_size: float) -> Method:
