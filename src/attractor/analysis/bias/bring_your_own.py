@@ -20,7 +20,7 @@ from attractor.analysis.bias.methods import NORMS, Method, gradients_of
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.bias.settling import settled_matrix
 from attractor.attention import Head, Parameterization, get_parameterization
-from attractor.checks import check_flags, check_items, check_text
+from attractor.checks import check_flags, check_items, check_number, check_text
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin.methods import methods_for
@@ -66,6 +66,8 @@ def load_method(
     """
     spelling = check_text("spelling", spelling)
     layer = get_parameterization(parameterization)
+    if learning_rate is not None:
+        learning_rate = check_number("learning_rate", learning_rate, above=0.0, example=0.1)
     found = _FACTORY.fullmatch(spelling)
     if not found:
         optimizer = named_optimizer(spelling, learning_rate)
@@ -76,7 +78,7 @@ def load_method(
             _imported("optimizer", *found.groups()), spelling, learning_rate
         )
         method = as_method(_call(factory, spelling), spelling, layer)
-    if not isinstance(step_size, int | float):  # one, that is known
+    if step_size is None:
         return method
 
     def another(step_size: float) -> Method:
