@@ -33,7 +33,9 @@ def test_writes_the_page_its_figures_and_its_numbers(written):
 def test_the_page_needs_no_network(written):
     page = (written[0] / "report.html").read_text()
     assert page.count('src="data:image/svg+xml;base64,') == 3
-    assert not re.search(r"(src|href)=[\"'](?!data:)|url\(|@import|<script", page)
+    assert not re.search(r"src=[\"'](?!data:)|url\(|@import|<script|https?:", page)
+    linked = re.findall(r'href="([^"]*)"', page)
+    assert len(linked) == 6 and all((written[0] / name).is_file() for name in linked)
     assert "&lt;mine&gt;" in page
     assert "<mine>" not in page
 

@@ -9,24 +9,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: #1b1b1b;
-       max-width: 58rem; margin: 2.5rem auto; padding: 0 1.25rem; background: #fff; }
+:root { color-scheme: light dark; --paper: #fff; --ink: #1b1b1b; --soft: #555; --line: #ddd;
+        --note: #f3f7fb; --caution: #fdf3ec; }
+@media (prefers-color-scheme: dark) { :root { --paper: #16191d; --ink: #e4e6e8; --soft: #a9afb6;
+        --line: #3a4047; --note: #1d2733; --caution: #33251c; } }
+body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: var(--ink);
+       max-width: 58rem; margin: 2.5rem auto; padding: 0 1.25rem; background: var(--paper); }
 h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .3rem; }
-h2 { font-size: 1.2rem; margin-top: 2.4rem; border-bottom: 1px solid #ddd; padding-bottom: .2rem; }
-.source { color: #555; margin-top: 0; }
-.findings { background: #f3f7fb; border-left: 4px solid #0072b2; padding: .6rem 1rem .6rem 2rem; }
-.warning { background: #fdf3ec; border-left: 4px solid #d55e00; padding: .6rem 1rem; }
-figure { margin: 1.4rem 0; } figure img { max-width: 100%; height: auto; }
-figcaption { color: #444; font-size: .9rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid #e4e4e4;
+h2 { font-size: 1.2rem; margin-top: 2.4rem; border-bottom: 1px solid var(--line);
+     padding-bottom: .2rem; }
+a { color: inherit; }
+.source { color: var(--soft); margin-top: 0; }
+.findings { background: var(--note); border-left: 4px solid #0072b2;
+            padding: .6rem 1rem .6rem 2rem; }
+.warning { background: var(--caution); border-left: 4px solid #d55e00; padding: .6rem 1rem; }
+figure { margin: 1.4rem 0; }
+figure img { min-width: min(100%, 46rem); max-width: 100%; height: auto; background: #fff;
+             border-radius: 4px; }
+figcaption { color: var(--soft); font-size: .9rem; }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
          vertical-align: top; }
 th:first-child, td:first-child { text-align: left; } table.words :is(th, td) { text-align: left; }
-thead th { border-bottom: 2px solid #999; font-weight: 600; }
-footer { margin-top: 3rem; color: #666; font-size: .85rem; }
+thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
+footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 code { font-size: .92em; }
-@media print { body { margin: 0; max-width: none; font-size: 10.5pt; }
+@media print { :root { color-scheme: light; --paper: #fff; --ink: #1b1b1b; --soft: #555;
+  --line: #ddd; --note: #f3f7fb; --caution: #fdf3ec; }
+  body { margin: 0; max-width: none; font-size: 10.5pt; }
   figure, table, .findings { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -108,10 +119,12 @@ def render_page(
 <style>{_STYLE}</style>
 </head>
 <body>
+<main>
 <h1>{html.escape(title)}</h1>
 <p class="source">{html.escape(source)}</p>
 <ul class="findings">{points}</ul>
 {body}
+</main>
 <footer>{html.escape(footer)}</footer>
 </body>
 </html>
@@ -131,20 +144,22 @@ def _section(section: Section, figures: Path) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in table.header)
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
         for row in table.rows
     )
     kind = ' class="words"' if table.words else ""
-    return f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="wide" tabindex="0"><table{kind}>{body}</table></div>'
 
 
 def _figure(figure: FigureFile, figures: Path) -> str:
     # Embedded as images: drawings set into the page itself would share their element names.
     data = base64.b64encode((figures / f"{figure.name}.svg").read_bytes()).decode()
-    caption = html.escape(figure.caption)
+    caption, name = html.escape(figure.caption), html.escape(figure.name)
+    files = " ".join(f'<a href="{name}.{ending}">{ending.upper()}</a>' for ending in ("png", "svg"))
     return (
         f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{caption}">'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f"<figcaption>{caption} {files}</figcaption></figure>"
     )
