@@ -13,7 +13,7 @@ from made_checkpoints import (
 )
 
 import attractor as at
-from attractor.audit import Captured, load_checkpoint_audit
+from attractor.audit import Captured, Projections, load_checkpoint_audit
 from attractor.errors import FileFormatError, InvalidInputError
 
 
@@ -142,3 +142,13 @@ def test_arguments_are_checked(options, message):
         at.audit_checkpoints(pair, **options)
     with pytest.raises(InvalidInputError, match="checkpoints"):
         at.audit_checkpoints(pair[:1])
+
+
+def test_queries_without_a_choice_are_not_asked_about(rng):
+    def captured():
+        made = Projections(query=rng.normal(size=(1, 3, 5)), key=rng.normal(size=(1, 3, 5)))
+        return Captured.from_arrays(np.ones((4, 1, 3)), np.ones((4, 3)), projections=made)
+
+    data = at.audit_checkpoints([captured(), captured()], draws=19).data
+    assert data["direction"].item() == "not asked: nothing to choose among"
+    assert np.isfinite(data["norm_ratio"].item())

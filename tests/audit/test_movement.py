@@ -56,7 +56,7 @@ def test_a_turn_straight_to_the_solution_has_a_cosine_of_one_however_near_it_is(
     K, Q, b = weights(1)
     layer = captured_heads(K, Q, b).layer(0)
     end = _End.of(layer, 0, ("frobenius",), 0)
-    left, right = end.left, end.right
+    left, right = end.selections.left, end.selections.right
     W, M = left.T @ right, end.solutions[0].W
     for share in (0.5, 0.01):  # from between both, or nearly from M
         V = share * W / np.linalg.norm(W) + (1 - share) * M / np.linalg.norm(M)

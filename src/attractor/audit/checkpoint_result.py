@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attractor.audit.result import MOST_ROWS, print_table
 from attractor.records import Printed, load_data, save_data
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 KIND = "audit of checkpoints"
 """The kind of a file of one."""
-MOST_ROWS = 24
-"""Heads that are printed one by one; of more the counts of each layer are."""
 
 VARIABLES = {
     "size": "whether the matrix of the head grew or shrank, in words",
@@ -76,8 +75,6 @@ class CheckpointAudit(Printed):
         return self.data
 
     def _print(self, console: Console) -> None:
-        from rich.table import Table
-
         from attractor.audit.checkpoint_words import (
             movement_layers,
             movement_sentences,
@@ -92,12 +89,7 @@ class CheckpointAudit(Printed):
         aside += ["from"] if self.data.sizes["checkpoint"] == 1 else []
         few = len(found) <= MOST_ROWS
         names, rows = movement_table(found, without=aside) if few else movement_layers(found)
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in names:
-            table.add_column(name, no_wrap=name != "direction")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table, highlight=False, markup=False)
+        print_table(console, names, rows, wrapped=("direction",))
 
 
 def load_checkpoint_audit(path: str | os.PathLike[str]) -> CheckpointAudit:

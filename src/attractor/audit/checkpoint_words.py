@@ -11,7 +11,7 @@ import numpy as np
 
 from attractor.audit.heads import name
 from attractor.audit.movement import Direction, Size
-from attractor.audit.words import Rows, percent
+from attractor.audit.words import Rows, counted, percent
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,7 +71,7 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
         sizes = Counter(one["size"] for one in here)
         several = Counter({_plural(word) if n > 1 else word: n for word, n in sizes.items()})
         line = (
-            f"From {checkpoint} to {data.attrs['last']}, of {len(here):,} heads {_counted(several)}"
+            f"From {checkpoint} to {data.attrs['last']}, of {len(here):,} heads {counted(several)}"
         )
         ratios = [one["norm_ratio"] for one in here if one.get("norm_ratio") is not None]
         if ratios:
@@ -86,7 +86,7 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
         lines.append(
             "Seen from the margin solutions of what they select, beside "
             f"{data.attrs['draws']:,} draws of turned heads ({percent(data.attrs['alpha'])} for "
-            f"all together): {_counted(words)}."
+            f"all together): {counted(words)}."
         )
     return lines
 
@@ -189,10 +189,6 @@ def _square(value: float | None) -> float | None:
 def _median(found: list[dict[str, Any]], variable: str) -> str:
     values = [one[variable] for one in found if one.get(variable) is not None]
     return _number(float(np.median(values))) if values else "-"
-
-
-def _counted(counts: Counter[str]) -> str:
-    return ", ".join(f"{n:,} {word}" for word, n in counts.most_common())
 
 
 def _number(value: float | None) -> str:

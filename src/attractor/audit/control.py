@@ -40,7 +40,7 @@ Load = Callable[[np.ndarray, np.ndarray, np.ndarray], Captured]
 
 @dataclasses.dataclass(frozen=True)
 class ControlSizes:
-    """ControlSizes of heads to train.
+    """Sizes of heads to train.
 
     Attributes:
         width: Entries of a key.
@@ -130,7 +130,7 @@ def positive_control(
     floating point stops on the way. Beside them stand heads that are not there.
 
     Args:
-        sizes: ControlSizes of the heads.
+        sizes: Sizes of the heads.
         draws: Draws that margin ratios are compared with.
         alpha: Level of the tests, for the heads of a data set together.
         load: Captures heads; None for ``Captured.from_arrays``, where no model is in between.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.audit.captured import CapturedLayer
 from attractor.audit.multiple import randomization_p
@@ -81,19 +81,11 @@ def margin_solution(
         question: What is asked.
         key: Seed, layer and head, which name the draws.
     """
-    used = drawn_queries(layer, key[0])
-    if not len(used):
+    asked = selections_of(layer, head, key[0])
+    if asked is None:
         return {}
-    arrays = ("queries", "keys", "allowed", "attention")
-    rows = {name: getattr(layer, name)[used] for name in arrays}
-    small = dataclasses.replace(layer, **rows, values=None)
-    tokens, left, right = trained_factors(small, head)
+    tokens, left, right, problem = asked.tokens, asked.left, asked.right, asked.problem
     W = left.T @ right
-    if 0 in W.shape or not W.any():
-        return {}
-    problem = problem_of(tokens, W)
-    if not len(problem.bounds):
-        return {}
     solutions = {norm: solved(problem, W, norm, _TOLERANCE) for norm in question.norms}
     ratios = {norm: _ratio(W, one) for norm, one in solutions.items()}
     statistic = [ratios["frobenius"]]
@@ -105,11 +97,12 @@ def margin_solution(
             _ratio(turned, solved(problem_of(tokens, turned), turned, "frobenius", _OF_DRAWS))
         )
     directions = [one.W for one in solutions.values()]
-    directions += [*_logistic(tokens, W), *_ridge(problem), problem.apply_adjoint(_ones(problem))]
+    rows = len(problem.bounds)
+    directions += [*_logistic(tokens, W), *_ridge(problem), problem.apply_adjoint(np.ones(rows))]
     return {
         "margin_space": _space(layer),
-        "margin_queries": float(len(used)),
-        "margin_rows": float(len(problem.bounds)),
+        "margin_queries": float(len(asked.used)),
+        "margin_rows": float(rows),
         "margin_ratio": list(ratios.values()),
         "margin_gap": [float(one.gap) for one in solutions.values()],
         "margin_cosine": [_cosine(W, direction) for direction in directions],
@@ -171,11 +164,46 @@ def check_norms(norms: Sequence[str], least: int = 0) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check_choice("norms", one, NORMS) for one in given))
 
 
-def drawn_queries(layer: CapturedLayer, seed: int) -> np.ndarray:
-    """The queries asked about: some of those with tokens to choose among."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Selections:
+    """What a head selects at the queries that it is asked about.
+
+    Attributes:
+        used: The queries.
+        tokens: What the head sees there, and
+        left: the factors of its matrix, ``W = left^T right``,
+        right: as ``trained_factors`` has them.
+        problem: The margin problem of what it selects.
+    """
+
+    used: Int[np.ndarray, "queries"]
+    tokens: Tokens
+    left: Float[np.ndarray, "width d"]
+    right: Float[np.ndarray, "width e"]
+    problem: MarginProblem
+
+
+def selections_of(layer: CapturedLayer, head: int, seed: int) -> Selections | None:
+    """What a head selects at some of its queries; None where there is nothing to choose among.
+
+    Args:
+        layer: The layer.
+        head: The number of the head.
+        seed: Names the queries, the same for every head.
+    """
     choosing = np.flatnonzero(layer.allowed.sum(-1) > 1)
+    if not len(choosing):
+        return None
     order = generator(seed, purpose="queries of margin problems").permutation(len(choosing))
-    return np.sort(choosing[order[:MOST_QUERIES]])
+    used = np.sort(choosing[order[:MOST_QUERIES]])
+    arrays = ("queries", "keys", "allowed", "attention")
+    rows = {name: getattr(layer, name)[used] for name in arrays}
+    tokens, left, right = trained_factors(dataclasses.replace(layer, **rows, values=None), head)
+    W = left.T @ right
+    if not W.any():
+        return None
+    problem = problem_of(tokens, W)
+    return Selections(used, tokens, left, right, problem) if len(problem.bounds) else None
 
 
 def problem_of(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> MarginProblem:
@@ -271,10 +299,6 @@ def _ridge(problem: MarginProblem) -> list[Float[np.ndarray, "d e"]]:
         lsmr(operator, np.ones(rows), np.sqrt(weight) * size, maxiter=1000)[0] for weight in _RIDGE
     ]
     return [flat.reshape(shape) for flat in found]
-
-
-def _ones(problem: MarginProblem) -> Float[np.ndarray, "m"]:
-    return np.ones(len(problem.bounds))
 
 
 def _cosine(one: Float[np.ndarray, "d e"], other: Float[np.ndarray, "d e"]) -> float:

@@ -9,15 +9,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from attractor.audit.captured import CapturedLayer, CaptureStatus
-from attractor.audit.margin_solution import drawn_queries, problem_of, rotation_about, solved
+from attractor.audit.margin_solution import (
+    Selections,
+    problem_of,
+    rotation_about,
+    selections_of,
+    solved,
+)
 from attractor.audit.multiple import randomization_p
-from attractor.audit.trained_matrix import trained_factors
 from attractor.margin import Solution
 from attractor.randomness import generator
-from attractor.tokens import Tokens
 
 GAP = 1e-4
 """Relative duality gap to which margin problems are solved, those of heads as those of draws."""
@@ -159,21 +163,20 @@ def movements(
     Returns:
         The variables for each checkpoint before the last.
     """
-    end = None
+    end, solved_for = None, False
     found = []
     for one in before:
         answer = _of_attention(one, last, head)
         why = _unknown(one, head) or _unknown(last, head)
         if why is None:
-            end = _End.of(last, head, norms, key[0]) if end is None else end
+            if not solved_for:
+                end, solved_for = _End.of(last, head, norms, key[0]), True
             sizes, why = _size(Factors.of(one, head), Factors.of(last, head))
             answer |= sizes
-        if why is None and end is not None and not end.solutions:
-            why = "nothing to choose among"
         if why is None and end is not None:
             answer |= end.reached_from(one, draws, key)
         else:
-            answer["direction"] = f"{Direction.NOT_ASKED}: {why}"
+            answer["direction"] = f"{Direction.NOT_ASKED}: {why or 'nothing to choose among'}"
         found.append(answer)
     return found
 
@@ -184,25 +187,17 @@ class _End:
 
     layer: CapturedLayer
     head: int
-    used: Int[np.ndarray, "queries"]
-    tokens: Tokens
-    left: Matrix
-    right: Matrix
+    selections: Selections
     solutions: list[Solution]
 
     @classmethod
-    def of(cls, layer: CapturedLayer, head: int, norms: Sequence[str], seed: int) -> _End:
-        """Solves the margin problems; there are no solutions where there is nothing to choose."""
-        used = drawn_queries(layer, seed)
-        arrays = ("queries", "keys", "allowed", "attention")
-        rows = {name: getattr(layer, name)[used] for name in arrays}
-        tokens, left, right = trained_factors(dataclasses.replace(layer, **rows, values=None), head)
-        W, solutions = left.T @ right, []
-        if len(used) and W.any():
-            problem = problem_of(tokens, W)
-            if len(problem.bounds):
-                solutions = [solved(problem, W, norm, GAP) for norm in norms]
-        return cls(layer, head, used, tokens, left, right, solutions)
+    def of(cls, layer: CapturedLayer, head: int, norms: Sequence[str], seed: int) -> _End | None:
+        """Solves the margin problems; None where there is nothing to choose among."""
+        own = selections_of(layer, head, seed)
+        if own is None:
+            return None
+        W = own.left.T @ own.right
+        return cls(layer, head, own, [solved(own.problem, W, norm, GAP) for norm in norms])
 
     @cached_property
     def rows(self) -> Factors:
@@ -210,33 +205,34 @@ class _End:
         made = Factors.of(self.layer, self.head)
         projections = self.layer.projections
         constants = int(projections is not None and projections.bias is not None)
-        rank, hidden = self.right.shape[1] - constants, made.query.shape[1] - constants
+        left, right = self.selections.left, self.selections.right
+        rank, hidden = right.shape[1] - constants, made.query.shape[1] - constants
         query = np.zeros((rank + constants, hidden + constants))
-        query[:rank, :hidden] = np.linalg.pinv(self.right[:, :rank]) @ made.query[:, :hidden]
+        query[:rank, :hidden] = np.linalg.pinv(right[:, :rank]) @ made.query[:, :hidden]
         query[rank:, hidden:] = 1.0
-        return Factors(np.linalg.pinv(self.left) @ made.key, query)
+        return Factors(np.linalg.pinv(left) @ made.key, query)
 
     def reached_from(
         self, first: CapturedLayer, draws: int, key: tuple[int, int, int]
     ) -> dict[str, Any]:
         """Where the tangential change from a checkpoint goes, of the head and of every draw."""
-        last, head = self.layer, self.head
+        last, head, own = self.layer, self.head, self.selections
         change = Change(Factors.of(first, head), Factors.of(last, head), self.rows)
-        still = np.eye(len(self.left))
+        still = np.eye(len(own.left))
         cosines = [change.cosines(one.W, still) for one in self.solutions]
         of_layer = np.array([cosines[0][0], *self._of_other_heads(first)])
-        axes = _independent(*(one.queries[self.used, head].mean(0) for one in (last, first)))
+        axes = _independent(*(one.queries[own.used, head].mean(0) for one in (last, first)))
         null, gaps = [], []
         for draw in range(draws):
             R = rotation_about(generator(*key, draw, purpose="rotation of checkpoints"), *axes)
-            turned = self.left.T @ R @ self.right
-            problem = problem_of(self.tokens, turned)
+            turned = own.left.T @ R @ own.right
+            problem = problem_of(own.tokens, turned)
             solution = solved(problem, turned, self.solutions[0].geometry.name, GAP)
             null.append(change.cosines(solution.W, R)[0])
             gaps.append(float(solution.gap))
         return {
-            "queries": float(len(self.used)),
-            "rows": float(len(self.solutions[0].problem.bounds)),
+            "queries": float(len(own.used)),
+            "rows": float(len(own.problem.bounds)),
             "gap": [float(one.gap) for one in self.solutions],
             "gap_null": max(gaps),
             "cosine": [part for part, _ in cosines],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -135,8 +136,6 @@ class Audit(Printed):
         return self.data
 
     def _print(self, console: Console) -> None:
-        from rich.table import Table
-
         from attractor.audit.heads import (
             asked_for_margins,
             asked_for_prompts,
@@ -152,12 +151,32 @@ class Audit(Printed):
         aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in names:
-            table.add_column(name, no_wrap=name not in ("pairing", "margin", "prompt"))
-        for row in rows:
-            table.add_row(*row)
-        console.print(table, highlight=False, markup=False)
+        print_table(console, names, rows, wrapped=("pairing", "margin", "prompt"))
+
+
+def print_table(
+    console: Console,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    wrapped: Sequence[str],
+) -> None:
+    """Prints a table without lines.
+
+    Args:
+        console: Where to.
+        names: Names of the columns.
+        rows: Their cells.
+        wrapped: Columns that may take several lines.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, no_wrap=name not in wrapped)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, highlight=False, markup=False)
 
 
 def load_audit(path: str | os.PathLike[str]) -> Audit:

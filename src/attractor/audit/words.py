@@ -55,12 +55,12 @@ def _sentence(found: list[dict[str, Any]], settings: dict[str, Any]) -> str:
             parts.append(f"{counts[word]} of those {rule} predicts as well")
     untested = Counter(verdict(one) for one in found if one["learnable"] in UNTESTED)
     if untested:
-        why = next(iter(untested)) if len(untested) == 1 else _counted(untested)
+        why = next(iter(untested)) if len(untested) == 1 else counted(untested)
         parts.append(f"{sum(untested.values()):,} could not be tested ({why})")
     if asked_for_margins(found):
         margins = Counter(one["margin"] for one in found)
         there = {word: n for word, n in margins.items() if word.startswith(Margin.AT)}
-        parts.append(_counted(Counter(there)) if there else "none is at a margin solution")
+        parts.append(counted(Counter(there)) if there else "none is at a margin solution")
     else:
         parts.append(
             "whether any head is at a margin solution was not asked: only its training texts could "
@@ -79,13 +79,13 @@ def sentences(data: xr.Dataset) -> list[str]:
     lines = [_sentence(found, data.attrs)]
     selection = Counter(_kind(one["selection"]) for one in found)
     if selection:
-        lines.append(f"What heads select: {_counted(selection)}.")
+        lines.append(f"What heads select: {counted(selection)}.")
     if asked_for_margins(found):
         margins = Counter(one["margin"] for one in found)
-        lines.append(f"Where heads are, seen from margin solutions: {_counted(margins)}.")
+        lines.append(f"Where heads are, seen from margin solutions: {counted(margins)}.")
     prompt = Counter(one["prompt"] for one in found if asked_for_prompts([one]))
     if prompt:
-        lines.append(f"Prompts that heads need to be near their limit: {_counted(prompt)}.")
+        lines.append(f"Prompts that heads need to be near their limit: {counted(prompt)}.")
     return lines
 
 
@@ -273,7 +273,7 @@ def control_table(control: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
         ]
         verdicts = Counter(arm["verdict"].to_numpy().tolist())
         right = arm["right"].to_numpy()
-        rows.append((made, str(right.size), str(right.sum()), *medians, _counted(verdicts)))
+        rows.append((made, str(right.size), str(right.sum()), *medians, counted(verdicts)))
     return header, rows
 
 
@@ -327,7 +327,8 @@ def _kind(selection: str) -> str:
     return "a fixed offset" if selection.startswith("offset") else selection
 
 
-def _counted(counts: Counter[str]) -> str:
+def counted(counts: Counter[str]) -> str:
+    """Words with their counts, the most frequent first."""
     return ", ".join(f"{n:,} {word}" for word, n in counts.most_common())
 
 

@@ -34,7 +34,8 @@ _DARKEST = (6.0, 10.0)
 one head with a fixed offset is not to make all others so."""
 _ROOM_FOR_WORDS, _ROOM_FOR_NUMBERS = 0.55, 0.36
 """Widths of a cell from which on words and numbers are written into it, in inches."""
-_UNKNOWN = "#e2e2e2"
+UNKNOWN = "#e2e2e2"
+"""Color of cells of which nothing is known."""
 _BANDS = ((0, 1, 0.78), (0.05, 0.95, 0.55))
 """Bands of null draws: the quantiles between, and how pale."""
 _ACROSS = 5
@@ -68,7 +69,7 @@ def audit_map_figure(data: xr.Dataset) -> Figure:
     most = np.nanmax(above, initial=0.0)
     highest = float(np.clip(most, *_DARKEST))
     shades = Normalize(0, highest)
-    axes.set_facecolor(_UNKNOWN)
+    axes.set_facecolor(UNKNOWN)
     axes.imshow(np.ma.masked_invalid(np.clip(above, 0, highest)), _SHADES, shades, aspect="auto")
     found = {(one["layer"], one["head"]): one for one in heads(data)}
     for row, layer in enumerate(data["layer"].to_numpy()):
@@ -93,7 +94,7 @@ def audit_map_figure(data: xr.Dataset) -> Figure:
     bar.set_label("standard deviations above\nits own null draws")
     handles = [
         Patch(fill=False, edgecolor=COLORS["orange"], linewidth=1.8, label="beats all together"),
-        Patch(facecolor=_UNKNOWN, label="not tested"),
+        Patch(facecolor=UNKNOWN, label="not tested"),
     ]
     figure.legend(handles=handles, loc="outside lower right", ncols=2)
     return figure

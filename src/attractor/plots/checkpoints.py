@@ -16,12 +16,11 @@ from matplotlib.ticker import MaxNLocator
 from attractor.audit.checkpoint_words import movements_of
 from attractor.audit.movement import Direction
 from attractor.plots._style import COLORS
-from attractor.plots.audit import WIDE, framed, name_axes
+from attractor.plots.audit import UNKNOWN, WIDE, framed, name_axes
 
 _COLORS = LinearSegmentedColormap.from_list(
     "orange to blue", [COLORS["orange"], "white", COLORS["blue"]]
 )
-_UNKNOWN = "#e2e2e2"
 _LEAST_RATIO, _LEAST_DEVIATIONS = 0.1, 4.0
 """Half-widths of scales, at least: what is near one, or is chance, is to look pale."""
 _MOST_DEVIATIONS = 10.0
@@ -60,7 +59,7 @@ def checkpoint_figure(data: xr.Dataset) -> Figure:
             (right, "deviations_from_draws", deviations, _signed, "deviations from turned heads"),
         ):
             values = _table(here, variable, data)
-            axes.set_facecolor(_UNKNOWN)
+            axes.set_facecolor(UNKNOWN)
             shown = np.ma.masked_invalid(np.clip(values, scale.vmin, scale.vmax))
             image = axes.imshow(shown, _COLORS, scale, aspect="auto")
             if side >= _ROOM:
@@ -80,7 +79,7 @@ def checkpoint_figure(data: xr.Dataset) -> Figure:
     look: Any = {"fill": False, "edgecolor": COLORS["black"], "linewidth": 1.8}
     handles = [
         Patch(**look, label="beyond the draws of all heads together"),
-        Patch(facecolor=_UNKNOWN, label="not asked"),
+        Patch(facecolor=UNKNOWN, label="not asked"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure

@@ -29,11 +29,11 @@ from attractor.tokens import Tokens
 from attractor.training import Optimizer, declare, with_rescaled_state
 from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
+from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 
 _FACTORY = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 _RATES = ("learning_rate", "lr")
 """What the learning rate of a factory may be called."""
-_DEFAULT_RATE = 0.1
 _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
     "tree": "exact at every magnitude, in units that follow the gradient",
@@ -174,7 +174,7 @@ def _with_rate(
         if default is not inspect.Parameter.empty:
             known = isinstance(default, int | float) and not isinstance(default, bool)
             return factory, float(default) if known else None
-        rate = _DEFAULT_RATE
+        rate = DEFAULT_LEARNING_RATE
     return functools.partial(factory, **{argument: rate}), rate
 
 

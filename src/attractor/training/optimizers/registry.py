@@ -14,7 +14,7 @@ from attractor.training.optimizers.optimizer import Optimizer
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _SHORT_WITH_NUMBER = re.compile(r"(.+) ([\d.]+)")
 _OWN_RATE = re.compile(r"(^|,)\s*learning[_-]rate\s*=")
-_DEFAULT_LEARNING_RATE = 0.1
+DEFAULT_LEARNING_RATE = 0.1
 _WORDS = {"true": True, "false": False, "none": None}
 
 Factory = Callable[..., Optimizer]
@@ -165,7 +165,7 @@ def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimi
     found, _ = _find(name)
     takes_rate = found is None or found.takes_learning_rate
     if learning_rate is None and takes_rate and not _OWN_RATE.search(settings):
-        learning_rate = _DEFAULT_LEARNING_RATE
+        learning_rate = DEFAULT_LEARNING_RATE
     return get_optimizer(spelling, learning_rate)
 
 
