@@ -55,7 +55,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 1,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
