@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from site_pages import docstrings, offline, project, references, size
+from site_pages import docstrings, offline, project, references, size, tutorials
 from site_pages.api import api_pages
 from site_pages.commands import command_pages
 from site_pages.found_wrong import found_wrong_page
@@ -54,6 +54,7 @@ def setup(app: Any) -> dict[str, bool]:
     docstrings.connect(app)
     project.connect(app)
     references.connect(app)
+    tutorials.connect(app)
     size.connect(app)
     offline.connect(app)
     return {"parallel_read_safe": False}
