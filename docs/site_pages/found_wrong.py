@@ -74,8 +74,11 @@ def found_wrong_page(docs: Path) -> str:
     everything = all_found(docs)
     text = _PREAMBLE.format(claims=len(all_claims()))
     text += "| paper | what |\n| --- | --- |\n"
+    paper = None
     for one in everything:
-        text += f"| {_short(one.paper)} | [{one.title}](#{_anchor(one.title)}) |\n"
+        name = "" if one.paper == paper else PAPERS[one.paper].title.split(":")[0]
+        text += f"| {name} | [{one.title}](#{_anchor(one.title)}) |\n"
+        paper = one.paper
     paper = None
     for one in everything:
         if one.paper != paper:
@@ -96,10 +99,6 @@ def _section(one: Found) -> str:
     printed = f", and says *{_plain(one.output)}*" if one.output else ""
     text += f"It takes {took}{printed}. More: {', '.join(link_to(name) for name in one.about)}.\n"
     return text
-
-
-def _short(paper: str) -> str:
-    return PAPERS[paper].title.split(":")[0]
 
 
 def _anchor(title: str) -> str:

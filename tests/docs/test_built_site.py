@@ -16,7 +16,7 @@ browsed = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 FIRST = {
     "mirror descent": ("theory/norms.html#mirror-descent", "own_training.html#mirror-descent"),
     "nuclear": ("generated/api/attractor.geometry.html#attractor.Nuclear",),
-    "infeasible": ("how_to.html#an-infeasible-problem",),
+    "infeasible": ("how_to.html#infeasible-problems",),
     "HeadMonitor": ("generated/api/attractor.monitor.html#attractor.HeadMonitor",),
     "own norm": ("how_to.html#your-own-norm",),
 }
