@@ -23,15 +23,19 @@ FIRST = {
 """What is looked for, with the pages of which one has to come first."""
 
 _FOUND = """new Promise(done => {
-  const look = () => /found|did not match/.test(document.querySelector(".search-summary")?.textContent)
-    ? done([...document.querySelectorAll("ul.search > li > a")].map(link => link.getAttribute("href")))
-    : setTimeout(look, 100);
+  const links = () => [...document.querySelectorAll("ul.search > li > a")];
+  const look = () => {
+    const said = document.querySelector(".search-summary")?.textContent;
+    if (/found|did not match/.test(said)) done(links().map(link => link.getAttribute("href")));
+    else setTimeout(look, 100);
+  };
   look();
 })"""
 _WIDE = """[...document.querySelectorAll("main *, footer *, header *")]
-  .filter(one => one.getBoundingClientRect().right > innerWidth + 1
-    && !one.closest("pre, .pst-scrollable-table-container, mjx-container, svg, .sidebar-primary, dialog"))
-  .slice(0, 3).map(one => one.tagName + "." + one.className + ": " + one.textContent.slice(0, 40))"""
+  .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(
+    "pre, .pst-scrollable-table-container, mjx-container, svg, .sidebar-primary, dialog"))
+  .slice(0, 3)
+  .map(one => one.tagName + "." + one.className + ": " + one.textContent.slice(0, 40))"""
 
 
 def test_every_link_leads_somewhere():
