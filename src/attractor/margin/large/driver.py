@@ -46,10 +46,12 @@ def is_large(constraints: int) -> bool:
 
 def has_few_unknowns(constraints: int, shape: tuple[int, int], geometry: Geometry) -> bool:
     """Whether few of its constraints at a time are solved for, though all would not be too many."""
+    # Of a vector, every Schatten norm is that of Frobenius.
+    is_frobenius = geometry == Frobenius() or (min(shape) == 1 and has_norm_of(geometry, Schatten))
     return (
         _FEWEST_GENERATED <= constraints <= _MOST_DENSE
         and _is_known(geometry)
-        and geometry != Frobenius()
+        and not is_frobenius
         and is_overdetermined(constraints, shape, geometry)
     )
 
