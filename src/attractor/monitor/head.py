@@ -28,8 +28,9 @@ class WatchedHead:
         matrix: From the state to ``W`` of shape ``(d, e)``, or to a pair of factors ``K`` of shape
             ``(d, width)`` and ``Q`` of shape ``(e, width)`` with ``W = scale K Q^T``. The weights
             of ``torch.nn.Linear`` are the factors transposed.
-        tokens: What enters the head for a probe batch that stays the same: ``Tokens``; or a pair
-            ``(keys, queries)``, or a triple with a mask, in the shapes that ``Tokens`` takes; or a
+        tokens: What enters the head for a probe batch that stays the same: ``Tokens``; or
+            ``(keys, queries)``, ``(keys, queries, mask)`` or ``(keys, queries, mask, rows)``, in
+            the shapes that ``Tokens`` takes, with rows False where a query is padding; or a
             function from the state to any of these, where layers below are trained as well. Heads
             that are given the same function share one call of it a record.
         scale: Factor of ``W``, such as ``width ** -0.5``.
@@ -90,7 +91,7 @@ class WatchedHead:
         found = self.matrix(state)
         argument = f"matrix of head {self.name!r}"
         if isinstance(found, tuple | list) and len(found) == 2:
-            K, Q = (to_numpy(argument, factor) for factor in found)
+            K, Q = (as_float64(argument, factor, finite=False) for factor in found)
             if K.ndim != 2 or Q.ndim != 2 or K.shape[1] != Q.shape[1]:
                 raise InvalidInputError(
                     argument,
@@ -99,7 +100,7 @@ class WatchedHead:
                 )
             W = K @ Q.T
         else:
-            W = to_numpy(argument, found)
+            W = as_float64(argument, found, finite=False)
         shape = (tokens.key_dimension, tokens.query_dimension)
         if W.shape != shape:
             raise InvalidInputError(
@@ -117,18 +118,20 @@ def as_tokens(name: str, given: Any) -> Tokens | None:
         InvalidInputError: If they are no tokens, or have an axis of instances.
     """
     if not isinstance(given, Tokens):
-        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3, 4):
             raise InvalidInputError(
                 "tokens",
                 f"those of head {name!r} are of type {type(given).__name__}",
-                "Give Tokens, or (keys, queries), or (keys, queries, mask)",
+                "Give Tokens, or (keys, queries), with a mask and rows behind if need be",
             )
         keys, queries = (
-            to_numpy(what, array) for what, array in zip(("keys", "queries"), given, strict=False)
+            as_float64(what, array, finite=False)
+            for what, array in zip(("keys", "queries"), given, strict=False)
         )
         if not (np.isfinite(keys).all() and np.isfinite(queries).all()):
             return None
-        given = Tokens(keys, queries, mask=_as_mask(given[2] if len(given) == 3 else None))
+        mask, rows = (*given[2:], None, None)[:2]
+        given = Tokens(keys, queries, mask=mask, rows=rows)
     if given.instances is not None:
         raise InvalidInputError(
             "tokens",
@@ -136,33 +139,3 @@ def as_tokens(name: str, given: Any) -> Tokens | None:
             "Give one probe batch, without that axis",
         )
     return given
-
-
-def _as_mask(mask: Any) -> Any:
-    """A mask off its device."""
-    return mask.detach().cpu().numpy() if hasattr(mask, "detach") else mask
-
-
-def to_numpy(argument: str, value: Any) -> Float[np.ndarray, "..."]:
-    """A float64 copy of a PyTorch tensor on any device, a JAX or NumPy array, or a list.
-
-    NaN and infinity are kept: training may diverge, and is not to be ended for it.
-
-    Args:
-        argument: The name to use in an error.
-        value: The array.
-
-    Raises:
-        InvalidInputError: If it holds no real numbers, or numbers in half precision.
-    """
-    for leave in ("detach", "cpu"):  # the graph, then the device
-        if hasattr(value, leave):
-            value = getattr(value, leave)()
-    try:
-        return as_float64(argument, value, finite=False)
-    except TypeError:  # a type of number that NumPy does not have
-        raise InvalidInputError(
-            argument,
-            f"the numbers are stored as {getattr(value, 'dtype', type(value).__name__)}",
-            "Give float32 or float64",
-        ) from None

@@ -52,10 +52,35 @@ def check_mask_size(argument: str, shape: tuple[int, ...]) -> None:
     )
 
 
+def check_rows(rows: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "*instances sequence query"]:
+    """Which rows are no padding, with an axis of queries."""
+    array = as_plain(rows)
+    if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
+        raise InvalidInputError(
+            "rows",
+            f"the data type is {array.dtype}, or there are other numbers than 0 and 1",
+            "Give booleans, or the integers 0 and 1: True where a query is no padding",
+        )
+    array, expected = _with_query_axis(array, shape)
+    if array.shape != shape:
+        raise InvalidInputError("rows", f"the shape is {array.shape}", f"Give {expected}")
+    if not array.any((-1, -2)).all():
+        raise InvalidInputError("rows", "all are padding", "Let at least one row count")
+    return array.astype(bool)
+
+
 def check_mask(
-    mask: Any, shape: tuple[int, ...]
+    mask: Any,
+    shape: tuple[int, ...],
+    rows: Bool[np.ndarray, "*instances sequence query"] | None = None,
 ) -> Bool[np.ndarray, "*instances sequence query token"]:
-    """Gives the mask its axis of queries, and checks that attention is left something to do."""
+    """Gives the mask its axis of queries, and checks that attention is left something to do.
+
+    Args:
+        mask: The mask; None where every token may be attended to.
+        shape: What its shape must be.
+        rows: False where a row is padding, and is left its first token alone.
+    """
     check_mask_size("keys" if mask is None else "mask", shape)
     array = np.ones(shape, dtype=bool) if mask is None else as_plain(mask)
     if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
@@ -70,12 +95,14 @@ def check_mask(
             "mask", f"the shape is {array.shape}", f"Give {without_queries} or {shape}"
         )
     array = np.array(np.broadcast_to(array, shape), dtype=bool)
+    if rows is not None:
+        array[~rows] = np.arange(shape[-1]) == 0
     if not array.any(-1).all():
         row = tuple(int(i) for i in np.argwhere(~array.any(-1))[0])
         raise InvalidInputError(
             "mask",
             f"the row at {row} has no token to attend to",
-            "Leave out sequences that are all padding",
+            "Leave out queries that are padding: give rows, False for each",
         )
     if not (array.sum(-1) > 1).any(axis=(-1, -2)).all():
         raise InvalidInputError(
