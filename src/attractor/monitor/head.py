@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import as_number, check_function, check_kinds
+from attractor.checks import as_number, check_count, check_function, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64
 from attractor.tokens import Tokens
+from attractor.tokens.validation import as_mask
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,55 @@ class WatchedHead:
                 )
             object.__setattr__(self, "tokens", tokens)
 
+    @classmethod
+    def from_module(
+        cls, name: str, module: Any, head: int, run: Callable[[Any], Any], *, rows: Any = None
+    ) -> WatchedHead:
+        """A head of an attention module of PyTorch or transformers, biases and padding included.
+
+        Every record runs the model on a probe batch of yours and reads what entered the module:
+
+            WatchedHead.from_module("0.2", model.encoder.layers[0].self_attn, 2,
+                                    lambda model: model(probe, src_key_padding_mask=padding))
+
+        Heads whose ``run`` is the same function share one pass, whatever their modules; the model
+        is in evaluation mode meanwhile, without gradients. With ``q = Q z + b`` and ``k = K x + c``
+        the matrix is ``K^T [Q, b]`` times the scale of the scores, its query ``(z, 1)``, both in
+        orthonormal coordinates of the rows of ``K`` and of ``Q``, as in an audit; ``c`` adds the
+        same to all scores of a query and is left out, unless there are learned tokens
+        (``add_bias_kv``). Padding is left out: in ``torch.nn.MultiheadAttention`` the queries that
+        ``key_padding_mask`` names, elsewhere those at tokens that nothing may attend to.
+
+        Args:
+            name: What the head is called.
+            module: A ``torch.nn.MultiheadAttention``, a module with one inside, or an attention
+                module of transformers, such as ``model.encoder.layer[0].attention.self``. Where
+                positions rotate its keys, each query becomes a sequence with keys of its own.
+            head: The number of the head.
+            run: A function of the training state that runs the model, once, on the probe batch.
+            rows: The queries to look at, ``(sequences, queries)``, such as the last one; None for
+                all. Each makes a constraint of every token it may attend to but one.
+
+        Raises:
+            InvalidInputError: If an argument is of the wrong kind, or PyTorch is not installed.
+        """
+        try:
+            from attractor.torch.modules.module_pass import pass_of
+        except ImportError:
+            raise InvalidInputError(
+                "module", "PyTorch is not installed", 'Install "attractor[torch]"'
+            ) from None
+        head = check_count("head", head, 0)
+        check_function("run", run, "Give a function of the training state that runs the model")
+        chosen = None if rows is None else as_mask("rows", rows)
+        reading, attending = pass_of(run, module)
+        return cls(
+            name,
+            matrix=lambda read: read.head(attending, head, chosen)[1],
+            tokens=lambda read: read.head(attending, head, chosen)[0],
+            reading=reading,
+        )
+
     @property
     def shared(self) -> list[Callable[[Any], Any]]:
         """The functions that it may share with other heads."""
@@ -112,11 +162,13 @@ class WatchedHead:
 
 
 def as_tokens(name: str, given: Any) -> Tokens | None:
-    """Tokens from what a user gives for a head; None where they are not finite.
+    """Tokens from what a user gives for a head; None where they are None, or not finite.
 
     Raises:
         InvalidInputError: If they are no tokens, or have an axis of instances.
     """
+    if given is None:
+        return None
     if not isinstance(given, Tokens):
         if not isinstance(given, tuple | list) or len(given) not in (2, 3, 4):
             raise InvalidInputError(

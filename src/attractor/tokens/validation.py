@@ -54,18 +54,25 @@ def check_mask_size(argument: str, shape: tuple[int, ...]) -> None:
 
 def check_rows(rows: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "*instances sequence query"]:
     """Which rows are no padding, with an axis of queries."""
-    array = as_plain(rows)
-    if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
-        raise InvalidInputError(
-            "rows",
-            f"the data type is {array.dtype}, or there are other numbers than 0 and 1",
-            "Give booleans, or the integers 0 and 1: True where a query is no padding",
-        )
-    array, expected = _with_query_axis(array, shape)
+    array, expected = _with_query_axis(as_mask("rows", rows), shape)
     if array.shape != shape:
         raise InvalidInputError("rows", f"the shape is {array.shape}", f"Give {expected}")
     if not array.any((-1, -2)).all():
         raise InvalidInputError("rows", "all are padding", "Let at least one row count")
+    return array
+
+
+def as_mask(argument: str, mask: Any) -> Bool[np.ndarray, "..."]:
+    """Truth values, which may be given as the integers 0 and 1.
+
+    Raises:
+        InvalidInputError: If they are anything else.
+    """
+    array = as_plain(mask)
+    if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
+        raise InvalidInputError(
+            argument, f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
+        )
     return array.astype(bool)
 
 
@@ -82,11 +89,7 @@ def check_mask(
         rows: False where a row is padding, and is left its first token alone.
     """
     check_mask_size("keys" if mask is None else "mask", shape)
-    array = np.ones(shape, dtype=bool) if mask is None else as_plain(mask)
-    if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
-        raise InvalidInputError(
-            "mask", f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
-        )
+    array = np.ones(shape, dtype=bool) if mask is None else as_mask("mask", mask)
     without_queries = (*shape[:-2], shape[-1])
     if array.shape == without_queries:
         array = array[..., None, :]
