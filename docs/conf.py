@@ -17,7 +17,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "myst_parser",
+    "myst_nb",
     "sphinx_copybutton",
     "site_pages",
 ]
@@ -38,6 +38,14 @@ default_role = "code"
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+
+# Tutorials run in folders of their own whenever they have changed; an error fails the build.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 120
+nb_merge_streams = True
 
 # Nothing is read from the network: MathJax is that of an installed package, one file with fonts.
 _MATHJAX = metadata.distribution("django-static-mathjax")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from site_pages import docstrings, offline, project, size
+from site_pages import docstrings, offline, project, size, tutorials
 from site_pages.api import api_pages
 from site_pages.commands import command_pages
 from site_pages.gallery import gallery_page
@@ -51,6 +51,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", _write)
     docstrings.connect(app)
     project.connect(app)
+    tutorials.connect(app)
     size.connect(app)
     offline.connect(app)
     return {"parallel_read_safe": False}

@@ -33,6 +33,15 @@ class Selection:
         mask: True where a token is chosen.
         tied: True for rows with several tokens because nothing tells them apart, as opposed to
             several chosen on purpose.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> selection = at.Selection.from_index(tokens, [0, 1])
+        >>> selection.index
+        array([0, 1])
     """
 
     mask: Bool[np.ndarray, "*batch sequence query token"]
@@ -122,6 +131,15 @@ def token_scores(
     Raises:
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits, for which the score of a token is not defined.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> at.token_scores(tokens, head)[:, 0]
+        array([[ 1.,  0.],
+               [ 1., -0.]])
     """
     check_kinds(tokens=(tokens, Tokens))
     if tokens.labels is None:
@@ -153,6 +171,14 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
     Raises:
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> at.optimal_tokens(tokens, head).index
+        array([0, 0])
     """
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
@@ -179,6 +205,14 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
         tokens: The data set.
         W: Matrices; leading axes broadcast against the axis of instances. Those that are not
             finite choose nothing.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> at.attended_tokens(tokens, [[1, 0], [0, -1]]).index
+        array([0, 1])
     """
     check_kinds(tokens=(tokens, Tokens))
     W = as_real("W", W, ("...", tokens.key_dimension, tokens.query_dimension))

@@ -16,7 +16,7 @@ class Drawn(Printed):
     width = 30
 
     def _print(self, console):
-        console.print("words " * 9)
+        console.print("[bold]words[/bold] " * 9)
 
 
 def test_rows_are_aligned_and_as_long_as_they_are():
@@ -33,6 +33,13 @@ def test_a_console_prints_what_text_shows():
     stream = io.StringIO()
     Wide().print_to(Console(file=stream, width=40))
     assert stream.getvalue().rstrip() == str(Wide())
+
+
+def test_text_is_plain_in_a_notebook_that_asks_for_colors(monkeypatch):
+    plain = str(Drawn())
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert str(Drawn()) == plain != ""
 
 
 def test_what_is_no_console_is_refused():

@@ -66,6 +66,16 @@ class Verdict(Printed):
         reference: The same, in words.
         why: Why it is that problem; where nothing is predicted, what to do next.
         label: Solutions of the label problem, where a linear head was trained.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=1000)
+        >>> verdict = at.verify(run)
+        >>> verdict.data.correlation[:, 0, -1].values.round(2)
+        array([1., 1.])
+        >>> verdict.reference
+        'the solution for the selection each trial reached'
     """
 
     width: ClassVar[int] = 80

@@ -254,6 +254,15 @@ class Captured:
 
         Raises:
             InvalidInputError: If an array is not of finite numbers, or axes do not fit.
+
+        Example:
+            >>> import numpy as np
+            >>> import attractor as at
+            >>> rng = np.random.default_rng(0)
+            >>> keys, queries = rng.normal(size=(40, 6, 4)), rng.normal(size=(40, 4))
+            >>> captured = at.Captured.from_arrays(keys, queries)
+            >>> captured.layers
+            [0]
         """
         from scipy.special import softmax
 

@@ -96,6 +96,21 @@ def solve(
         InvalidInputError: If the geometry has no solver, something among the methods is none, the
             tolerance is not positive, the start does not fit, or solving would take more memory
             than there is.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+        >>> solution = at.solve(problem)
+        >>> solution.W.round(6)
+        array([[ 0.5, -0.1],
+               [-0.5,  0.3]])
+        >>> bool(solution.gap < 1e-9)
+        True
+        >>> round(solution.norm**2, 6), round(at.solve(problem, "nuclear").norm, 6)
+        (0.6, 0.787047)
     """
     geometry = get_geometry(geometry)
     own = None if methods is None else tuple(check_items("methods", methods, Callable, 1))

@@ -45,6 +45,15 @@ class MarginProblem:
         token: Token each constraint compares with the selected one, likewise.
         selection: The selection the constraints come from, or None.
         matrix: Name of the model's matrix the problem predicts.
+
+    Example:
+        >>> import attractor as at
+        >>> problem = at.MarginProblem([[1, -1], [-1, 3]], [[1, 0], [0, 1]])  # the a_j and the b_j
+        >>> problem
+        MarginProblem(2 constraints on a 2 x 2 matrix, 0 equalities)
+        >>> at.solve(problem).W
+        array([[ 0.5, -0.1],
+               [-0.5,  0.3]])
     """
 
     left: Float[np.ndarray, "*instances m d"]
@@ -136,6 +145,19 @@ class MarginProblem:
 
         Raises:
             InvalidInputError: If the selection does not fit, or holds ties that are refused.
+
+        Example:
+            >>> import attractor as at
+            >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+            >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+            >>> head = at.LinearHead([1, 0])
+            >>> problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+            >>> problem.left
+            array([[ 1., -1.],
+                   [-1.,  3.]])
+            >>> problem.right
+            array([[1., 0.],
+                   [0., 1.]])
         """
         constraints = constraints_of(tokens, selection, ties)
         return _unchecked(**constraints, selection=selection, matrix="attention")

@@ -42,6 +42,24 @@ class Solution(Summary):
         problem: The constraints.
         geometry: The norm.
         certificate: What is proved, with an axis of instances always.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+        >>> print(at.solve(problem, at.Lp(1.5)))
+        Solution: Solved: the relative duality gap is within the tolerance.
+          problem          2 constraints on a 2 x 2 matrix
+          geometry         l_1.5
+          norm             0.9294672742
+          lower bound      0.9294672741
+          smallest margin  1
+          relative gap     1.8e-10
+          KKT residual     1.8e-10
+          support          2 of 2 constraints
+          rank             2
     """
 
     W: Float[np.ndarray, "*instances d e"]

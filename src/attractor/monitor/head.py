@@ -39,6 +39,17 @@ class WatchedHead:
             its place, such as a pass over the model that tells both of every head; None of a state
             whose numbers are not finite. Heads that are given the same one share one call of it a
             record. None where they are functions of the state itself.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> probe = at.Tokens(keys, queries=[[1, 0], [0, 1]])
+        >>> watched = at.WatchedHead("head 0", lambda state: state["W"], probe)
+        >>> monitor = at.HeadMonitor(watched, every=1, budget=None)
+        >>> monitor(0, {"W": np.array([[0.5, -0.1], [-0.5, 0.3]])})
+        >>> round(monitor.records["head 0"][-1].numbers["margin_ratio"], 6)
+        1.0
     """
 
     name: str

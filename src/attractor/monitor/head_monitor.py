@@ -61,6 +61,21 @@ class HeadMonitor(Printed):
 
     Attributes:
         records: The records of each head by its name, in order.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> probe = at.Tokens(keys, queries=[[1, 0], [0, 1]])
+        >>> monitor = at.HeadMonitor(
+        ...     at.WatchedHead("head 0", lambda state: state["W"], probe), every=10, budget=None
+        ... )
+        >>> W = np.zeros((2, 2))
+        >>> for step in range(31):
+        ...     W = W + [[1, 0], [-1, 1]]
+        ...     monitor(step, {"W": W})
+        >>> [round(one.numbers["margin_ratio"], 2) for one in monitor.records["head 0"]]
+        [0.89, 0.89, 0.89, 0.89]
     """
 
     width = 110

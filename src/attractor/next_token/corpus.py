@@ -37,6 +37,14 @@ class Corpus:
         every_prefix: Whether every prefix of two tokens or more makes a sample of its last token,
             or only the whole sentence does.
         counts: The weight of each sentence; a positive number, one unless given.
+
+    Example:
+        >>> import attractor as at
+        >>> corpus = at.next_token.Corpus.from_sentences([["a", "b", "c"], ["b", "c", "a"]])
+        >>> corpus
+        Corpus(2 sentences, 4 samples, 3 tokens in the vocabulary)
+        >>> corpus.vocabulary
+        ('a', 'b', 'c')
     """
 
     vocabulary: tuple[str, ...]

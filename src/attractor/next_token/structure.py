@@ -135,6 +135,15 @@ def corpus_structure(corpus: Corpus) -> CorpusStructure:
     The work is linear in the number of tokens, but for one sort and for distinct relations.
     Source: *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
     2409.17335).
+
+    Example:
+        >>> import attractor as at
+        >>> corpus = at.next_token.Corpus.from_sentences([["a", "b", "c"], ["b", "c", "a"]])
+        >>> structure = at.next_token.corpus_structure(corpus)
+        >>> structure.realizable
+        False
+        >>> [one.name for one in structure.assumptions if not one.met]
+        ['collocation', 'labels explained']
     """
     check_kinds(corpus=(corpus, Corpus))
     found = collocation(corpus)

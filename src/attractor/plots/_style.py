@@ -60,6 +60,9 @@ def style() -> Iterator[None]:
     """Applies the style inside the block only; figures must be made and saved inside."""
     with matplotlib.style.context(_STYLE):
         yield
+        interactive = matplotlib.is_interactive()
+    # A notebook turns it on when its first figure is made, perhaps inside, and shows none without.
+    matplotlib.interactive(interactive)
 
 
 def panels_on_page(

@@ -45,7 +45,8 @@ class Printed(abc.ABC):
         from rich.console import Console
 
         stream = io.StringIO()
-        self._print(Console(file=stream, width=self.width))
+        # In a notebook rich would print there, whatever the file, and in color, unless told otherwise.
+        self._print(Console(file=stream, width=self.width, force_jupyter=False, color_system=None))
         return stream.getvalue().rstrip()
 
     def __repr__(self) -> str:

@@ -49,6 +49,16 @@ class Tokens:
             padding has its first token alone, and so neither constraints nor gradients.
         instance_numbers: The number of each instance; it names the instance's randomness and
             stays with it when instances are sliced.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]  # two sequences of two tokens
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> tokens
+        Tokens(2 sequences x 2 tokens, 1 queries each, keys in R^2, queries in R^2, labeled)
+        >>> tokens.scores([[1, 0], [0, 1]])[:, 0]
+        array([[ 1.,  0.],
+               [ 1., -2.]])
     """
 
     keys: Float[np.ndarray, "*instances sequence token d"]

@@ -83,6 +83,16 @@ class Trajectory(RecordedRun):
         optimizer_name: The optimizer.
         geometry: Name of the norm of ``W`` that training descended, or "not known".
         settings: Every other argument of ``train``.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=1000)
+        >>> run.data.norm.isel(step=-1).values.round()
+        array([[96.],
+               [99.]])
+        >>> run.data.attended.isel(step=-1).shape
+        (2, 1, 3, 1)
     """
 
     data: xr.Dataset
