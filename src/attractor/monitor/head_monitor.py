@@ -185,7 +185,8 @@ class HeadMonitor(Printed):
     def to_xarray(self) -> xr.Dataset:
         """All records as labeled arrays over step, head, sequence and query.
 
-        Numbers that are not known are NaN; selected tokens are -1 where several tie.
+        Numbers that are not known are NaN, as are probabilities in rows of padding; selected tokens
+        are -1 there, and where several tie.
         """
         return as_dataset(self.records, self.geometry)
 
@@ -258,10 +259,8 @@ class HeadMonitor(Printed):
             watch.compared = step
             del self._due[name]
         numbers = seen.numbers | numbers | {"seconds": seconds}
-        selected = seen.selection
-        positions = selected.index.reshape(selected.mask.shape[:-1])
-        probability = seen.selected_probability
-        self._keep(name, HeadRecord(step, due, status, start, positions, probability, numbers))
+        chosen = seen.selected, seen.selected_probability
+        self._keep(name, HeadRecord(step, due, status, start, *chosen, numbers))
 
     def _seconds_to_solve(self, watch: Watch) -> float:
         """Time of the last solution; before the first, the median of the other heads."""
@@ -356,7 +355,7 @@ def latest_table(latest: dict[str, HeadRecord | None], geometry: Geometry) -> Ta
             table.add_row(name, *["-"] * (3 + len(_COLUMNS)))
             continue
         chosen = record.selected_probability
-        share = "-" if chosen is None else f"{100 * float(np.mean(chosen)):.2f} %"
+        share = "-" if chosen is None else f"{100 * float(np.nanmean(chosen)):.2f} %"
         numbers = [
             show(record.numbers[key]) if key in record.numbers else "-"
             for key, show in _COLUMNS.items()
