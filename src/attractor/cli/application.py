@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -63,13 +66,59 @@ SHORT = {
 """The same in one line of the list of commands."""
 
 
+_UsageError: Any = typer.BadParameter.__base__
+"""What a command line raises that cannot be read; typer has no name for it."""
+
+
+called: list[str] = []
+"""The words of the command line, for the suggestion of a longer one."""
+
+
 class LazyGroup(TyperGroup):
     """A group of placeholders; the module of a command is imported when it is called."""
+
+    def main(
+        self, args: Sequence[str] | None = None, *more: Any, standalone_mode: bool = True, **how: Any
+    ) -> Any:
+        """Runs a command line; one that cannot be read has its JSON object, too."""
+        called[:] = sys.argv[1:] if args is None else args
+        if not standalone_mode:
+            return super().main(args, *more, standalone_mode=False, **how)
+        try:
+            code = super().main(args, *more, standalone_mode=False, **how)
+        except _UsageError as error:
+            error.show()
+            if "--json" in called:
+                print(json.dumps(_unreadable(error)))
+            code = error.exit_code
+        sys.exit(code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, in place of its placeholder."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, name and typer.main.get_command(load_command(name)), rest
+
+
+def _unreadable(error: Any) -> dict[str, Any]:
+    """The JSON object of a command line that cannot be read."""
+    words: list[str] = []
+    context = error.ctx
+    while context is not None and context.parent is not None:
+        words.insert(0, context.info_name)
+        context = context.parent
+    parameter = getattr(error, "param", None)
+    named = getattr(error, "option_name", None) or (parameter and parameter.name)
+    message = error.format_message()
+    return {
+        "command": " ".join(words) or None,
+        "exit_code": error.exit_code,
+        "error": {
+            "message": message,
+            "argument": named,
+            "problem": message,
+            "remedy": f"`{' '.join(['attractor', *words])} --help` says what there is",
+        },
+    }
 
 
 def load_command(name: str) -> typer.Typer:

@@ -16,7 +16,7 @@ import typer
 from attractor.checks import naming
 from attractor.cli.application import COMMANDS
 from attractor.cli.documents import check_documents, read_documents
-from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
+from attractor.cli.options import Json, Report, Quiet, Seed, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
@@ -127,14 +127,14 @@ def audit(
         Path | None,
         typer.Option(help="Folder to go on from if interrupted; new or of this call."),
     ] = None,
-    out: OptionalReport = None,
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Captures heads, audits them, and reports."""
     arguments = _recorded(locals())
-    with session("audit", as_json=as_json, quiet=quiet) as current:
+    with session("audit", as_json=as_json, quiet=quiet, out=[out]) as current:
         report = OutputFolder("out", out, AUDIT, replaced=True)
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
         inputs += [Input("checkpoints", one) for one in checkpoints or ()]
@@ -211,15 +211,16 @@ def audit(
                 store=store,
                 **margins,
             )
-            current.say_lines(str(found).splitlines())
+            current.show(found)
             current.say(*sentences(found.data)[1:])
             controlled = _control(captured, alpha, seed, current.progress) if control else None
             if controlled is not None:
                 current.say(control_sentence(controlled))
             if moved is not None:
-                current.say_lines(str(moved).splitlines())
+                current.show(moved)
             if out is None:
                 current.result(**summary(found, controlled, moved))
+                current.unwritten()
                 return
             from attractor.report.audit import PAGE, write_audit_report
 

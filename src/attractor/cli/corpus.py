@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, Quiet, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import Session, session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
@@ -43,9 +43,7 @@ def corpus(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Text, or arrays in .npz or .safetensors.")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-corpus"),
+    out: Report = None,
     context: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens before the label in a context; default: all of them."),
@@ -73,7 +71,7 @@ def corpus(
 ) -> None:
     """Reads a corpus, finds its structure, trains, and reports."""
     arguments = recorded(locals())
-    with session("corpus", as_json=as_json, quiet=quiet) as current:
+    with session("corpus", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
         existing_file(file, CorpusCase.missing)
 
@@ -93,7 +91,7 @@ def corpus(
         from attractor.report.corpus import CorpusReport, write_corpus_report
 
         structure = corpus_structure(whole)
-        current.say_lines(str(structure).splitlines())
+        current.show(structure)
         report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
         report.notices += loaded.notices
         if not structure.realizable:
@@ -105,6 +103,10 @@ def corpus(
         if train:
             _train(report, steps, current)
         current.say(*report.findings(), *report.notices)
+        if out is None:
+            current.result(**report.summary())
+            current.unwritten()
+            return
         cited = [NEXT_TOKEN.bibtex("realizable data sets")]
         if not structure.realizable:
             cited.append(MECHANICS.bibtex("token-priority graphs with cycles"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from attractor.cli.options import Json, Quiet, Report, Seed
+import typer
+
+from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import Session, session
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
@@ -21,7 +23,9 @@ DIGITS = (3, 8)
 
 
 def demo(
-    out: Report = Path("attractor-demo"),
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
+    ] = Path("attractor-demo"),
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,

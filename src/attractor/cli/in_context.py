@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, Quiet, recorded
+from attractor.cli.options import Json, Quiet, Report, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
@@ -69,9 +69,7 @@ def in_context(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder to go on from if interrupted; new or of this call.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-in-context"),
+    out: Report = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each length.")] = 1,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The first seed; default: 0, or the published 327.")
@@ -81,7 +79,7 @@ def in_context(
 ) -> None:
     """Trains, compares and reports."""
     arguments = recorded(locals())
-    with session("in-context", as_json=as_json, quiet=quiet) as current:
+    with session("in-context", as_json=as_json, quiet=quiet, out=[out]) as current:
         report = OutputFolder("out", out, REPORT, replaced=True)
         check_paths([report, OutputFolder("checkpoint", checkpoint)])
 
@@ -92,7 +90,7 @@ def in_context(
             checkpoint_folders,
             train_at_lengths,
         )
-        from attractor.report.in_context import write_in_context_report
+        from attractor.report.in_context import in_context_summary, write_in_context_report
 
         official = _choice("experiment", experiment, ("official",)) == "official"
         kind = "official" if official else "lengths"
@@ -138,6 +136,18 @@ def in_context(
             f"{settings['initialization']} start, {runs.runs[0].steps[-1]:,} steps of "
             f"{batch} prompts, learning rate {settings['learning_rate']:g}, {seeds} seed(s)"
         )
+        current.show(runs)
+        current.say(
+            "Settled: the risk fell no more over the last third; b and |A| may grow on, where the "
+            "risk hardly depends on them."
+        )
+        if any(run.verdict != "settled" for run in runs.runs):
+            longer = current.again(steps=4 * runs.runs[0].steps[-1])
+            current.say_lines([f"Next, for what is not settled: {longer}"])
+        if out is None:
+            current.result(**in_context_summary(runs))
+            current.unwritten()
+            return
         summary = write_in_context_report(
             out,
             runs,
@@ -145,7 +155,6 @@ def in_context(
             source=source,
             provenance=_provenance(arguments, range(first, first + seeds), settings),
         )
-        current.say_lines(runs.table().splitlines())
         current.wrote("report", out / REPORT, **summary)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Seed, recorded
+from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
@@ -75,9 +74,7 @@ def matrix(
         bool,
         typer.Option("--matched", help="Start all of them where the optimal tokens are kept."),
     ] = False,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-matrix"),
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -86,7 +83,7 @@ def matrix(
     arguments = recorded(locals())
     if isinstance(lr, float):  # as files of earlier versions have it
         lr = [lr]
-    with session("matrix", as_json=as_json, quiet=quiet) as current:
+    with session("matrix", as_json=as_json, quiet=quiet, out=[out]) as current:
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([OutputFolder("out", out, REPORT, replaced=True)])
@@ -137,6 +134,16 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
+        current.say(found.table(), found.answers_table())
+        for name in found.methods:
+            answer = found.answer(name)
+            more = 2 * int(found.data["steps"].sel(optimizer=name))
+            more_steps = f": --steps {more}" if answer.more_steps and optimizer else ""
+            current.say(f"* {name}: {answer}{more_steps}")
+        if out is None:
+            current.result(**found.summary())
+            current.unwritten()
+            return
         provenance = report_provenance(
             "matrix",
             arguments,
@@ -144,12 +151,6 @@ def matrix(
             settings={"data_sets": count, "steps": length},
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
-        current.say(found.table(), found.answers_table())
-        for name in found.methods:
-            answer = found.answer(name)
-            more = 2 * int(found.data["steps"].sel(optimizer=name))
-            more_steps = f": --steps {more}" if answer.more_steps and optimizer else ""
-            current.say(f"* {name}: {answer}{more_steps}")
         current.wrote("report", out / REPORT, **summary)
 
 

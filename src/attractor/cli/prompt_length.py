@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
+from attractor.cli.options import Json, Report, Quiet, Seed, recorded
 from attractor.cli.session import session
 from attractor.cli.texts import layout_table
 from attractor.errors import InvalidInputError
@@ -51,14 +51,14 @@ def prompt_length(
     queries: Annotated[
         int, typer.Option(min=1, help="Queries to draw, where the file has no samples of them.")
     ] = QUERIES,
-    out: OptionalReport = None,
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Reads a head, finds how long its prompts must be, and reports."""
     arguments = recorded(locals())
-    with session("prompt-length", as_json=as_json, quiet=quiet) as current:
+    with session("prompt-length", as_json=as_json, quiet=quiet, out=[out]) as current:
         if not error > 0:
             raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
@@ -78,6 +78,7 @@ def prompt_length(
         current.say(*sentences(found, error))
         if out is None:
             current.result(**summary(found, error))
+            current.unwritten()
             return
         from attractor.cli.provenance import report_provenance
         from attractor.papers.paper import LARGE_PROMPT

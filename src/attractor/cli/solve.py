@@ -31,6 +31,9 @@ _NORM_HELP = (
 _MOST_PAIRS = 20
 """Support tokens printed; all of them are in the JSON object and the NetCDF file."""
 
+_MOST_VALUES = 10
+"""Singular values printed."""
+
 HELP = about_tokens(COMMANDS["solve"])
 
 
@@ -50,8 +53,8 @@ def solve(
     quiet: Quiet = False,
 ) -> None:
     """Solves the margin problem."""
-    with session("solve", as_json=as_json, quiet=quiet) as current:
-        outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
+    with session("solve", as_json=as_json, quiet=quiet, out=[out, certificate]) as current:
+        outputs = [OutputFile("out", out, ".nc"), OutputFile("certificate", certificate)]
         check_paths(outputs, [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
@@ -79,7 +82,10 @@ def solve(
         values = _singular_values(solution)
         current.say(repr(solution))
         if values and solution.problem.instances is None:
-            current.say("Singular values: " + ", ".join(f"{value:.6g}" for value in values))
+            shown = ", ".join(f"{value:.6g}" for value in values[:_MOST_VALUES])
+            left = len(values) - _MOST_VALUES
+            more = f", and {left:,} more, which --json prints" if left > 0 else ""
+            current.say(f"Singular values: {shown}{more}")
         if pairs:
             current.say(support_table(pairs, _MOST_PAIRS))
         current.say(*prediction_sentences(solution, about), predicted.sentence)
@@ -89,7 +95,7 @@ def solve(
             selection=chosen.index.tolist(),
             W=_matrices(solution.W),
             singular_values=values,
-            rank=np.asarray(solution.rank).tolist(),
+            rank=_ranks(solution),
             uniqueness=np.asarray(solution.uniqueness).tolist(),
             support=[asdict(pair) for pair in pairs],
             **solution_summary(solution, numbers),
@@ -114,6 +120,12 @@ def _matrices(W: Float[np.ndarray, "*instances d e"]) -> Any:
     if W.ndim > 2:
         return [_matrices(one) for one in W]
     return W.tolist() if np.isfinite(W).all() else None
+
+
+def _ranks(solution: Solution) -> int | None | list[int | None]:
+    """The rank of each W; None where it is not known."""
+    found = [None if one < 0 else one for one in np.ravel(solution.rank).tolist()]
+    return found if solution.problem.instances is not None else found[0]
 
 
 def _singular_values(solution: Solution) -> Any:

@@ -57,7 +57,7 @@ def train(
     """Trains and saves the run."""
     with session("train", as_json=as_json, quiet=quiet) as current:
         kept = OutputFolder("checkpoint", checkpoint, CHECKPOINT)
-        check_paths([OutputFile("out", out), kept], [Input("FILE", file)])
+        check_paths([OutputFile("out", out, ".nc"), kept], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
         from attractor.cli.inputs import need_head, plan, read_tokens

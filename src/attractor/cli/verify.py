@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
+from attractor.cli.options import Json, Report, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.errors import InvalidInputError
@@ -32,13 +32,13 @@ def verify(
             help=f"The norm to compare in: {NORMS}; default: the one that training descended.",
         ),
     ] = None,
-    out: OptionalReport = None,
+    out: Report = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Verifies a saved run."""
-    with session("verify", as_json=as_json, quiet=quiet) as current:
+    with session("verify", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("RUN", run)])
         file = run / "trajectory.nc" if run.is_dir() else run
         if not file.is_file():
@@ -54,7 +54,8 @@ def verify(
         norm = None if geometry is None else get_geometry(geometry)
         trajectory = Trajectory.load(file)
         verdict = verify_run(trajectory, geometry=norm)
-        current.say(verdict.table(), *verdict_sentences(verdict))
+        current.show(verdict)
+        current.say(*verdict_sentences(verdict))
         current.result(verdict=verdict.summary())
         if not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
@@ -72,3 +73,5 @@ def verify(
             source = f"{run.name}: {trajectory.tokens!r}"
             write_report(out, verdict=verdict, source=source, provenance=provenance)
             current.wrote("report", out / REPORT)
+        else:
+            current.unwritten()
