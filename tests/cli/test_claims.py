@@ -91,7 +91,7 @@ def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_
     assert not table["hypotheses"]["complete orders"]["met"]
     words = " ".join(result.stderr.split())
     assert "Left out: 1 claim about data that are no corpus." in words
-    assert "`attractor corpus` reads it" in words
+    assert "read by: attractor corpus report/counterexamples" in words
     file = tmp_path / "report" / found["claims"][name]["counterexample"]["file"]
     read, result = run_json("corpus", file, "--out", "structure")
     assert result.exit_code == 0, result.stderr
@@ -121,16 +121,16 @@ def test_says_which_hypotheses_a_file_meets(run_json, elsewhere, monkeypatch):
 
     few = {name: claim for name, claim in registry.all_claims().items() if name == CLAIM}
     monkeypatch.setattr(registry, "all_claims", lambda paper=None: few)
-    found, result = run_json("claims", "--data", elsewhere)
+    found, result = run_json("claims", "--data", elsewhere, "--out", "report")
     assert result.exit_code == 0
     (table,) = found["hypotheses"]
     met = {name: each["met"] for name, each in table["hypotheses"].items()}
     assert met["unique optimum"] and met["equal other scores"] and met["all tokens support"]
     assert found["claims"][CLAIM]["outcome"] == "holds"
-    without, _ = run_json("reproduce", "attractor-claims/claims.json")
+    without, _ = run_json("reproduce", "report/claims.json")
     assert without["exit_code"] == ExitCode.BAD_INPUT
     assert without["error"]["argument"] == "data"
-    again, _ = run_json("reproduce", "attractor-claims/claims.json", "--data", elsewhere)
+    again, _ = run_json("reproduce", "report/claims.json", "--data", elsewhere)
     assert again["same"]
 
 

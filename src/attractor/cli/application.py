@@ -15,13 +15,14 @@ from attractor.version import __version__
 
 COMMANDS = {
     "demo": "Run the whole path on handwritten digits, and write a report with pictures.",
-    "check": "Solve for the direction training must take, train, compare the two, and write a "
-    "report with pictures.",
-    "corpus": "Find the collocation and the orders that a corpus hides, check what next-token "
-    "theory assumes of it, and write a report with pictures; with --train, train on it and say "
-    "where it went.",
+    "check": "Solve for the direction training must take, train, compare the two; with --out "
+    "write a report with pictures.",
+    "corpus": "Find the collocation and the orders that a corpus hides, and check what "
+    "next-token theory assumes of it; with --train, train on it and say where it went; with --out "
+    "write a report with pictures.",
     "audit": "Say what the heads of a pretrained transformer select on texts, which of them pair "
-    "keys with queries in a way that random pairings do not, and write a report with pictures.",
+    "keys with queries in a way that random pairings do not; with --out write a report with "
+    "pictures.",
     "prompt-length": "Say how long a prompt must be for an attention head to act as over "
     "infinitely many tokens, where over Gaussian tokens it is affine, and how far it is from "
     "affine however long the prompt is.",
@@ -34,8 +35,8 @@ COMMANDS = {
     "basins": "Train from many random starts, count the selections they settle on, and draw which "
     "start of a plane reaches which.",
     "in-context": "Train attention to regress in context at several prompt lengths, side by side: "
-    "risk, blocks of the head, balance and the gap to the optimum, with gradient flow on infinite "
-    "prompts drawn over; writes a report with figures, a table and NetCDF.",
+    "risk, blocks of the head, balance and the gap to the optimum, beside gradient flow on infinite "
+    "prompts; with --out write a report with figures, a table and NetCDF.",
     "sweep": "Run an experiment at every point of a grid, a million trials, here or on a cluster; "
     "say how far it is, check it and draw maps of it.",
     "claims": "Check the papers' statements: on the papers' data, or on yours.",
@@ -128,7 +129,7 @@ def load_command(name: str) -> typer.Typer:
     if hasattr(module, "app"):
         return module.app
     one = typer.Typer(add_completion=False, rich_markup_mode=None)
-    one.command(name, help=getattr(module, "HELP", None))(getattr(module, stem))
+    one.command(name, help=COMMANDS[name], epilog=module.EPILOG)(getattr(module, stem))
     return one
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attractor.checks import naming
-from attractor.cli.application import COMMANDS
 from attractor.cli.documents import check_documents, read_documents
 from attractor.cli.options import Json, Report, Quiet, Seed, recorded
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import AUDIT, CHECKPOINT
@@ -36,12 +36,12 @@ _LOOKED_AT = 20
 _STATEMENT = "direction of attention under gradient descent"
 _MOST_LAYERS = 10_000
 
-HELP = (
-    f"{COMMANDS['audit']}\n\n"
+EPILOG = ending(
+    "audit",
     "MODEL is the folder that a model of transformers and its tokenizer were saved in, TEXTS a "
     "file with a document a line or a folder of .txt files; or MODEL is a .nc file of heads "
     "captured before, and nothing follows it. No model is downloaded, and no code of a folder is "
-    "run.\n\n"
+    "run.",
     "A rule is learned from what a head selects in half of the documents and has to predict what "
     "it selects in the others; so are rules for the head with its pairing of queries and keys "
     "drawn at random. A head that does better than all draws of all heads has a pairing that is "
@@ -50,11 +50,11 @@ HELP = (
     "--control says how sure that question is of its answer on heads of these sizes. With "
     "--checkpoints, it is said of every head whether it grew or shrank since, and whether the rest "
     "of its change goes toward the margin solution of what it selects now, further than changes of "
-    "heads turned at random.\n\n"
+    "heads turned at random.",
     "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
     "and `attractor reproduce --data` go on from it without the model. "
     "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
-    "0 done, whatever was found; 2 bad input; 130 interrupted."
+    "0 done, whatever was found; 2 bad input; 130 interrupted.",
 )
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     LossName,
@@ -44,7 +43,7 @@ MARKER = "shares.nc"
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
 
-HELP = about_tokens(f"{COMMANDS['basins']} Starts are random even if the file names one.")
+EPILOG = about_tokens("basins", "Starts are random even if the file names one.")
 
 
 def basins(

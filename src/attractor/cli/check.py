@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from attractor.cli.inputs import Plan
     from attractor.geometry import Geometry
 
-HELP = about_tokens(COMMANDS["check"])
+EPILOG = about_tokens("check")
 
 _NOT_BEFOREHAND = (
     "The head is trained, and where it goes decides which tokens attention keeps: the direction is "

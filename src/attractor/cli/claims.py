@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.interruption import behind
 from attractor.cli.options import Json, Quiet, Report, Seed
 from attractor.cli.session import Session, session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.files.reading import ANY
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 SECONDS, SECONDS_ON_DATA = 3.5, 0.7
 """What a claim takes on the paper's data, and on the user's: the mean over claims."""
 
-HELP = (
-    f"{COMMANDS['claims']}\n\n"
+EPILOG = ending(
+    "claims",
     "Without a name, --of, --all or --data the claims are listed, a line each; --statements lists "
     "every statement, figure and table of the papers with the claims and figures that check it, or "
     "the reason why there are none, and so does the report of --of and --all. An outcome is "
@@ -45,7 +45,7 @@ HELP = (
     "minutes longer for it. "
     "`attractor check --help` shows what a token file holds, `attractor corpus --help` what a "
     "corpus does, and `attractor prompt-length --help` what a head file does. Exit codes: 0 done, "
-    "whatever the outcomes; 2 bad input; 130 interrupted."
+    "whatever the outcomes; 2 bad input; 130 interrupted.",
 )
 
 

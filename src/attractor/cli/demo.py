@@ -9,6 +9,7 @@ import typer
 
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import Session, session
+from attractor.cli.texts import ending
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
@@ -21,6 +22,12 @@ STEPS = 3000
 LEARNING_RATE = 10.0
 DIGITS = (3, 8)
 
+EPILOG = ending(
+    "demo",
+    "Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a "
+    "sequence of 16 patches. Which patch does attention end on, and was it the predicted one?",
+)
+
 
 def demo(
     out: Annotated[
@@ -30,11 +37,7 @@ def demo(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the whole path on handwritten digits, and write a report with pictures.
-
-    Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a
-    sequence of 16 patches. Which patch does attention end on, and was it the predicted one?
-    """
+    """Predicts, trains and verifies data sets of three sizes, and reports."""
     with session("demo", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)])
 

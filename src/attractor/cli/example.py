@@ -10,7 +10,7 @@ import typer
 from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed, UnusedSeed
 from attractor.cli.session import session
-from attractor.cli.texts import layout_table
+from attractor.cli.texts import ending, layout_table
 from attractor.errors import InvalidInputError
 from attractor.files.contents import ARRAY_SUFFIXES
 from attractor.files.head import HEAD_LAYOUT
@@ -31,6 +31,7 @@ Folder = Annotated[Path | None, typer.Option("--out", help="Folder that PATH is 
 
 app = typer.Typer(
     help=COMMANDS["example"],
+    epilog=ending("example"),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from attractor.papers.drawing import DrawnFigure
 
-HELP = (
-    f"{COMMANDS['figures']}\n\n"
+EPILOG = ending(
+    "figures",
     "Without a name, --of or --all the figures are listed, a line each. Figures that the folder "
     "holds already, with the same settings, are not computed again, and long work that was killed "
-    "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted."
+    "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
 

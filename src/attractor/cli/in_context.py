@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Report, recorded
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import CHECKPOINT, REPORT
@@ -22,15 +22,15 @@ RATES = {"lengths": 1e-2, "official": 1e-3}
 """Learning rates, by experiment."""
 DATA = ("theory", "intended", "as-run")
 
-HELP = (
-    f"{COMMANDS['in-context']}\n\n"
+EPILOG = ending(
+    "in-context",
     "Tokens are pairs (x, y) with y = w.x, the query is (x, 0). --data theory: weights of variance "
     "1, no noise; intended and as-run: the published configuration of five inputs, weights of "
-    "variance 1/5 and noise of variance 0.1, as it was meant, and as its code draws the data.\n\n"
+    "variance 1/5 and noise of variance 0.1, as it was meant, and as its code draws the data.",
     "--experiment official repeats the published experiment: softmax and linear attention at 19 "
     "lengths, four linear layers from PyTorch's start. It says of each run whether it got off the "
-    "plateau. With --checkpoint an interrupted command goes on where it was.\n\n"
-    "Exit codes: 0 done, 2 bad input, 130 interrupted."
+    "plateau. With --checkpoint an interrupted command goes on where it was.",
+    "Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
@@ -24,16 +24,13 @@ LONGER = 16
 SHAPE = (6, 8, 10)
 """Sequences, tokens and dimension of the data sets."""
 
-HELP = (
-    f"{COMMANDS['matrix']}\n\n"
-    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.\n\n"
+EPILOG = ending(
+    "matrix",
+    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.",
     "With --optimizer, steps are doubled while they may bring another answer, up to "
     f"{LONGER} times, unless --steps says how many; and larger step sizes are tried where training "
-    "has not begun, unless --lr says which. Examples:\n\n"
-    "`attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1` half a minute\n\n"
-    "`attractor matrix --optimizer torch.optim:SGD` a minute\n\n"
-    "`attractor matrix --optimizer mine:signs --norm mine:RowNorm` half a minute\n\n"
-    "Exit codes: 0 done, 2 bad input, 130 interrupted."
+    "has not begun, unless --lr says which. mine:signs is the function signs of a file mine.py.",
+    "Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
 

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Report, Quiet, Seed, recorded
 from attractor.cli.session import session
-from attractor.cli.texts import layout_table
+from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError
 from attractor.files.head import HEAD_LAYOUT, HeadCase
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -21,15 +20,15 @@ ERROR = 0.1
 QUERIES = 1000
 """The number of queries drawn where the file has no samples of them."""
 
-HELP = (
-    f"{COMMANDS['prompt-length']}\n\n"
-    "FILE is a .npz or .safetensors file with these arrays:\n\n\b\n"
-    + layout_table(HEAD_LAYOUT)
-    + "\n\nThe law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
+EPILOG = ending(
+    "prompt-length",
+    "FILE is a .npz or .safetensors file with these arrays:",
+    layout_block(HEAD_LAYOUT),
+    "The law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
     "coordinates; for all but samples errors over prompts of it are exact. Texts are an array of "
     "texts in .npz, a JSON list in the metadata of .safetensors. `attractor example head head.npz` "
     "writes such a file, with --law one of each. Exit codes: 0 done, whatever was found; 2 bad "
-    "input; 130 interrupted."
+    "input; 130 interrupted.",
 )
 
 

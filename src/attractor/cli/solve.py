@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
@@ -34,7 +33,7 @@ _MOST_PAIRS = 20
 _MOST_VALUES = 10
 """Singular values printed."""
 
-HELP = about_tokens(COMMANDS["solve"])
+EPILOG = about_tokens("solve")
 
 
 def solve(

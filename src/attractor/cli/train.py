@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     LossName,
@@ -25,7 +24,7 @@ from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import CHECKPOINT
 
-HELP = about_tokens(COMMANDS["train"])
+EPILOG = about_tokens("train")
 
 
 def train(

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Report, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
-HELP = (
-    f"{COMMANDS['verify']}\n\n"
+EPILOG = ending(
+    "verify",
     "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 done, "
-    "2 bad input, 3 infeasible (no trial has a solution to compare with), 130 interrupted."
+    "2 bad input, 3 infeasible (no trial has a solution to compare with), 130 interrupted.",
 )
 
 
