@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from attractor.cli.options import (
@@ -18,6 +19,7 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
+from attractor.cli.verdicts import has_arrived, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -67,7 +69,7 @@ def check(
         from attractor.first_use import import_meanwhile
         from attractor.geometry import Frobenius
         from attractor.report.summary import infeasible_count, report_summary
-        from attractor.report.words import prediction_sentences, verdict_sentences
+        from attractor.report.words import prediction_sentences
         from attractor.training import train
 
         loaded = read_tokens(file)
@@ -100,10 +102,14 @@ def check(
             )
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
             verdict = verify(trajectory, selection="reached at end" if given is None else given)
-            current.show(verdict)
-            current.say(*verdict_sentences(verdict))
+            say_verdict(current, verdict)
+            if not has_arrived(verdict):
+                longer = current.again(steps=4 * how.steps)
+                current.say_lines([f"Next, to see whether training gets there: {longer}"])
         if infeasible:
             current.exit_code = ExitCode.INFEASIBLE
+            why = f"attractor solve {shlex.quote(str(file))}"
+            current.say_lines([f"Next, for the constraints that conflict: {why}"])
         elif predicted is None and verdict is not None and not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
         prediction = None if predicted is None else predicted.solution

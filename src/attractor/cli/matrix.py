@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded
-from attractor.cli.session import session
+from attractor.cli.session import Session, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
-    from attractor.analysis.bias import Method
+    from attractor.analysis.bias import BiasMatrix, Method
 
 SIZES = {"quick": (10, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
@@ -132,11 +132,8 @@ def matrix(
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
         current.say(found.table(), found.answers_table())
-        for name in found.methods:
-            answer = found.answer(name)
-            more = 2 * int(found.data["steps"].sel(optimizer=name))
-            more_steps = f": --steps {more}" if answer.more_steps and optimizer else ""
-            current.say(f"* {name}: {answer}{more_steps}")
+        current.say(*(f"* {name}: {found.answer(name)}" for name in found.methods))
+        current.say_lines(_next(current, found, methods if optimizer else (), size))
         if out is None:
             current.result(**found.summary())
             current.unwritten()
@@ -149,6 +146,33 @@ def matrix(
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
         current.wrote("report", out / REPORT, **summary)
+
+
+def _next(
+    current: Session, found: BiasMatrix, own: Sequence[Method], size: str
+) -> Iterator[str]:
+    """The commands that may settle what is not settled, each once."""
+    from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
+
+    steps = {method.name: method.step_size for method in own}
+    commands: dict[str, None] = {}
+    for name in found.methods:
+        answer = found.answer(name)
+        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN):
+            continue
+        step, length = steps.get(name), int(found.data["steps"].sel(optimizer=name))
+        if not own:
+            options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
+        elif answer.enough_data_sets:
+            options = {"data_sets": answer.enough_data_sets}
+        elif answer.larger_steps and step is not None:
+            options = {"lr": f"{10 * step:g}"}
+        elif answer.more_steps or answer.larger_steps or step is None:
+            options = {"steps": 4 * length}
+        else:
+            options = {"lr": f"{step / 10:g}"}
+        commands[current.again(**options)] = None
+    yield from (f"Next, for what is not settled: {command}" for command in commands)
 
 
 def _methods(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,10 +103,13 @@ def solve(
         if infeasible_count(solution):
             current.exit_code = ExitCode.INFEASIBLE
             for one in conflicts(solution, numbers)[:10]:
-                current.say(
+                line = (
                     f"  in conflict: data set {one.instance}, sequence {one.sequence}: keep token "
                     f"{one.selected} against token {one.token} (share {one.weight:.3f})"
                 )
+                current.say_lines([line])
+            kept = f"attractor check {shlex.quote(str(file))}"
+            current.say_lines([f"Next, to see which tokens training keeps instead: {kept}"])
         if out is not None:
             save_netcdf(solution.to_xarray(), out)
             current.wrote("solution", out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from attractor.cli.options import Json, Report, Quiet, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
+from attractor.cli.verdicts import has_arrived, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
@@ -48,14 +50,18 @@ def verify(
 
         from attractor.analysis import verify as verify_run
         from attractor.geometry import get_geometry
-        from attractor.report.words import verdict_sentences
         from attractor.training import Trajectory
 
         norm = None if geometry is None else get_geometry(geometry)
         trajectory = Trajectory.load(file)
         verdict = verify_run(trajectory, geometry=norm)
-        current.show(verdict)
-        current.say(*verdict_sentences(verdict))
+        say_verdict(current, verdict)
+        if not has_arrived(verdict):
+            steps = 4 * int(trajectory.steps[-1]) if trajectory.axis == "step" else 20_000
+            longer = f"attractor train tokens.npz --steps {steps} --out {shlex.quote(str(file))}"
+            current.say_lines(
+                [f"Next, longer training on the file that {file.name} was trained on: {longer}"]
+            )
         current.result(verdict=verdict.summary())
         if not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
