@@ -116,7 +116,7 @@ class WideStateOptimizer(torch.optim.Optimizer):
             if rate.numel() != 1:
                 raise InvalidInputError("lr", f"it has {rate.numel()} elements", "Give one number")
             rate = rate.reshape(())
-        check_number("lr", rate, least=0, example=0)
+        check_number("lr", rate, least=0, example=0.1)
         check_number(self.decay, group[self.decay], least=0, example=0)
         check_number("momentum", group["momentum"], least=0, below=1, example=0.9)
 
