@@ -125,7 +125,7 @@ def test_refuses_a_count_of_zero(run, file, option):
 def test_refuses_a_step_of_no_length(run, file):
     result = run("check", file, "--lr", -1)
     assert result.exit_code == ExitCode.BAD_INPUT
-    assert "learning_rate" in result.stderr
+    assert "lr: " in result.stderr
 
 
 def test_refuses_a_folder_of_somebody_else_before_it_starts(run, file, tmp_path):

@@ -82,11 +82,11 @@ def test_a_row_for_each_learning_rate_and_a_norm_of_ones_own(run_json, tmp_path)
     [
         (("--optimizer", "nowhere:signs"), "optimizer"),
         (("--optimizer", "ngd:q=1"), "optimizer"),
-        (("--optimizer", "ngd", "--lr", -1), "learning_rate"),
+        (("--optimizer", "ngd", "--lr", -1), "lr"),
         (("--optimizer", "ngd", "--parameterization", "X"), "parameterization"),
         (("--size", "huge"), "size"),
         (("--lr", 0.1), "lr"),
-        (("--norm", "no such norm"), "geometry"),
+        (("--norm", "no such norm"), "norm"),
         (("--norm", "nowhere:Mine"), "norm"),
         (("--norm", "optax:adam"), "norm"),
     ],

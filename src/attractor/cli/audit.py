@@ -213,6 +213,8 @@ def audit(
             )
             current.show(found)
             current.say(*sentences(found.data)[1:])
+            if control:
+                current.takes("The positive control", 60, out)
             controlled = _control(captured, alpha, seed, current.progress) if control else None
             if controlled is not None:
                 current.say(control_sentence(controlled))

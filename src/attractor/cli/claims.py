@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from attractor.papers.results import ClaimResults
     from attractor.provenance import Provenance
 
-SECONDS, SECONDS_ON_DATA = 3.5, 0.7
-"""What a claim takes on the paper's data, and on the user's: the mean over claims."""
+SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 3.5, 0.7, 300
+"""What a claim takes on the paper's data, and on the user's: the mean over claims; what training
+of classifiers takes besides, once."""
 
 EPILOG = ending(
     "claims",
@@ -107,6 +108,7 @@ def claims(
             current.result(claims=lines)
             return
 
+        from attractor.files.classifiers import ClassifierCase
         from attractor.papers.check import check_claim
         from attractor.papers.hypotheses_table import check_hypotheses
         from attractor.papers.results import ClaimResults
@@ -123,9 +125,11 @@ def claims(
         tables = [] if cases is None or names else [check_hypotheses(case) for case in cases]
         current.show(*tables)
         whole = bool(everything or of)
-        each = SECONDS if cases is None else SECONDS_ON_DATA
+        seconds = (SECONDS if cases is None else SECONDS_ON_DATA) * len(chosen)
+        if cases is None and any(claim.takes is ClassifierCase for claim in chosen.values()):
+            seconds += SECONDS_OF_CLASSIFIERS
         count = f"{len(chosen)} claim{'s' * (len(chosen) > 1)}"
-        current.takes(count, each * len(chosen), out)
+        current.takes(count, seconds, out)
         found, stopped = [], None
         with progress_bar("Checking", len(chosen), enabled=current.progress) as advance:
             try:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from attractor.papers.drawing import DrawnFigure
 
+SECONDS = 5
+"""What a figure takes at size quick, in the mean; those that train models take minutes."""
+
 EPILOG = ending(
     "figures",
     "Without a name, --of or --all the figures are listed, a line each. Figures that the folder "
@@ -92,6 +95,10 @@ def figures(
             files += figure_files(figure, out, as_published and bool(figure.artifact)).values()
         outputs = [OutputFolder("out", out), *(OutputFile("out", file) for file in files)]
         check_paths(outputs, [Input("data", data)])
+        if size == "quick":
+            current.takes(f"{len(chosen)} figures", SECONDS * len(chosen), out)
+        else:
+            current.say(f"At size {size} a figure takes minutes, some hours.")
         drawn = []
         for number, figure in enumerate(chosen.values(), start=1):
             began = time.perf_counter()

@@ -18,6 +18,8 @@ from attractor.storage.markers import CHECKPOINT, REPORT
 
 STEPS = {"lengths": 4000, "official": 20_000}
 """Steps of each run, by experiment."""
+SECONDS = 3
+"""What a run of as many steps as the first of these takes, with 128 prompts a step."""
 RATES = {"lengths": 1e-2, "official": 1e-3}
 """Learning rates, by experiment."""
 DATA = ("theory", "intended", "as-run")
@@ -120,11 +122,15 @@ def in_context(
             "batch": batch,
             "draw": draw,
         }
+        steps = STEPS[kind] if steps is None else steps
+        count = len(attentions) * len(chosen) * seeds
+        work = count * steps / STEPS["lengths"] * batch / 128
+        current.takes(f"Training {count} runs", SECONDS * work, out)
         runs = train_at_lengths(
             task,
             chosen,
             attentions=attentions,
-            steps=STEPS[kind] if steps is None else steps,
+            steps=steps,
             seeds=seeds,
             seed=first,
             checkpoint=checkpoint,

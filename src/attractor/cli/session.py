@@ -32,6 +32,8 @@ from attractor.progress import time_in_words
 if TYPE_CHECKING:
     from attractor.records import Printed
 
+_OPTIONS = {"learning_rate": "lr", "geometry": "norm"}
+"""Options of commands by the arguments of the functions that refuse what they are given."""
 LONG = 20
 """Seconds of work that are said beforehand."""
 
@@ -217,6 +219,8 @@ def session(
 def _fail(current: Session, error: Exception) -> None:
     lost = isinstance(error, ClusterLostError)
     current.exit_code = ExitCode.CLUSTER_LOST if lost else ExitCode.BAD_INPUT
+    if isinstance(error, InvalidInputError) and error.argument in _OPTIONS:
+        error = InvalidInputError(_OPTIONS[error.argument], error.problem, error.remedy)
     current.complain("error", str(error))
     described = {"message": str(error)}
     if isinstance(error, InvalidInputError):
