@@ -135,9 +135,13 @@ def _readings(done: DrawnFigure, how: str) -> Table:
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        show_header=False,
+        collapse_padding=True,
     )
+    table.add_column("what the data show")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("expected", no_wrap=True)
+    table.add_column("agrees", no_wrap=True)
     for reading in done.readings:
-        mark = Text("" if reading.agrees else "does not agree", "bold red")
+        mark = Text("yes", "green") if reading.agrees else Text("no", "bold red")
         table.add_row(reading.text, f"{reading.value:.6g}", reading.expected, mark)
     return table

@@ -73,7 +73,7 @@ def prompt_length(
             loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
             lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
         )  # fmt: skip
-        current.say_lines(repr(found).splitlines())
+        current.show(found)
         current.say(*sentences(found, error))
         if out is None:
             current.result(**summary(found, error))

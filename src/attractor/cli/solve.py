@@ -80,7 +80,7 @@ def solve(
         numbers = loaded.tokens.instance_numbers
         pairs = support_pairs(solution, numbers)
         values = _singular_values(solution)
-        current.say(repr(solution))
+        current.show(solution)
         if values and solution.problem.instances is None:
             shown = ", ".join(f"{value:.6g}" for value in values[:_MOST_VALUES])
             left = len(values) - _MOST_VALUES

@@ -160,7 +160,7 @@ def run(
         except KeyboardInterrupt:
             current.say(f"What is done is in {store}: the same command goes on from there.")
             raise
-        current.say(str(found))
+        current.show(found)
         current.result(computed=found.computed, **_numbers(found.status))
         if found.status.failed:
             current.exit_code = ExitCode.SOME_FAILED
@@ -188,7 +188,7 @@ def status(
         from attractor.sweeps import sweep_status
 
         found = sweep_status(store)
-        current.say(str(found))
+        current.show(found)
         current.result(**_numbers(found))
 
 
@@ -218,7 +218,7 @@ def check(
 
         own = None if experiment is None else _own(store, experiment)
         found = check_sweep(store, again, seed, own, discard=discard)
-        current.say(str(found))
+        current.show(found)
         current.result(
             read=found.read,
             damaged=[list(place) for place in found.damaged],

@@ -81,7 +81,8 @@ def train(
         trajectory.save(out)
         final = trajectory.data["loss"].isel(step=-1)
         statuses = trajectory.data["status"].values
-        current.say(str(trajectory), f"Gradients: {how.method.reads}")
+        current.show(trajectory)
+        current.say(f"Gradients: {how.method.reads}")
         current.wrote(
             "run",
             out,
