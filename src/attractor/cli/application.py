@@ -35,8 +35,8 @@ COMMANDS = {
     "basins": "Train from many random starts, count the selections they settle on, and draw which "
     "start of a plane reaches which.",
     "in-context": "Train attention to regress in context at several prompt lengths, side by side: "
-    "risk, blocks of the head, balance and the gap to the optimum, beside gradient flow on infinite "
-    "prompts; with --out write a report with figures, a table and NetCDF.",
+    "risk, blocks of the head, balance and the gap to the optimum, beside gradient flow on "
+    "infinite prompts; with --out write a report with figures, a table and NetCDF.",
     "sweep": "Run an experiment at every point of a grid, a million trials, here or on a cluster; "
     "say how far it is, check it and draw maps of it.",
     "claims": "Check the papers' statements: on the papers' data, or on yours.",
@@ -79,7 +79,11 @@ class LazyGroup(TyperGroup):
     """A group of placeholders; the module of a command is imported when it is called."""
 
     def main(
-        self, args: Sequence[str] | None = None, *more: Any, standalone_mode: bool = True, **how: Any
+        self,
+        args: Sequence[str] | None = None,
+        *more: Any,
+        standalone_mode: bool = True,
+        **how: Any,
     ) -> Any:
         """Runs a command line; one that cannot be read has its JSON object, too."""
         called[:] = sys.argv[1:] if args is None else args

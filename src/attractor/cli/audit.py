@@ -15,7 +15,7 @@ import typer
 
 from attractor.checks import naming
 from attractor.cli.documents import check_documents, read_documents
-from attractor.cli.options import Json, Report, Quiet, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError

@@ -99,13 +99,11 @@ def corpus(
             current.complain(
                 "warning",
                 f"the vocabulary has {whole.vocabulary_size:,} tokens, and training takes at most "
-                f"{MOST_TRAINED - 1} and one for all others: no more than a smaller part is trained "
-                f"on. To train on all, give --vocabulary {MOST_TRAINED - 1}.",
+                f"{MOST_TRAINED - 1} and one for all others: no more than a smaller part is "
+                f"trained on. To train on all, give --vocabulary {MOST_TRAINED - 1}.",
             )
         if train and len(whole.positions) > QUICK:
-            current.takes(
-                "Structure and training", SECONDS * (0.3 + 0.7 * steps / STEPS), out
-            )
+            current.takes("Structure and training", SECONDS * (0.3 + 0.7 * steps / STEPS), out)
 
         from attractor.cli.provenance import report_provenance
         from attractor.next_token import corpus_structure

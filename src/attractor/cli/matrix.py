@@ -148,9 +148,7 @@ def matrix(
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(
-    current: Session, found: BiasMatrix, own: Sequence[Method], size: str
-) -> Iterator[str]:
+def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> Iterator[str]:
     """The commands that may settle what is not settled, each once."""
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 

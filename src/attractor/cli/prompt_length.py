@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Report, Quiet, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
 from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError

@@ -28,7 +28,6 @@ from attractor.errors import (
 from attractor.machine import use_compilation_cache
 from attractor.progress import time_in_words
 
-
 if TYPE_CHECKING:
     from attractor.records import Printed
 

@@ -125,7 +125,7 @@ def _matrices(W: Float[np.ndarray, "*instances d e"]) -> Any:
     return W.tolist() if np.isfinite(W).all() else None
 
 
-def _ranks(solution: Solution) -> int | None | list[int | None]:
+def _ranks(solution: Solution) -> int | list[int | None] | None:
     """The rank of each W; None where it is not known."""
     found = [None if one < 0 else one for one in np.ravel(solution.rank).tolist()]
     return found if solution.problem.instances is not None else found[0]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Report, Quiet, UnusedSeed
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
