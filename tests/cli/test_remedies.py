@@ -41,7 +41,7 @@ def messages():
                 parts.add(id(node.value))
             elif isinstance(node, ast.JoinedStr):
                 parts |= {id(part) for part in node.values}
-                words = [part.value for part in node.values if isinstance(part, ast.Constant)]
+                words = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
                 found.append("X".join(words))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found += [node.value] if id(node) not in parts else []

@@ -105,11 +105,11 @@ def check(
             say_verdict(current, verdict)
             if not has_arrived(verdict):
                 longer = current.again(steps=4 * how.steps)
-                current.say_lines([f"Next, to see whether training gets there: {longer}"])
+                current.suggest(longer, "to see whether training gets there")
         if infeasible:
             current.exit_code = ExitCode.INFEASIBLE
-            why = f"attractor solve {shlex.quote(str(file))}"
-            current.say_lines([f"Next, for the constraints that conflict: {why}"])
+            conflicts = f"attractor solve {shlex.quote(str(file))}"
+            current.suggest(conflicts, "for the constraints that conflict")
         elif predicted is None and verdict is not None and not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
         prediction = None if predicted is None else predicted.solution

@@ -180,12 +180,11 @@ def _next(current: Session, results: ClaimResults, cases: Sequence[DataSet] | No
 
     unmet = [one.claim.name for one in results if one.outcome is Outcome.ASSUMPTION_NOT_MET]
     if unmet and cases is not None:
-        current.say_lines(
-            [f"Next, on data that meet the assumptions, the paper's: attractor claims {unmet[0]}"]
-        )
+        why = "on data that meet the assumptions, the paper's"
+        current.suggest(f"attractor claims {unmet[0]}", why)
     open_ones = [one.claim.name for one in results if one.outcome is Outcome.NOT_SETTLED]
     if open_ones:
-        current.say_lines([f"Next, for what is not settled, other draws: {current.again(seed=1)}"])
+        current.suggest(current.again(seed=1), "for what is not settled, other draws")
 
 
 def _list_statements(current: Session, of: str | None) -> None:

@@ -125,7 +125,7 @@ def corpus(
         if train:
             _train(report, steps, current)
         current.say(*report.findings(), *report.notices)
-        current.say_lines(_next(current, report, train, steps))
+        _next(current, report, train, steps)
         if out is None:
             current.result(**report.summary())
             current.unwritten()
@@ -149,7 +149,7 @@ def corpus(
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> list[str]:
+def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> None:
     """The next command: training where none was asked for, or more of it."""
     from attractor.report.corpus_words import has_arrived
 
@@ -158,10 +158,9 @@ def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> li
     if not train and not (nothing and not report.structure.realizable):
         large = corpus.vocabulary_size > MOST_TRAINED
         fewer = {"vocabulary": MOST_TRAINED - 1} if large else {}
-        return [f"Next, to see where training goes: {current.again(**fewer, train=True)}"]
-    if not all(map(has_arrived, report.trained)):
-        return [f"Next, for what has not got there: {current.again(steps=4 * steps)}"]
-    return []
+        current.suggest(current.again(**fewer, train=True), "to see where training goes")
+    elif not all(map(has_arrived, report.trained)):
+        current.suggest(current.again(steps=4 * steps), "for what has not got there")
 
 
 def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEmbeddings:

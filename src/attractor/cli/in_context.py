@@ -149,7 +149,7 @@ def in_context(
         )
         if any(run.verdict != "settled" for run in runs.runs):
             longer = current.again(steps=4 * runs.runs[0].steps[-1])
-            current.say_lines([f"Next, for what is not settled: {longer}"])
+            current.suggest(longer, "for what is not settled")
         if out is None:
             current.result(**in_context_summary(runs))
             current.unwritten()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -133,7 +133,7 @@ def matrix(
             title = f"Which norm's margin does {methods[0].name} maximize?"
         current.say(found.table(), found.answers_table())
         current.say(*(f"* {name}: {found.answer(name)}" for name in found.methods))
-        current.say_lines(_next(current, found, methods if optimizer else (), size))
+        _next(current, found, methods if optimizer else (), size)
         if out is None:
             current.result(**found.summary())
             current.unwritten()
@@ -148,8 +148,8 @@ def matrix(
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> Iterator[str]:
-    """The commands that may settle what is not settled, each once."""
+def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> None:
+    """Suggests the commands that may settle what is not settled, each once."""
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
     steps = {method.name: method.step_size for method in own}
@@ -170,7 +170,8 @@ def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str)
         else:
             options = {"lr": f"{step / 10:g}"}
         commands[current.again(**options)] = None
-    yield from (f"Next, for what is not settled: {command}" for command in commands)
+    for command in commands:
+        current.suggest(command, "for what is not settled")
 
 
 def _methods(

@@ -128,6 +128,11 @@ class Session:
         """Says, last of all, by which command what was not asked for is written."""
         self.say_lines([f"{what}: {self.again(out='report')}"])
 
+    def suggest(self, command: str, why: str = "") -> None:
+        """Prints the next command to try, to be copied, and adds it to the JSON object."""
+        self._result.setdefault("next", []).append(command)
+        self.say_lines([f"Next, {why}: {command}" if why else f"Next: {command}"])
+
     def again(self, **options: Any) -> str:
         """The command line as it was given, with other values of some options.
 

@@ -109,7 +109,7 @@ def solve(
                 )
                 current.say_lines([line])
             kept = f"attractor check {shlex.quote(str(file))}"
-            current.say_lines([f"Next, to see which tokens training keeps instead: {kept}"])
+            current.suggest(kept, "to see which tokens training keeps instead")
         if out is not None:
             save_netcdf(solution.to_xarray(), out)
             current.wrote("solution", out)

@@ -164,7 +164,7 @@ def run(
         current.result(computed=found.computed, **_numbers(found.status))
         if found.status.failed:
             current.exit_code = ExitCode.SOME_FAILED
-            current.say("Chunks that failed are computed again with --retry-failed.")
+            current.suggest(current.again(retry_failed=True), "to compute again what failed")
         measure = next(iter(loaded.experiment.measures))
         data = open_sweep(store)
         axes = [axis for axis in data[measure].dims if axis not in ("instance", "seed")]
@@ -174,7 +174,7 @@ def run(
         for axis in axes[2:]:  # of which one value is drawn
             if data.sizes[axis] > 1:
                 words += ["--at", f"{axis}={data[axis].values[-1]}"]
-        current.say_lines([f"Next: {shlex.join([*words, '--of', measure])}"])
+        current.suggest(shlex.join([*words, "--of", measure]))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -93,4 +94,5 @@ def train(
             steps=how.steps,
             final_loss={"median": float(final.median()), "largest": float(final.max())},
         )
-        current.say(f"Next: attractor verify {out}")
+        norm = " --norm frobenius" if trajectory.geometry == "not known" else ""
+        current.suggest(f"attractor verify {shlex.quote(str(out))}{norm}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from attractor.cli.options import Json, Quiet, Report, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
-from attractor.cli.verdicts import has_arrived, say_verdict
+from attractor.cli.verdicts import has_arrived, longer_training, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
@@ -54,14 +53,17 @@ def verify(
 
         norm = None if geometry is None else get_geometry(geometry)
         trajectory = Trajectory.load(file)
-        verdict = verify_run(trajectory, geometry=norm)
+        try:
+            verdict = verify_run(trajectory, geometry=norm)
+        except InvalidInputError as error:
+            if geometry is not None or error.argument != "geometry":
+                raise
+            remedy = f"Give a norm to compare in: {current.again(norm='frobenius')}"
+            raise InvalidInputError("norm", error.problem, remedy) from None
         say_verdict(current, verdict)
         if not has_arrived(verdict):
-            steps = 4 * int(trajectory.steps[-1]) if trajectory.axis == "step" else 20_000
-            longer = f"attractor train tokens.npz --steps {steps} --out {shlex.quote(str(file))}"
-            current.say_lines(
-                [f"Next, longer training on the file that {file.name} was trained on: {longer}"]
-            )
+            why = f"longer training, with the file that {file.name} was trained on as tokens.npz"
+            current.suggest(longer_training(trajectory), why)
         current.result(verdict=verdict.summary())
         if not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
