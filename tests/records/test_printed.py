@@ -57,3 +57,19 @@ def test_html_is_escaped_and_has_no_columns_of_spaces():
 def test_what_prints_itself_keeps_its_width():
     assert max(map(len, str(Drawn()).splitlines())) <= 30
     assert Drawn()._repr_html_().startswith("<pre>")
+
+
+def test_on_a_narrow_terminal_values_go_on_below_themselves():
+    class Long(Summary):
+        def _summary(self):
+            return "Title", [("name", 12 * "word "), ("  longer", "one   two  three")]
+
+    stream = io.StringIO()
+    Long().print_to(Console(file=stream, width=40, force_terminal=True))
+    assert stream.getvalue().splitlines() == [
+        "Title",
+        "  name      word word word word word",
+        "            word word word word word",
+        "            word word",
+        "    longer  one; two; three",
+    ]

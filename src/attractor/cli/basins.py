@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     LossName,
@@ -44,14 +43,20 @@ MARKER = "shares.nc"
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
 
-HELP = about_tokens(f"{COMMANDS['basins']} Starts are random even if the file names one.")
+EPILOG = about_tokens("basins", "Starts are random even if the file names one.")
 
 
 def basins(
     file: TokenFile,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
-    ] = Path("attractor-basins"),
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="Folder for pictures and data, new or of an earlier run; without it nothing is "
+            "written.",
+        ),
+    ] = None,
     optimizer: OptimizerName = None,
     lr: OptionalLearningRate = None,
     parameterization: Annotated[
@@ -102,7 +107,7 @@ def basins(
 ) -> None:
     """Counts where random starts end."""
     arguments = recorded(locals())
-    with session("basins", as_json=as_json, quiet=quiet) as current:
+    with session("basins", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
         if not 0 < extent < np.inf:
@@ -125,19 +130,23 @@ def basins(
             "progress": current.progress,
         }
         shares = basin_shares(*problem, starts=starts, scale=scale, seed=seed, **training)
-        current.say(str(shares))
+        current.show(shares)
         plane = spanned_plane(shares.data) if with_map else None
         drawn = None
         if plane is not None:
             drawn = basin_map(
                 *problem, plane=plane, extent=extent, resolution=resolution, **training
             )
-            current.say(str(drawn))
+            current.show(drawn)
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
+        summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+        if out is None:
+            current.result(**summary)
+            current.unwritten("Pictures and data")
+            return
         studies = [shares.data] if drawn is None else [shares.data, drawn.data]
         colors = plots.selection_colors(*studies)
-        summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
         provenance = report_provenance(
             "basins",
             arguments,

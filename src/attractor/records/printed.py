@@ -6,12 +6,16 @@ import abc
 import html
 import io
 import re
+import textwrap
 from typing import TYPE_CHECKING, ClassVar
 
 from attractor.checks import check_kinds
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_SPACES = re.compile(" {2,}")
+"""What aligns columns of text within a value."""
 
 Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
@@ -86,11 +90,25 @@ class Summary(PlainText):
         width = max((len(name) for name, _ in rows), default=0)
         return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
 
+    def _print(self, console: Console) -> None:
+        """Prints it; on a terminal too narrow for it values go on below themselves."""
+        text = str(self)
+        if not console.is_terminal or max(map(len, text.splitlines())) <= console.width:
+            super()._print(console)
+            return
+        title, rows = self._summary()
+        names = max(len(name) for name, _ in rows) + 4
+        lines = [title]
+        for name, value in rows:
+            row = f"  {name:<{names - 4}}  {_SPACES.sub('; ', value)}"
+            lines += textwrap.wrap(row, console.width, subsequent_indent=" " * names)
+        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+
     def _repr_html_(self) -> str:
         title, rows = self._summary()
         body = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name.strip())}</th>"
-            f"<td>{html.escape(re.sub(' {2,}', '; ', value))}</td></tr>"
-            for name, value in rows  # whose runs of spaces align columns of text
+            f"<td>{html.escape(_SPACES.sub('; ', value))}</td></tr>"
+            for name, value in rows
         )
         return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
