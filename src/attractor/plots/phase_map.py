@@ -14,11 +14,11 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 from attractor.checks import check_choice
 from attractor.errors import InvalidInputError
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.bands import write_in_middle
 from attractor.plots.roles import ordered_line_styles

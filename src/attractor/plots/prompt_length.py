@@ -10,10 +10,10 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, panels_on_page
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, tint
 from attractor.prompt.length.result import quantiles, token_count
@@ -24,7 +24,7 @@ _BEHIND = "#3f6a7d"
 _LEVELS = np.geomspace(0.01, 1, 9)
 
 
-def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
+def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:
     """Error against length, along the scores and of the whole output, as quantiles over queries.
 
     Args:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, REACHED
 from attractor.plots.bands import write_in_middle
 from attractor.plots.roles import line_style, role_of
