@@ -42,7 +42,7 @@ def test_tokens_have_their_texts_or_else_their_positions():
     assert found["highest weight, mean"] == "25.0 %"
     assert found["margin ratio"] == "0.0200"
     words = np.array([["[CLS]", "a", "b"]] * 2 + [["b", "c", "d"]] + [["e", "f", "g"]], object)
-    assert cells(record(1.0), words)["selects most often"] == '"b" in 3 of 3; 1 ties'
+    assert cells(record(1.0), words)["selects most often"] == '"b" in 3 of 3; 1 tie'
     assert cells(record(1.0), words[:1])["selects most often"].startswith("position")
     assert cells(record(1.0), draws=[0.5, 0.25])["largest of random"] == "0.5000"
     assert set(cells(None).values()) == {"head", "-"}

@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         score_deviation_figure as score_deviation_figure,
     )
     from attractor.plots.rates import plot_rate as plot_rate, rates_figure as rates_figure
+    from attractor.plots.recorded_run import trajectory_figure as trajectory_figure
     from attractor.plots.roles import (
         ROLES as ROLES,
         SEQUENCES as SEQUENCES,
@@ -137,7 +138,6 @@ if TYPE_CHECKING:
         singular_values as singular_values,
         solution_figure as solution_figure,
     )
-    from attractor.plots.trajectory import trajectory_figure as trajectory_figure
 
 import_on_first_use(
     __name__,

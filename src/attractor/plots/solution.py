@@ -118,6 +118,6 @@ def _check(solution: Solution) -> None:
     if not np.isfinite(solution.W).all():
         raise InvalidInputError(
             "solution",
-            f"it has no matrix: {solution.status.message}",
+            f"it is {solution.status} and has no matrix",
             "Its conflict says which constraints contradict each other",
         )

@@ -18,11 +18,12 @@ _STYLE = """
 .attractor-result table { table-layout: auto; width: auto; margin: .3em 0; border: 0;
   color: inherit; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .attractor-result caption { caption-side: top; text-align: left; font-weight: 600; color: inherit;
-  padding: .2em 0; white-space: nowrap; }
+  padding: .2em 0; width: max-content; max-width: 50em; }
 .attractor-result :is(th, td) { text-align: left; vertical-align: top; border: 0;
   color: inherit; padding: .2em .8em;
   border-bottom: 1px solid rgba(128, 128, 128, .3); max-width: 46em; }
-.attractor-result .number { text-align: right; white-space: nowrap; }
+.attractor-result .number { text-align: right; }
+.attractor-result td:is(.number, .whole) { white-space: nowrap; }
 .attractor-result .within { padding-left: 2em; font-weight: normal; }
 .attractor-result tbody + tbody tr:first-child :is(th, td) {
   border-top: 2px solid rgba(128, 128, 128, .5); }
@@ -57,14 +58,14 @@ def rows_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 def numbers_table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Rows of numbers, each named by its first cell."""
-    numeric = [False] + [True] * (len(names) - 1)
+    classes = ["", *[_class(number=True)] * (len(names) - 1)]
     head = "".join(
-        f'<th scope="col"{_class(number=right)}>{_escaped(name)}</th>'
-        for name, right in zip(names, numeric, strict=True)
+        f'<th scope="col"{kind}>{_escaped(name)}</th>'
+        for name, kind in zip(names, classes, strict=True)
     )
     body = "".join(
         f"<tr>{_named(_escaped(row[0]), within=False)}"
-        f"{_values([_escaped(cell) for cell in row[1:]], numeric[1:])}</tr>"
+        f"{_values([_escaped(cell) for cell in row[1:]], classes[1:])}</tr>"
         for row in rows
     )
     return _table(html.escape(title), head, [body])
@@ -118,17 +119,20 @@ class _Kept(Console):
             ]
             return "".join(pieces).strip()
 
-        numeric = [column.justify == "right" for column in table.columns]
+        classes = [
+            _class(number=column.justify == "right", whole=column.no_wrap)
+            for column in table.columns
+        ]
         head = [
-            f'<th scope="col"{_class(number=right)}>{words(column.header)}</th>'
-            for column, right in zip(table.columns, numeric, strict=True)
+            f'<th scope="col"{kind}>{words(column.header)}</th>'
+            for column, kind in zip(table.columns, classes, strict=True)
         ]
         bodies = [""]
         cells = zip(*([*column.cells] for column in table.columns), strict=True)
         for row, found in zip(table.rows, cells, strict=True):
             name = found[0].plain if isinstance(found[0], Text) else str(found[0])
             first = _named(words(found[0]), within=name.startswith(" "))
-            values = _values([words(cell) for cell in found[1:]], numeric[1:])
+            values = _values([words(cell) for cell in found[1:]], classes[1:])
             bodies[-1] += f"<tr>{first}{values}</tr>"
             if row.end_section:
                 bodies.append("")
@@ -140,12 +144,12 @@ class _Kept(Console):
         return parts
 
 
-def _values(cells: Sequence[str], numeric: Sequence[bool]) -> str:
+def _values(cells: Sequence[str], classes: Sequence[str]) -> str:
     """The cells beside the name of a row; words that stand alone have the whole row."""
     if len(cells) > 1 and cells[0] and not any(cells[1:]):
         return f'<td colspan="{len(cells)}">{cells[0]}</td>'
-    pairs = zip(cells, numeric, strict=True)
-    return "".join(f"<td{_class(number=right)}>{cell}</td>" for cell, right in pairs)
+    pairs = zip(cells, classes, strict=True)
+    return "".join(f"<td{kind}>{cell}</td>" for cell, kind in pairs)
 
 
 def _named(name: str, *, within: bool) -> str:

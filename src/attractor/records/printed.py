@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import html
 import io
 from typing import TYPE_CHECKING, ClassVar
 
@@ -93,7 +92,9 @@ class PlainText(Printed):
         console.print(str(self), highlight=False, markup=False, soft_wrap=True)
 
     def _html_parts(self) -> list[str]:
-        return [f"<pre>{html.escape(str(self))}</pre>"]
+        from attractor.records.html import paragraph
+
+        return [paragraph(str(self))]
 
 
 class Summary(Described, PlainText):
