@@ -56,6 +56,8 @@ def test_a_run_knows_its_axis_and_says_where_it_ended(any_run):
     assert f"at every recorded {any_run.axis.replace('_', ' ')}" in text
     assert f"{any_run.steps[-1]:g}" in text
     assert "<caption>Trajectory</caption>" in any_run._repr_html_()
+    norm = any_run.plot().axes[1].lines[0].get_ydata()
+    assert norm[-1] == pytest.approx(float(np.median(any_run.data["norm"][..., -1])))
 
 
 def test_matrices_are_those_of_the_step_asked_for(any_run):

@@ -1,4 +1,4 @@
-"""Whole figures, put together from curves, maps and bars; make and save them inside ``style()``.
+"""Whole figures, put together from curves, maps and bars.
 
 Patches and bars of fractions, which these figures alone are made of, are drawn here too.
 """

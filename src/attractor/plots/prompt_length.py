@@ -143,6 +143,7 @@ def score_deviation_figure(score_deviation: Float[np.ndarray, "query"]) -> Figur
     """
     figure = Figure(figsize=(PAGE / 2 + 0.6, 2.5))
     axes = figure.subplots()
+    score_deviation = np.asarray(score_deviation)
     top = max(float(score_deviation.max()) * 1.05, 1e-12)
     counts, _, _ = axes.hist(
         score_deviation, bins=np.linspace(0, top, 31).tolist(), color=tint(COLORS["blue"], 0.35)

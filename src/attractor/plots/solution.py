@@ -94,19 +94,24 @@ def solution_figure(solution: Solution) -> Figure:
     )
     image = solution_map(matrix, xr.DataArray(solution.W, dims=("row", "column")))
     bar = figure.colorbar(image, ax=matrix, location="bottom", shrink=0.8, aspect=16, pad=0.05)
+    bar.locator = MaxNLocator(4)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     norm = geometry_label(solution.geometry.name)
     matrix.set_title(f"W, {norm} norm {solution.norm:.4g}")
     singular_values(values, solution)
-    values.set_title(_rank_title(int(solution.rank), min(solution.problem.shape)))
+    values.set_title(f"singular values{_rank_in_words(solution)}")
     margin_curve(margins, solution)
     margins.set_title(f"margins; relative gap {solution.gap:.1e}")
     margins.legend(loc="best")
     return figure
 
 
-def _rank_title(rank: int, most: int) -> str:
-    return "singular values" if rank < 0 else f"singular values; rank {rank} of {most}"
+def _rank_in_words(solution: Solution) -> str:
+    rank, most = int(solution.rank), min(solution.problem.shape)
+    if rank < 0:
+        return ""
+    exact = solution.rank_evidence is not None or rank in (0, most)
+    return f"; rank {'' if exact else 'at least '}{rank}"
 
 
 def _check(solution: Solution) -> None:
