@@ -16,9 +16,9 @@ from rich.table import Table
 from attractor.analysis.comparison import COMPARED
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.checks import check_kinds
-from attractor.errors import TrialStatus
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin import Solution
-from attractor.records import Printed
+from attractor.records import Plotted, Printed
 from attractor.storage import write_file
 from attractor.training import Trajectory
 
@@ -45,7 +45,7 @@ _MEASURES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verdict(Printed):
+class Verdict(Plotted, Printed):
     """Measures of every trial of a training run against the solution of a margin problem.
 
     Attributes:
@@ -291,6 +291,16 @@ class Verdict(Printed):
         trial = list(last["status"].dims)
         flat = last[[name for name in last if set(last[name].dims) == {*trial}]]
         write_file(path, flat.to_dataframe(dim_order=trial).to_csv())
+
+    def _picture(self) -> tuple[str, dict[str, xr.Dataset]]:
+        if self.trajectory.weights_kept == "last":
+            raise InvalidInputError(
+                "verdict",
+                "the matrices of earlier records were not kept, to save memory",
+                'Train by train(..., weights="all"), or with fewer recorded steps',
+            )
+        runs = {words: one.data for words, one in self.by_hyperparameters.items()}
+        return "direction_figure", runs
 
     def _print(self, console: Console) -> None:
         console.print(self.table())

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from scipy.sparse import coo_array
@@ -16,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import PartialOrders, QueryGraphs, TokenClass
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import Node, arrow, draw_nodes, layout, row_width, short
 from attractor.plots.roles import ROLES, tint

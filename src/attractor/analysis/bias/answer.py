@@ -12,6 +12,7 @@ from scipy.special import bdtr
 
 from attractor.checks import check_share
 from attractor.precision import as_real
+from attractor.records import Described, Rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,7 +39,7 @@ _LONGEST = 10.0
 
 
 @dataclass(frozen=True)
-class NormAnswer:
+class NormAnswer(Described):
     """The norm whose margin an optimizer maximizes.
 
     Attributes:
@@ -62,8 +63,16 @@ class NormAnswer:
     enough_data_sets: int = 0
 
     def __str__(self) -> str:
-        verdict = f"maximizes the {self.norm} margin" if self.norm else self.outcome
-        return f"{verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
+        return f"{self.verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
+
+    @property
+    def verdict(self) -> str:
+        """The outcome with the norm, if it is one, in words."""
+        return f"maximizes the {self.norm} margin" if self.norm else self.outcome
+
+    def _summary(self) -> tuple[str, Rows]:
+        rows = [("because", self.reason), ("data sets", f"{self.data_sets:,}")]
+        return self.verdict.capitalize(), rows + ([("next", self.remedy)] if self.remedy else [])
 
 
 def answer(row: xr.Dataset) -> NormAnswer:
