@@ -37,8 +37,8 @@ def test_the_page_of_one_optimizer_ranks_the_norms(matrix, tmp_path):
     one = BiasMatrix(matrix.data.isel(optimizer=[1]))
     write_bias_report(tmp_path / "out", one, title="signs", source="8 sets")
     page = (tmp_path / "out" / "report.html").read_text()
-    first = page.index("<td>l_inf</td>")
-    assert all(first < page.index(f"<td>{norm}</td>") for norm in ("frobenius", "l_1", "nuclear"))
+    first = page.index(">l_inf</th>")
+    assert all(first < page.index(f">{norm}</th>") for norm in ("frobenius", "l_1", "nuclear"))
     assert "same tokens in" not in page
     assert page.count("data:image/svg+xml") == 1
 

@@ -69,7 +69,7 @@ def test_an_infeasible_prediction_names_the_constraints_that_conflict(
     assert named == {(1, 0, 1), (2, 1, 0)}
     page = (tmp_path / "report" / "report.html").read_text()
     assert "Constraints that conflict" in page and "are shown" not in page
-    assert "<tr><td>1</td><td>0</td><td>1</td><td>0.500</td></tr>" in page
+    assert '<tr><th scope="row">1</th><td>0</td><td>1</td><td>0.500</td></tr>' in page
 
 
 def test_several_data_sets_are_named_by_their_numbers(tmp_path, contradictory, solved):
