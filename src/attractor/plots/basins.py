@@ -82,7 +82,8 @@ def basin_map_axes(
     edges = [_edges(data[name].values) for name in ("first", "second")]
     basin = data["basin"].transpose("second", "first").values
     extent = (*edges[0][[0, -1]], *edges[1][[0, -1]])
-    _draw_regions(axes, basin, extent, [colors[str(name)] for name in data["selection"].values])
+    names = [str(name) for name in data["selection"].values]
+    _draw_regions(axes, basin, extent, [colors[name] for name in names])
     axes.grid(False)
     axes.set(xlim=extent[:2], ylim=extent[2:])
     directions = data["direction"].values.reshape(2, -1)
