@@ -81,7 +81,8 @@ def basin_map_axes(
     colors = selection_colors(data) if colors is None else colors
     edges = [_edges(data[name].values) for name in ("first", "second")]
     basin = data["basin"].transpose("second", "first").values
-    extent = (*edges[0][[0, -1]], *edges[1][[0, -1]])
+    (left, right), (low, high) = (one[[0, -1]].tolist() for one in edges)
+    extent = (left, right, low, high)
     names = [str(name) for name in data["selection"].values]
     _draw_regions(axes, basin, extent, [colors[name] for name in names])
     axes.grid(False)
@@ -96,7 +97,7 @@ def basin_map_axes(
         handles.append(tuple(rays))
         labels.append("margin solution of each")
     if _is_prompt_plane(data, directions):
-        more = _draw_tokens(axes, data, [line.get_xydata()[-1] for line in rays])
+        more = _draw_tokens(axes, data, [np.array(line.get_xydata())[-1] for line in rays])
         handles += more
         labels += [str(handle.get_label()) for handle in more]
         axes.set(xlabel="$p_1$ at the start", ylabel="$p_2$ at the start")
@@ -234,7 +235,7 @@ def _flag(data: xr.Dataset, name: str) -> np.ndarray:
 def _draw_regions(
     axes: Axes,
     basin: Int[np.ndarray, "second first"],
-    extent: tuple[float, ...],
+    extent: tuple[float, float, float, float],
     colors: Sequence[str],
 ) -> None:
     """Colors the cells by their selections, with the corners of cells rounded off.
@@ -268,7 +269,7 @@ def _draw_regions(
         others = np.delete(weights, kinds.index(kind), axis=0)
         if kind >= 0 and len(others):
             ahead = weight - others.max(0)
-            edge: dict[str, Any] = {"colors": tint(colors[kind], 0.1), "linewidths": 0.6}
+            edge: dict[str, Any] = {"colors": tint(colors[int(kind)], 0.1), "linewidths": 0.6}
             axes.contour(*places, ahead, levels=[0], zorder=0.6, **edge)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from attractor.report.page import FigureFile, Section, Table
 from attractor.report.summary import infeasible_count, solution_summary
 from attractor.report.words import (
     GLOSSARY,
+    MEASURES,
     near_one,
     prediction_sentences,
     training_sentences,
@@ -136,20 +138,26 @@ def _pictures(report: ReportFolder, verdict: Verdict) -> list[Section]:
     ]
 
 
-def direction_picture(report: ReportFolder, runs: Mapping[str, xr.Dataset]) -> FigureFile:
+def direction_picture(
+    report: ReportFolder, runs: Mapping[str, xr.Dataset], suffix: str = ""
+) -> FigureFile:
     """Draws how far runs are from the direction predicted."""
     measures = {"margin_ratio": "margin ratio", "correlation": "correlation"}
-    return report.picture(CURVES, plots.direction_figure(runs), seen.runs(runs, measures))
+    file = dataclasses.replace(CURVES, name=f"{CURVES.name}{suffix}")
+    return report.picture(file, plots.direction_figure(runs), seen.runs(runs, measures))
 
 
-def training_picture(report: ReportFolder, runs: Mapping[str, xr.Dataset]) -> FigureFile:
+def training_picture(
+    report: ReportFolder, runs: Mapping[str, xr.Dataset], suffix: str = ""
+) -> FigureFile:
     """Draws attention, norm and loss of runs."""
     measures = {
         "selected_probability": "attention on the selected tokens",
         "norm": "norm",
         "loss": "loss",
     }
-    return report.picture(TRAINING, plots.training_figure(runs), seen.runs(runs, measures))
+    file = dataclasses.replace(TRAINING, name=f"{TRAINING.name}{suffix}")
+    return report.picture(file, plots.training_figure(runs), seen.runs(runs, measures))
 
 
 def _attention_seen(first: xr.DataArray, last: xr.DataArray, predicted: xr.DataArray | None) -> str:
@@ -175,15 +183,7 @@ def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None
 
 def _verdict_sections(verdict: Verdict) -> list[Section]:
     rows = []
-    for name, words in (
-        ("margin_ratio", "normalized margin ratio"),
-        ("correlation", "correlation with the solution"),
-        ("label_margin_ratio", "label margin ratio of the head"),
-        ("label_correlation", "correlation of the head with its label solution"),
-        ("selected_probability", "attention on selected tokens"),
-        ("norm", "norm of the trained matrix"),
-        ("loss", "training loss"),
-    ):
+    for name, words in MEASURES.items():
         if name not in verdict.data:
             continue
         values = verdict.data[name].isel({verdict.axis: -1}).values
