@@ -7,6 +7,7 @@ from attractor.analysis import BiasMatrix
 from attractor.analysis.bias import Method, bias_matrix
 from attractor.datasets import unit_tokens
 from attractor.errors import InvalidInputError
+from attractor.report import bias_matrix as module
 from attractor.report.bias_matrix import write_bias_report
 from attractor.training import normalized_gradient_descent, sign_descent
 
@@ -31,6 +32,14 @@ def test_the_page_of_several_optimizers(matrix, tmp_path):
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
     again = BiasMatrix.load(tmp_path / "out" / "matrix.nc")
     np.testing.assert_array_equal(again.data["W"], matrix.data["W"])
+
+
+def test_many_optimizers_are_grouped_by_their_answers(matrix, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_ANSWERS", 1)
+    write_bias_report(tmp_path / "out", matrix, title="", source="")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<li>Maximizes the l_inf margin: signs &amp; more.</li>" in page
+    assert "<summary>Each of them, with its numbers</summary>" in page
 
 
 def test_the_page_of_one_optimizer_ranks_the_norms(matrix, tmp_path):

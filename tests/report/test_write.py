@@ -43,6 +43,8 @@ def test_the_page_needs_no_network(written):
 def test_the_page_says_what_was_found(written, verdict):
     page = html.unescape((written[0] / "report.html").read_text())
     assert "certified to a relative gap of" in page
+    assert 'alt="Medians over trials. all trials: margin ratio rises from' in page
+    assert re.search(r'alt="The largest weight of a row is .* it is the one predicted\."', page)
     assert f"{float(verdict.margin_ratio.median()):.2f}" in page
     assert "In 100 % of the sequences attention ended on the token predicted beforehand" in page
 

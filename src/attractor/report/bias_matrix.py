@@ -12,7 +12,7 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.provenance import Provenance
 from attractor.report import seen
 from attractor.report.folder import report_folder
-from attractor.report.page import FigureFile, Section, Table
+from attractor.report.page import FigureFile, Folded, Section, Table, Words
 
 HEAT_MAP = FigureFile(
     "matrix",
@@ -24,6 +24,8 @@ CURVES = FigureFile(
     "Margin ratio in every norm against iterations, median over data sets.",
 )
 
+_MOST_ANSWERS = 6
+"""Answers that are listed one by one; of more, optimizers are grouped by them."""
 _RULES = (
     "Margin ratio: the smallest margin of the trained matrix divided by its norm, relative to the "
     "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
@@ -71,7 +73,7 @@ def write_bias_report(
         matrix.save(report.place / "matrix.csv")
         heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
         curves = report.picture(CURVES, plots.ratio_curves_figure(matrix), _curves_seen(matrix))
-        report.findings += [f"{method}: {matrix.answer(method)}." for method in matrix.methods]
+        report.findings += _findings(matrix)
         report.sections += [
             _medians(matrix, heat_map) if several else _one_optimizer(matrix),
             Section("As training goes on", figure=curves),
@@ -79,6 +81,20 @@ def write_bias_report(
             Section("How to read this", _RULES),
         ]
     return summary
+
+
+def _findings(matrix: BiasMatrix) -> list[Words | Folded]:
+    """The answer of each optimizer; of many, who has which answer, and each folded away."""
+    answers = {method: matrix.answer(method) for method in matrix.methods}
+    each = [f"{method}: {found}." for method, found in answers.items()]
+    if len(each) <= _MOST_ANSWERS:
+        return [*each]
+    groups: dict[str, list[str]] = {}
+    for method, found in answers.items():
+        verdict = f"Maximizes the {found.norm} margin" if found.norm else found.outcome.capitalize()
+        groups.setdefault(verdict, []).append(method)
+    lines = [f"{verdict}: {', '.join(methods)}." for verdict, methods in groups.items()]
+    return [*lines, Folded("Each of them, with its numbers", each)]
 
 
 def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:

@@ -25,12 +25,13 @@ h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .3rem; }
 h2 { font-size: 1.2rem; margin-top: 2.4rem; border-bottom: 1px solid var(--line);
      padding-bottom: .2rem; }
 h3 { font-size: 1rem; margin-top: 1.8rem; }
-summary { cursor: pointer; } summary :is(h2, h3) { display: inline-block; margin: 1rem 0 .3rem; }
+summary { cursor: pointer; }
+summary :is(h2, h3) { display: inline-block; margin: 1rem 0 .3rem; border: 0; }
 a { color: inherit; }
 .source { color: var(--soft); margin-top: 0; }
 .findings { background: var(--note); border-left: 4px solid #0072b2;
             padding: .6rem 1rem .6rem 2rem; }
-.findings details { margin: .3rem 0; }
+.findings li:has(details) { list-style: none; margin-left: -1.1rem; }
 .warning { background: var(--caution); border-left: 4px solid #d55e00; padding: .6rem 1rem; }
 figure { margin: 1.4rem 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
@@ -41,16 +42,17 @@ caption { text-align: left; color: var(--soft); font-size: .9rem; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
          vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
-table.words :is(th, td) { text-align: left; }
+table.words :is(th, td) { text-align: left; } table:not(.words) td { white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 code { font-size: .92em; }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #1b1b1b; --soft: #555;
   --line: #ddd; --note: #f3f7fb; --caution: #fdf3ec; }
   body { margin: 0; max-width: none; font-size: 10.5pt; }
-  .wide { overflow: visible; } figure img { min-width: 0 !important; }
+  .wide { overflow: visible; } table:not(.words) td { white-space: normal; }
+  figure img { min-width: 0 !important; }
   details::details-content { content-visibility: visible; block-size: auto; }
-  figure, table, .findings { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+  figure, table { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
 
 
