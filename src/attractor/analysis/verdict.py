@@ -32,6 +32,8 @@ _HEAD = "a linear head that is trained beside attention"
 _MOST_VARIANTS = 12
 """Combinations of hyperparameters that a table shows."""
 _COLUMNS, _COLUMNS_OF_ONE = ("mean", "median", "5 %", "95 %"), ("value",)
+_NUMBER = len("1 - 1.9e-4")
+"""Characters of a column of numbers, which are not broken at 80 characters a line."""
 _MEASURES = {
     "margin_ratio": "margin ratio",
     "correlation": "correlation",
@@ -251,7 +253,7 @@ class Verdict(Plotted, Printed):
         )
         table.add_column(f"at the last {self.axis}", no_wrap=True)
         for column in _COLUMNS if summary["trials"] > 1 else _COLUMNS_OF_ONE:
-            table.add_column(column, justify="right")
+            table.add_column(column, justify="right", min_width=_NUMBER)
         for name in self._measured:
             words = _MEASURES[name]
             if name == "norm" and "p" in self.trajectory.settings.get("parameterization", ""):
@@ -427,5 +429,5 @@ def shown(value: object) -> str:
     if not isinstance(value, float):
         return "-"
     if 0 < abs(1 - value) < 1e-3:
-        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}"
+        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}".replace("e-0", "e-")
     return f"{value:.5g}"
