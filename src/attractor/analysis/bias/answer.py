@@ -28,6 +28,8 @@ BEGUN = 1.0
 """Change of W, in units of its size at the start, from which its direction is its own."""
 SATURATED = 5.0
 """Smallest margin from which a token attended to has a softmax weight near one."""
+CERTIFIED = 1e-3
+"""Relative gap of solutions up to which ratios to them are compared."""
 _MORE = "More steps may settle it"
 _MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
@@ -72,7 +74,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
        ratios are those of the start: the run "has not begun".
     1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
-    2. There must be enough data sets for an interval at all: else "not settled".
+    2. There must be enough data sets for an interval at all, and the margin problems solved to a
+       certified relative gap of 0.001 in every norm: else "not settled".
     3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
        in every norm, the answer is "none of these"; if not, or if attention is not saturated (the
        smallest margin of W over the tokens it selects is below 5), "not settled": the theory is one
@@ -91,7 +94,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
     Args:
         row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``,
             ``movement`` and, where they are known, ``displacement`` and ``smallest_margin`` over
-            instance. Norms without numbers are not compared.
+            instance, as is ``gap`` over (norm, instance). Norms without numbers are not compared.
     """
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
@@ -119,6 +122,15 @@ def answer(row: xr.Dataset) -> NormAnswer:
             count,
             f"Give {smallest_sample(joint)} data sets or more",
         )
+    if "gap" in row:
+        gaps = np.nanmax(row["gap"].transpose("norm", "instance").values[known][:, usable], axis=1)
+        if (worst := float(gaps.max())) > CERTIFIED:
+            return _unsettled(
+                f"margin problems in {names[int(gaps.argmax())]} are solved to a certified "
+                f"relative gap of {worst:.2g} only, and ratios to them mean nothing",
+                count,
+                "Give its solver a tighter tolerance",
+            )
     movement = float(np.median(row["movement"].values[usable]))
     found = _compare(names, end[:, usable], before[:, usable], movement, joint)
     if found.outcome == MAXIMIZES or "smallest_margin" not in row:
