@@ -106,6 +106,16 @@ def test_narrow_weights_and_states_are_taken_exactly(dtype):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_tokens_are_made_of_tensors_of_a_graph(dtype):
+    x = torch.randn(3, LENGTH, WIDTH, requires_grad=True)
+    keys = (2 * x).to(dtype)
+    there = torch.arange(LENGTH) < torch.tensor([[6], [4], [5]])
+    tokens = Tokens(keys, keys, mask=there, rows=there)
+    assert torch.equal(torch.from_numpy(tokens.keys.copy()), keys.detach().double())
+    assert ((tokens.weights > 0) == there.numpy()).all()
+
+
 def encoder():
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True)
