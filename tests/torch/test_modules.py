@@ -60,10 +60,10 @@ def test_attention_is_that_of_the_module(settings, batch_first):
     if not batch_first:
         swapped = {id(one): one.transpose(0, 1) for one in given}
         given = tuple(swapped[id(one)] for one in given)  # the query stays the key
-    if "kdim" in settings:
-        causal = None
-    else:  # minus infinity above the diagonal
+    causal = None
+    if "kdim" not in settings:  # minus infinity above the diagonal, and on padding
         causal = torch.nn.Transformer.generate_square_subsequent_mask(LENGTH).double()
+        padding = torch.zeros(padding.shape).double().masked_fill(padding, -torch.inf)
 
     def run(module):
         return module(
