@@ -20,7 +20,7 @@ EXAMPLES = {
     "audit": {
         "attractor audit heads.nc --out report": 11,
         "attractor audit heads.nc --control": 65,
-        "attractor audit MODEL_FOLDER texts.txt --out report": 50,
+        "attractor audit MODEL_FOLDER texts.txt --out report": 120,
     },
     "prompt-length": {"attractor prompt-length head.npz --error 0.1": 2},
     "solve": {
