@@ -82,7 +82,6 @@ def test_refuses_a_selection_that_does_not_fit(run, file, selection):
     [
         ({"queries": None}, "queries"),
         ({"keys": np.full((6, 8, 10), np.nan)}, "keys"),
-        ({"keys": np.ones((6, 8, 10), np.float16)}, "float16"),
         ({"queries": np.ones((5, 10))}, "queries"),
         ({"labels": np.array([0, 1, 0, 1, 0, 1])}, "2 * labels - 1"),
         ({"keys": np.array([{"a": 1}], dtype=object)}, "keys: the array holds Python objects"),

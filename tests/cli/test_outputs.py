@@ -110,6 +110,10 @@ TABLE = {
         {"out": SHARED},
         ("data",),
     ),
+    "compare": Command(
+        ("{first}", "{second}", "--out", "{out}"), "attractor.report.compare",
+        {"out": REPLACED}, ("first", "second"),
+    ),
     "reproduce": Command(
         ("{file}", "--data", "{data}", "--checkpoints", "{checkpoints}"), "", {},
         ("file", "data", "checkpoints"),

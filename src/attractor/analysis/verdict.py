@@ -16,9 +16,9 @@ from rich.table import Table
 from attractor.analysis.comparison import COMPARED
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.checks import check_kinds
-from attractor.errors import TrialStatus
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin import Solution
-from attractor.records import Printed
+from attractor.records import Plotted, Printed
 from attractor.storage import write_file
 from attractor.training import Trajectory
 
@@ -32,6 +32,8 @@ _HEAD = "a linear head that is trained beside attention"
 _MOST_VARIANTS = 12
 """Combinations of hyperparameters that a table shows."""
 _COLUMNS, _COLUMNS_OF_ONE = ("mean", "median", "5 %", "95 %"), ("value",)
+_NUMBER = len("1 - 1.9e-4")
+"""Characters of a column of numbers, which are not broken at 80 characters a line."""
 _MEASURES = {
     "margin_ratio": "margin ratio",
     "correlation": "correlation",
@@ -45,7 +47,7 @@ _MEASURES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verdict(Printed):
+class Verdict(Plotted, Printed):
     """Measures of every trial of a training run against the solution of a margin problem.
 
     Attributes:
@@ -67,6 +69,16 @@ class Verdict(Printed):
         reference: The same, in words.
         why: Why it is that problem; where nothing is predicted, what to do next.
         label: Solutions of the label problem, where a linear head was trained.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=1000)
+        >>> verdict = at.verify(run)
+        >>> verdict.data.correlation[:, 0, -1].values.round(2)
+        array([1., 1.])
+        >>> verdict.reference
+        'the solution for the selection each trial reached'
     """
 
     width: ClassVar[int] = 80
@@ -241,7 +253,7 @@ class Verdict(Printed):
         )
         table.add_column(f"at the last {self.axis}", no_wrap=True)
         for column in _COLUMNS if summary["trials"] > 1 else _COLUMNS_OF_ONE:
-            table.add_column(column, justify="right")
+            table.add_column(column, justify="right", min_width=_NUMBER)
         for name in self._measured:
             words = _MEASURES[name]
             if name == "norm" and "p" in self.trajectory.settings.get("parameterization", ""):
@@ -281,6 +293,16 @@ class Verdict(Printed):
         trial = list(last["status"].dims)
         flat = last[[name for name in last if set(last[name].dims) == {*trial}]]
         write_file(path, flat.to_dataframe(dim_order=trial).to_csv())
+
+    def _picture(self) -> tuple[str, dict[str, xr.Dataset]]:
+        if self.trajectory.weights_kept == "last":
+            raise InvalidInputError(
+                "verdict",
+                "the matrices of earlier records were not kept, to save memory",
+                'Train by train(..., weights="all"), or with fewer recorded steps',
+            )
+        runs = {words: one.data for words, one in self.by_hyperparameters.items()}
+        return "direction_figure", runs
 
     def _print(self, console: Console) -> None:
         console.print(self.table())
@@ -407,5 +429,5 @@ def shown(value: object) -> str:
     if not isinstance(value, float):
         return "-"
     if 0 < abs(1 - value) < 1e-3:
-        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}"
+        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}".replace("e-0", "e-")
     return f"{value:.5g}"

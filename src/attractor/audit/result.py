@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.records import Printed, load_data, save_data
+from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,7 +104,7 @@ class Margin(StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Audit(Printed):
+class Audit(Plotted, Printed):
     """What an audit found of every head.
 
     Attributes:
@@ -134,6 +134,9 @@ class Audit(Printed):
     def to_xarray(self) -> xr.Dataset:
         """The labeled arrays."""
         return self.data
+
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        return "audit_map_figure", self.data
 
     def _print(self, console: Console) -> None:
         from attractor.audit.heads import (

@@ -41,6 +41,8 @@ COMMANDS = {
     "say how far it is, check it and draw maps of it.",
     "claims": "Check the papers' statements: on the papers' data, or on yours.",
     "figures": "Draw the papers' figures: PNG, SVG and the labeled data behind them.",
+    "compare": "Put two results of one kind side by side: settings that differ, numbers with their "
+    "intervals, and differences of trials on the same data.",
     "reproduce": "Run a figure, outcomes of claims or a report again, and say what differs.",
     "example": "Write an example file.",
 }
@@ -61,6 +63,7 @@ SHORT = {
     "sweep": "An experiment at every point of a grid, with maps.",
     "claims": "Check the papers' statements on their data or yours.",
     "figures": "Draw the papers' figures, with the data behind them.",
+    "compare": "Two results side by side, with differences.",
     "reproduce": "Make a result again, and say what differs.",
     "example": "Write a file to start from.",
 }

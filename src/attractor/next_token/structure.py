@@ -23,11 +23,11 @@ from attractor.next_token.orders import (
     partial_orders,
     token_priority_graphs,
 )
-from attractor.records import Printed
+from attractor.records import Plotted, Printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CorpusStructure(Printed):
+class CorpusStructure(Plotted, Printed):
     """The structure of a corpus: its collocation and its partial orders.
 
     Attributes:
@@ -57,6 +57,9 @@ class CorpusStructure(Printed):
     def priorities(self) -> QueryGraphs:
         """The token-priority graphs, which need no collocation."""
         return token_priority_graphs(self.corpus)
+
+    def _picture(self) -> tuple[str, tuple[AssumptionCheck, ...]]:
+        return "assumptions_figure", self.assumptions
 
     def _print(self, console: Console) -> None:
         corpus, orders = self.corpus, self.orders
@@ -135,6 +138,15 @@ def corpus_structure(corpus: Corpus) -> CorpusStructure:
     The work is linear in the number of tokens, but for one sort and for distinct relations.
     Source: *Non-asymptotic Convergence of Training Transformers for Next-token Prediction* (arXiv
     2409.17335).
+
+    Example:
+        >>> import attractor as at
+        >>> corpus = at.next_token.Corpus.from_sentences([["a", "b", "c"], ["b", "c", "a"]])
+        >>> structure = at.next_token.corpus_structure(corpus)
+        >>> structure.realizable
+        False
+        >>> [one.name for one in structure.assumptions if not one.met]
+        ['collocation', 'labels explained']
     """
     check_kinds(corpus=(corpus, Corpus))
     found = collocation(corpus)

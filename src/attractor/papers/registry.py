@@ -73,6 +73,12 @@ def get_claim(name: str) -> Claim:
 
     Raises:
         InvalidInputError: If there is none of that name; suggests near ones.
+
+    Example:
+        >>> import attractor as at
+        >>> claim = at.papers.get_claim("transformers-as-svms/rank")
+        >>> claim.summary
+        'Frobenius and nuclear solutions have at most the rank n, the number of queries'
     """
     return _named("claim", Claim, name, _REGISTERED)
 

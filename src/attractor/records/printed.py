@@ -1,9 +1,8 @@
-"""Results that print the same as text, on a console and in a notebook."""
+"""Results that show the same as text, on a console and in a notebook."""
 
 from __future__ import annotations
 
 import abc
-import html
 import io
 import re
 import textwrap
@@ -21,7 +20,33 @@ Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
 
 
-class Printed(abc.ABC):
+class Shown(abc.ABC):
+    """A result that a notebook shows as more than its text."""
+
+    def _repr_html_(self) -> str:
+        from attractor.records.html import in_notebook
+
+        return in_notebook(self._html_parts())
+
+    @abc.abstractmethod
+    def _html_parts(self) -> list[str]:
+        """Its tables and paragraphs as HTML."""
+
+
+class Described(Shown):
+    """A title over rows in a notebook, whatever its text is."""
+
+    @abc.abstractmethod
+    def _summary(self) -> tuple[str, Rows]:
+        """The title, and names with their values."""
+
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import rows_table
+
+        return [rows_table(*self._summary())]
+
+
+class Printed(Shown):
     """A result that prints the same way everywhere.
 
     Attributes:
@@ -49,18 +74,17 @@ class Printed(abc.ABC):
         from rich.console import Console
 
         stream = io.StringIO()
-        self._print(Console(file=stream, width=self.width))
+        # In a notebook rich would print there, whatever the file, and in color, unless told not to.
+        self._print(Console(file=stream, width=self.width, force_jupyter=False, color_system=None))
         return stream.getvalue().rstrip()
 
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
-        from rich.console import Console
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import printed_parts
 
-        console = Console(file=io.StringIO(), record=True, width=self.width)
-        self._print(console)
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        return printed_parts(self._print)
 
 
 class PlainText(Printed):
@@ -73,16 +97,14 @@ class PlainText(Printed):
     def _print(self, console: Console) -> None:
         console.print(str(self), highlight=False, markup=False, soft_wrap=True)
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import paragraph
+
+        return [paragraph(str(self))]
 
 
-class Summary(PlainText):
+class Summary(Described, PlainText):
     """A result that prints as a title over rows."""
-
-    @abc.abstractmethod
-    def _summary(self) -> tuple[str, Rows]:
-        """The title, and names with their values."""
 
     def __str__(self) -> str:
         title, rows = self._summary()
@@ -102,12 +124,3 @@ class Summary(PlainText):
             row = f"  {name:<{names - 4}}  {_SPACES.sub('; ', value)}"
             lines += textwrap.wrap(row, console.width, subsequent_indent=" " * names)
         console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
-
-    def _repr_html_(self) -> str:
-        title, rows = self._summary()
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name.strip())}</th>"
-            f"<td>{html.escape(_SPACES.sub('; ', value))}</td></tr>"
-            for name, value in rows
-        )
-        return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
