@@ -22,7 +22,7 @@ class Drawn(Printed):
     width = 30
 
     def _print(self, console):
-        console.print("words " * 9)
+        console.print("[bold]words[/bold] " * 9)
 
 
 def test_rows_are_aligned_and_as_long_as_they_are():
@@ -39,6 +39,13 @@ def test_a_console_prints_what_text_shows():
     stream = io.StringIO()
     Wide().print_to(Console(file=stream, width=40))
     assert stream.getvalue().rstrip() == str(Wide())
+
+
+def test_text_is_plain_in_a_notebook_that_asks_for_colors(monkeypatch):
+    plain = str(Drawn())
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert str(Drawn()) == plain != ""
 
 
 def test_what_is_no_console_is_refused():
@@ -127,3 +134,19 @@ def test_what_describes_itself_keeps_its_text():
 def test_what_prints_itself_keeps_its_width():
     assert max(map(len, str(Drawn()).splitlines())) <= 30
     assert "<p>words words" in Drawn()._repr_html_()
+
+
+def test_on_a_narrow_terminal_values_go_on_below_themselves():
+    class Long(Summary):
+        def _summary(self):
+            return "Title", [("name", 12 * "word "), ("  longer", "one   two  three")]
+
+    stream = io.StringIO()
+    Long().print_to(Console(file=stream, width=40, force_terminal=True))
+    assert stream.getvalue().splitlines() == [
+        "Title",
+        "  name      word word word word word",
+        "            word word word word word",
+        "            word word",
+        "    longer  one; two; three",
+    ]

@@ -154,7 +154,7 @@ class Audit(Plotted, Printed):
         aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
-        print_table(console, names, rows, wrapped=("pairing", "margin", "prompt"))
+        print_table(console, names, rows, wrapped=("margin", "prompt"))
 
 
 def print_table(
@@ -174,7 +174,8 @@ def print_table(
     """
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    narrow = console.width < Printed.width
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=narrow)
     for name in names:
         table.add_column(name, no_wrap=name not in wrapped)
     for row in rows:

@@ -202,7 +202,8 @@ class HeadMonitor(Plotted, Printed):
     def to_xarray(self) -> xr.Dataset:
         """All records as labeled arrays over step, head, sequence and query.
 
-        Numbers that are not known are NaN; selected tokens are -1 where several tie.
+        Numbers that are not known are NaN, as are probabilities in rows of padding; selected tokens
+        are -1 there, and where several tie.
         """
         return as_dataset(self.records, self.geometry)
 
@@ -280,10 +281,8 @@ class HeadMonitor(Plotted, Printed):
             watch.compared = step
             del self._due[name]
         numbers = seen.numbers | numbers | {"seconds": seconds}
-        selected = seen.selection
-        positions = selected.index.reshape(selected.mask.shape[:-1])
-        probability = seen.selected_probability
-        self._keep(name, HeadRecord(step, due, status, start, positions, probability, numbers))
+        chosen = seen.selected, seen.selected_probability
+        self._keep(name, HeadRecord(step, due, status, start, *chosen, numbers))
 
     def _seconds_to_solve(self, watch: Watch) -> float:
         """Time of the last solution; before the first, the median of the other heads."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.analysis.measures import measure_direction, required_margins
 from attractor.analysis.unselected import log_mean, log_unselected
@@ -33,13 +33,15 @@ class Observation:
         tokens: Its inputs.
         W: Its matrix.
         selection: The tokens with the highest scores.
-        selected_probability: Their softmax probability.
+        selected: Their positions, -1 where several tie and where the row is padding.
+        selected_probability: Their softmax probability, NaN where the row is padding.
         numbers: Numbers of the record that need no solution.
     """
 
     tokens: Tokens
     W: Float[np.ndarray, "d e"]
     selection: Selection
+    selected: Int[np.ndarray, "sequence query"]
     selected_probability: Float[np.ndarray, "sequence query"]
     numbers: dict[str, float]
 
@@ -89,8 +91,9 @@ class Watch:
             return None
         selection = attended_tokens(tokens, W)
         logs = log_unselected(tokens, selection.mask, W)
+        there = np.True_ if tokens.weights is None else tokens.weights > 0  # the rest is padding
         numbers = self._numbers(W) | {
-            "log_unselected_probability": float(log_mean(logs.reshape(-1))),
+            "log_unselected_probability": float(log_mean(logs[there].ravel())),
             "ties": float(selection.ties),
             "constraints": float(_constraints(tokens)),
         }
@@ -98,7 +101,9 @@ class Watch:
             changed = (self._selection.mask != selection.mask).any(-1)
             numbers["selection_changes"] = float(changed.sum())
         self._selection = selection
-        return Observation(tokens, W, selection, -np.expm1(np.minimum(logs, 0)), numbers)
+        positions = np.where(there, selection.index.reshape(logs.shape), -1)
+        probability = np.where(there, -np.expm1(np.minimum(logs, 0)), np.nan)
+        return Observation(tokens, W, selection, positions, probability, numbers)
 
     def _numbers(self, W: Float[np.ndarray, "d e"]) -> dict[str, float]:
         """Norms and stable rank of a matrix; those beyond floating point are infinite."""

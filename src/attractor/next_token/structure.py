@@ -73,10 +73,10 @@ class CorpusStructure(Plotted, Printed):
             f"{len(orders.edges):,} relations under {len(np.unique(orders.edges[:, 0])):,} queries",
             highlight=False,
         )
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
         table.add_column("assumption", no_wrap=True)
         table.add_column("met", no_wrap=True)
-        table.add_column("samples in its way", justify="right", no_wrap=True)
+        table.add_column("samples\nin its way", justify="right", no_wrap=True)
         table.add_column("found")
         for check in self.assumptions:
             met = Text("yes", "green") if check.met else Text("no", "bold red")

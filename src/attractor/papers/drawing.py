@@ -14,10 +14,12 @@ import xarray as xr
 from attractor.containers import read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
+from attractor.papers.registry import all_figures
 from attractor.plots._style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
 from attractor.records import Rows, Summary
 from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
+from attractor.version import __version__
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,6 +210,29 @@ def draw(
     write_file(files["txt"], "\n\n".join(words) + "\n")
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
+
+
+def drawn_before(out: str | os.PathLike[str]) -> list[DrawnFigure]:
+    """The figures that lie in a folder, drawn by this version, in the order of the papers.
+
+    Args:
+        out: The folder that ``draw`` was given.
+    """
+    found = []
+    for figure in all_figures().values():
+        for as_published in (False, True):
+            files = figure_files(figure, out, as_published)
+            if not all(file.is_file() for file in files.values()):
+                continue
+            try:
+                provenance = read_provenance(files["nc"])
+            except AttractorError:
+                continue
+            if (provenance.name, provenance.version) == (figure.name, __version__):
+                data = read_data(files["nc"])
+                told = figure.caption(data), tuple(figure.readings(data)), provenance
+                found.append(DrawnFigure(figure, data, *told, files, computed=False))
+    return found
 
 
 def _arguments(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from attractor.plots.checkpoints import checkpoint_figure as checkpoint_figure
     from attractor.plots.collocation import collocation_figure as collocation_figure
+    from attractor.plots.compared import compared_figure as compared_figure
     from attractor.plots.corpus import (
         assumption_bars as assumption_bars,
         assumptions_figure as assumptions_figure,

@@ -67,6 +67,9 @@ def style() -> Iterator[None]:
     """
     with matplotlib.style.context(_STYLE, after_reset=True):
         yield
+        interactive = matplotlib.is_interactive()
+    # A notebook turns it on when its first figure is made, perhaps inside, and shows none without.
+    matplotlib.interactive(interactive)
 
 
 def style_of_figures() -> contextlib.AbstractContextManager[None]:

@@ -100,7 +100,7 @@ def assumption_bars(axes: Axes, checks: Sequence[AssumptionCheck]) -> None:
     axes.grid(False, axis="y")
 
 
-def assumptions_figure(checks: Sequence[AssumptionCheck], *, width: float = PAGE / 1.4) -> Figure:
+def assumptions_figure(checks: Sequence[AssumptionCheck], *, width: float = PAGE) -> Figure:
     """The share of samples in the way of each assumption.
 
     Args:

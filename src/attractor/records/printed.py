@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import abc
 import io
+import re
+import textwrap
 from typing import TYPE_CHECKING, ClassVar
 
 from attractor.checks import check_kinds
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_SPACES = re.compile(" {2,}")
+"""What aligns columns of text within a value."""
 
 Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
@@ -69,7 +74,8 @@ class Printed(Shown):
         from rich.console import Console
 
         stream = io.StringIO()
-        self._print(Console(file=stream, width=self.width))
+        # In a notebook rich would print there, whatever the file, and in color, unless told not to.
+        self._print(Console(file=stream, width=self.width, force_jupyter=False, color_system=None))
         return stream.getvalue().rstrip()
 
     def __repr__(self) -> str:
@@ -104,3 +110,17 @@ class Summary(Described, PlainText):
         title, rows = self._summary()
         width = max((len(name) for name, _ in rows), default=0)
         return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+    def _print(self, console: Console) -> None:
+        """Prints it; on a terminal too narrow for it values go on below themselves."""
+        text = str(self)
+        if not console.is_terminal or max(map(len, text.splitlines())) <= console.width:
+            super()._print(console)
+            return
+        title, rows = self._summary()
+        names = max(len(name) for name, _ in rows) + 4
+        lines = [title]
+        for name, value in rows:
+            row = f"  {name:<{names - 4}}  {_SPACES.sub('; ', value)}"
+            lines += textwrap.wrap(row, console.width, subsequent_indent=" " * names)
+        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

@@ -19,6 +19,7 @@ from attractor.tokens.validation import (
     check_mask,
     check_mask_size,
     check_queries,
+    check_rows,
     check_weights,
 )
 
@@ -44,8 +45,9 @@ class Tokens(Described):
             given.
         labels: Targets ``(*instances, sequence, query)``, or None.
         weights: How much each row counts in the loss, ``(*instances, sequence, query)``, one on
-            average; None where all count the same.
-        mask: True where a query may attend, ``(*instances, sequence, query, token)``.
+            average, zero where the row is padding; None where all count the same.
+        mask: True where a query may attend, ``(*instances, sequence, query, token)``; a row of
+            padding has its first token alone, and so neither constraints nor gradients.
         instance_numbers: The number of each instance; it names the instance's randomness and
             stays with it when instances are sliced.
 
@@ -77,6 +79,7 @@ class Tokens(Described):
         values: Any = None,
         *,
         weights: Any = None,
+        rows: Any = None,
         instance_numbers: Any = None,
     ) -> None:
         """Checks and stores a data set.
@@ -89,6 +92,8 @@ class Tokens(Described):
             mask: ``(n, T)`` or ``(n, K, T)``; True or 1 where a token may be attended to.
             values: ``(n, T, v)``; default: the keys.
             weights: ``(n,)`` or ``(n, K)``; rows of weight zero only fill up. Default: all alike.
+            rows: ``(n,)`` or ``(n, K)``; False or 0 where a query is padding, which is left out:
+                it has weight zero and needs no token to attend to. Default: none is.
             instance_numbers: ``(instances,)`` distinct integers; default: 0, 1, 2, ...
 
         Raises:
@@ -106,11 +111,15 @@ class Tokens(Described):
                 f"the shape is {values.shape}, but keys have {keys.shape}",
                 f"Give {(*keys.shape[:-1], 'v')}: one vector for every token",
             )
-        mask = check_mask(mask, (*lead, n, per_sequence, length))
+        shape = (*lead, n, per_sequence, length)
+        rows = None if rows is None else check_rows(rows, shape[:-1])
+        mask = check_mask(mask, shape, rows)
         if labels is not None:
             labels = check_labels(as_float64("labels", labels), (*lead, n, per_sequence))
         if weights is not None:
             weights = check_weights(as_float64("weights", weights), (*lead, n, per_sequence))
+        if rows is not None and not rows.all():
+            weights = check_weights(rows * (1.0 if weights is None else weights), rows.shape)
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
         fields = dict(keys=keys, queries=queries, values=values, labels=labels, weights=weights)
         for name, array in (fields | {"mask": mask}).items():

@@ -74,6 +74,8 @@ def _draw(data: xr.Dataset) -> Figure:
         axes.set_xlabel("step of stage 1" if along == "feed_forward_step" else "step of stage 2")
         axes.set_xlim(0, data.attrs["steps"])
     figure.axes[0].legend(title="start", loc="upper right")
+    note = f"line: median over {data.sizes['instance']} corpora; band: 10th to 90th percentile"
+    figure.supxlabel(note, fontsize=7, color="#555555")
     return figure
 
 
