@@ -27,9 +27,13 @@ def paper_pages() -> dict[str, str]:
         "command checks.\n\n"
         f"| paper | claims | figures |\n| --- | --- | --- |\n{rows}\n"
         "`attractor claims --all` checks every claim, `attractor figures --all` draws every "
-        "figure; [Against the published figures](../../published_figures.md) says what agrees."
-        "\n\n"
-        "```{toctree}\n:hidden:\n\n" + "\n".join(folders) + "\n../../published_figures\n```\n"
+        "figure ([how](../../claims.md)); [Against the published figures]"
+        "(../../published_figures.md) says what agrees, and [What we found wrong]"
+        "(../found_wrong.md) what does not hold. [Theory](../../theory/index.md) puts the "
+        "statements together.\n\n"
+        "```{toctree}\n:hidden:\n\n"
+        + "\n".join([*folders, "../../claims", "../../published_figures"])
+        + "\n```\n"
     )
     return {"papers/index.md": index, **{f"papers/{name}.md": _page(name) for name in folders}}
 
@@ -52,8 +56,7 @@ def _page(folder: str) -> str:
         text += "\n| --- | --- |" + " --- |" * missing + "\n"
         for one in statements:
             claims = [_link(name) for name in one.claims]
-            # Of two sections of one name the second, the figure's, has a number in its address.
-            figures = [_link(name, "-1" * (name in all_claims())) for name in one.figures]
+            figures = [_link(name, figure=True) for name in one.figures]
             checked = ", ".join(claims + figures)
             text += f"| {_cell(one.title)} | {checked} |"
             text += f" {_cell(one.missing)} |" * missing + "\n"
@@ -63,9 +66,21 @@ def _page(folder: str) -> str:
     return text
 
 
-def _link(name: str, number: str = "") -> str:
+def link_to(name: str, folder: str = "papers/") -> str:
+    """A link to the section of a claim, or of a figure where no claim has the name.
+
+    Args:
+        name: ``paper/name``.
+        folder: Where the pages of the papers lie, seen from the page that has the link.
+    """
+    return _link(name, folder, figure=name not in all_claims())
+
+
+def _link(name: str, folder: str = "", *, figure: bool = False) -> str:
     """A link to the section of a claim or figure, which may be on the page of another paper."""
-    return f"[`{name}`]({name.split('/')[0]}.md#{name.replace('/', '')}{number})"
+    # Of two sections of one name the second, the figure's, has a number in its address.
+    number = "-1" * (figure and name in all_claims())
+    return f"[`{name}`]({folder}{name.split('/')[0]}.md#{name.replace('/', '')}{number})"
 
 
 def _claim(claim: Claim) -> str:

@@ -41,7 +41,7 @@ def test_in_a_norm_of_one_s_choice(run, run_json, saved):
     assert "The norm, l_inf, was chosen; the one that training descended is frobenius." in text
     result = run("verify", saved, "--geometry", "round")
     assert result.exit_code == ExitCode.BAD_INPUT
-    assert "geometry" in result.stderr and "round" in result.stderr
+    assert "error: norm: " in result.stderr and "round" in result.stderr
 
 
 def test_not_a_run(run, file):

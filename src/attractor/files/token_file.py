@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LAYOUT = {
     "keys": ("(n, T, d)", "the tokens of n sequences, T each, d numbers per token"),
     "queries": ("(n, e)", "the query of each sequence; not needed where a prompt is trained"),
-    "labels": ("(n,)", "-1 or +1 for each sequence"),
+    "labels": ("(n,)", "-1 or +1 for each sequence; not needed without a head"),
     "head": ("(d,)", "optional: the fixed linear head v that reads what attention returns"),
     "scores": ("(n, T)", "in place of labels and head: the score of every token"),
     "values": ("(n, T, v)", "optional: what attention averages, where it is not the keys"),
@@ -257,7 +257,8 @@ def _trains_prompt(layer: Parameterization) -> bool:
 def _check_names(arrays: Mapping[str, np.ndarray], layer: Parameterization, file: str) -> None:
     required = ["keys"]
     required += [] if _trains_prompt(layer) else ["queries"]
-    required += [] if "scores" in arrays else ["labels"]
+    if "scores" not in arrays and (layer.trains_head or "head" in arrays):
+        required.append("labels")  # which nothing but a head is compared with
     missing = next((name for name in required if name not in arrays), None)
     if missing is not None:
         shape, meaning = LAYOUT[missing]

@@ -39,6 +39,8 @@ class WatchedHead:
             its place, such as a pass over the model that tells both of every head; None of a state
             whose numbers are not finite. Heads that are given the same one share one call of it a
             record. None where they are functions of the state itself.
+        words: The tokens of the probe batch as texts, ``(sequence, token)``, for tables; None where
+            they have none.
 
     Example:
         >>> import numpy as np
@@ -57,6 +59,7 @@ class WatchedHead:
     tokens: Any
     scale: float = 1.0
     reading: Callable[[Any], Any] | None = None
+    words: Any = None
 
     def __post_init__(self) -> None:
         """Checks what can be checked without a state, and converts tokens that are constant.
@@ -76,6 +79,8 @@ class WatchedHead:
             raise InvalidInputError("scale", f"it is {self.scale!r}", "Give a number, not zero")
         if self.reading is not None:
             check_function("reading", self.reading, "Give a function of the training state")
+        if self.words is not None:
+            object.__setattr__(self, "words", _as_words(self.name, self.words))
         if callable(self.tokens):
             check_function("tokens", self.tokens, "Give a function of the training state")
         else:
@@ -170,6 +175,20 @@ class WatchedHead:
                 f"Give {shape}, the dimensions of keys and of queries",
             )
         return self.scale * W
+
+
+def _as_words(name: str, given: Any) -> np.ndarray:
+    """Texts of tokens, a row for each sequence."""
+    rows = given.tolist() if isinstance(given, np.ndarray) else given
+    is_table = isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) for row in rows)
+    if not is_table or not all(isinstance(text, str) for row in rows for text in row):
+        raise InvalidInputError(
+            "words",
+            f"those of head {name!r} are no lists of texts",
+            "Give a list of texts for each sequence, a text for each of its tokens",
+        )
+    length = max(map(len, rows), default=0)
+    return np.array([[*row, *[""] * (length - len(row))] for row in rows], dtype=object)
 
 
 def as_tokens(name: str, given: Any) -> Tokens | None:

@@ -66,6 +66,8 @@ class Watch:
         self.compared = -1
         self._geometry, self._most = geometry, most
         self._selection: Selection | None = None
+        self._compared: Observation | None = None
+        self._solving = geometry, tolerance
 
     def observe(self, state: Any, shared: SharedCalls) -> Observation | None:
         """Reads the head; None where it is not finite.
@@ -125,6 +127,7 @@ class Watch:
         if not seen.selection.mask.sum() < seen.tokens.mask.sum():
             return RecordStatus.UNDECIDED, "", {}
         solution = self.reference.find(seen.tokens, seen.selection, seen.W)
+        self._compared = seen
         status = RecordStatus(str(solution.status))
         numbers = {"gap": float(solution.gap), "solution_norm": float(solution.value)}
         if status is not RecordStatus.INFEASIBLE and required_margins(solution.problem).any():
@@ -132,6 +135,29 @@ class Watch:
             numbers["margin_ratio"] = float(measures.margin_ratio[0])
             numbers["correlation"] = float(measures.correlation[0])
         return status, self.reference.start, numbers
+
+    def random_ratios(
+        self, draws: int, random: np.random.Generator
+    ) -> Float[np.ndarray, "draw"] | None:
+        """Margin ratios of products of Gaussian factors, each of what it selects itself.
+
+        Args:
+            draws: How many.
+            random: Where they come from.
+
+        Returns:
+            The ratios; None where the head was never compared with a solution.
+        """
+        if self._compared is None:
+            return None
+        tokens, rank = self._compared.tokens, int(np.linalg.matrix_rank(self._compared.W))
+        d, e = self._compared.W.shape
+        found = np.empty(draws)
+        for draw in range(draws):
+            W = random.normal(size=(d, rank)) @ random.normal(size=(rank, e))
+            solution = Reference(*self._solving).find(tokens, attended_tokens(tokens, W), W)
+            found[draw] = measure_direction(W[None], solution).margin_ratio[0]
+        return found
 
     def _tokens(self, state: Any, shared: SharedCalls) -> Tokens | None:
         tokens = self.head.tokens

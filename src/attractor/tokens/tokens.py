@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import is_whole, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, as_real, check_broadcast
+from attractor.records import Described, Rows
 from attractor.tokens.validation import (
     check_instance_numbers,
     check_keys,
@@ -24,7 +25,7 @@ from attractor.tokens.validation import (
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Tokens:
+class Tokens(Described):
     """A data set of attention rows: keys, queries, mask, labels, and the values averaged.
 
     Query ``k`` of sequence ``i`` gives token ``t`` the score
@@ -305,6 +306,34 @@ class Tokens:
             f"queries in R^{self.query_dimension}{ragged}"
             f"{'' if self.labels is None else ', labeled'})"
         )
+
+    def _summary(self) -> tuple[str, Rows]:
+        several = [] if self.instances is None else [("instances", f"{self.instances:,}")]
+        lengths = self.mask.sum(-1)
+        attended = f"{lengths.min()} to {lengths.max()}" if np.ptp(lengths) else f"{lengths.max()}"
+        rows = [
+            *several,
+            ("sequences", f"{self.sequences:,} of {self.length:,} tokens"),
+            ("queries of each", f"{self.queries_per_sequence:,}"),
+            ("tokens of a query", f"{attended}, as the mask allows"),
+            ("keys", f"in R^{self.key_dimension}"),
+            ("queries", f"in R^{self.query_dimension}"),
+            ("values", "the keys" if self.values is self.keys else f"in R^{self.value_dimension}"),
+            ("labels", _values_in_words(self.labels)),
+        ]
+        if self.weights is not None:
+            rows.append(("weights of queries", _values_in_words(self.weights)))
+        return "Tokens", rows
+
+
+def _values_in_words(values: Float[np.ndarray, "..."] | None) -> str:
+    """How often each of a few values occurs, or their range."""
+    if values is None:
+        return "none"
+    found, counts = np.unique(values, return_counts=True)
+    if len(found) > 4:
+        return f"{found[0]:.4g} to {found[-1]:.4g}"
+    return ", ".join(f"{count:,} of {one:g}" for one, count in zip(found, counts, strict=True))
 
 
 def _turned(W: Any) -> Float[np.ndarray, "*batch 1 e d"]:
