@@ -44,8 +44,7 @@ def basins(
         typer.Option(
             "--out",
             metavar="FOLDER",
-            help="Folder for the report, new or of an earlier run; without it nothing is "
-            "written.",
+            help="Folder for the report, new or of an earlier run; without it nothing is written.",
         ),
     ] = None,
     optimizer: OptimizerName = None,
