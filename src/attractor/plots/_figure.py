@@ -44,7 +44,7 @@ class Figure(matplotlib.figure.Figure):
             super().savefig(fname, **options)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        """The picture, with the size to show it in; None where pyplot shows figures as it is told."""
+        """The picture, with the size to show it in; None where pyplot shows all figures."""
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None
         stream, canvas = io.BytesIO(), self.canvas
