@@ -42,6 +42,9 @@ def test_several_by_name(run_json, tmp_path):
     assert short["margin_ratio"] == full["margin_ratio"]
     assert found["same_selection"] == 2
     assert not list(tmp_path.iterdir())
+    (command,) = found["next"]  # for both rows: two data sets are too few for seven norms
+    words = "attractor matrix --optimizer sign --optimizer 'sign descent' --lr 0.2"
+    assert command.startswith(words) and command.endswith("--data-sets 8")
 
 
 def test_what_has_not_begun_is_tried_with_larger_steps(run_json, tmp_path):

@@ -1,8 +1,7 @@
-"""What messages tell users to give can be given."""
+"""Options and extras that messages name exist; of arguments, tests/test_remedies.py says it."""
 
 import ast
 import functools
-import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -15,28 +14,21 @@ from attractor.cli.application import COMMANDS, load_command
 SOURCE = Path(attractor.__file__).parent
 NOT_OURS = {"--local-dir"}
 """Options of other programs that messages name: those of ``hf download``."""
-OF_TORCH = {"sparse"}
-"""An argument of ``torch.nn.Embedding``."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 @functools.cache
-def trees():
-    """The modules with messages; those left out have styles of pages and flags of XLA."""
-    return [
-        ast.parse(file.read_text())
-        for file in sorted(SOURCE.rglob("*.py"))
-        if file.name not in ("page.py", "machine.py")
-    ]
-
-
-@functools.cache
 def messages():
-    """The texts of all modules but for docstrings, those with values in them put together."""
+    """The texts of all modules but for docstrings, those with values in them put together.
+
+    Pages with their styles are left out, and the flags of XLA.
+    """
     found = []
-    for tree in trees():
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file.name in ("page.py", "machine.py"):
+            continue
         parts = set()
-        for node in ast.walk(tree):  # a node comes before its parts
+        for node in ast.walk(ast.parse(file.read_text())):  # a node comes before its parts
             if isinstance(node, ast.Expr):
                 parts.add(id(node.value))
             elif isinstance(node, ast.JoinedStr):
@@ -74,21 +66,3 @@ def test_every_extra_that_a_message_names_exists():
     extras = set(project["optional-dependencies"])
     named = [names for text in messages() for names in re.findall(r"attractor\[([\w,]+)\]", text)]
     assert named and {one for names in named for one in names.split(",")} <= extras
-
-
-def test_every_argument_that_a_message_tells_to_set_exists():
-    parameters = {
-        argument.arg
-        for tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        for argument in (*node.args.args, *node.args.kwonlyargs)
-    }
-    for text in messages():
-        for name in re.findall(r"\b(?:Raise|Lower|Set|Use|Give|Pass) ([a-z_]+)=", text):
-            assert name in parameters | OF_TORCH, text
-
-
-def test_who_is_told_to_raise_most_can():
-    for function in (attractor.locally_optimal_selections, attractor.enumerate_selections):
-        assert "most" in inspect.signature(function).parameters

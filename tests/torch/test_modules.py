@@ -60,10 +60,10 @@ def test_attention_is_that_of_the_module(settings, batch_first):
     if not batch_first:
         swapped = {id(one): one.transpose(0, 1) for one in given}
         given = tuple(swapped[id(one)] for one in given)  # the query stays the key
-    if "kdim" in settings:
-        causal = None
-    else:  # minus infinity above the diagonal
+    causal = None
+    if "kdim" not in settings:  # minus infinity above the diagonal, and on padding
         causal = torch.nn.Transformer.generate_square_subsequent_mask(LENGTH).double()
+        padding = torch.zeros(padding.shape).double().masked_fill(padding, -torch.inf)
 
     def run(module):
         return module(
@@ -104,6 +104,16 @@ def test_narrow_weights_and_states_are_taken_exactly(dtype):
         attention(WatchedHead.from_module("h", one, 0, run), one)[0] for one in (module, wide)
     )
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_tokens_are_made_of_tensors_of_a_graph(dtype):
+    x = torch.randn(3, LENGTH, WIDTH, requires_grad=True)
+    keys = (2 * x).to(dtype)
+    there = torch.arange(LENGTH) < torch.tensor([[6], [4], [5]])
+    tokens = Tokens(keys, keys, mask=there, rows=there)
+    assert torch.equal(torch.from_numpy(tokens.keys.copy()), keys.detach().double())
+    assert ((tokens.weights > 0) == there.numpy()).all()
 
 
 def encoder():

@@ -167,6 +167,7 @@ def audit(
                 assert texts is not None
                 place = kept.enter_context(_place_for_capture(out))
                 of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
+                current.takes("Capture and audit of a model of six layers", 120, out)
                 shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
                 models, files = files, [place / _capture_name(n, files) for n in range(len(files))]
                 for folder, file in zip(models, files, strict=True):

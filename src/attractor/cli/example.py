@@ -11,7 +11,7 @@ import typer
 from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed, UnusedSeed
 from attractor.cli.session import session
-from attractor.cli.texts import ending, layout_table
+from attractor.cli.texts import ending, layout_lines
 from attractor.errors import InvalidInputError
 from attractor.files.contents import ARRAY_SUFFIXES
 from attractor.files.head import HEAD_LAYOUT
@@ -62,9 +62,8 @@ def tokens(
         save_tokens(file, one, LinearHead(heads.weight[0]))
         current.result(file=str(file.absolute()), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {one!r}:")
-        for name, (shape, meaning) in LAYOUT.items():
-            if name in ("keys", "queries", "labels", "head"):
-                current.say(f"  {name:<8} {shape:<10} {meaning}")
+        held = {name: LAYOUT[name] for name in ("keys", "queries", "labels", "head")}
+        current.say_lines(f"  {line}" for line in layout_lines(held))
         current.suggest(f"attractor check {_quoted(file)}")
 
 
@@ -143,7 +142,7 @@ def head(
         current.say(f"Wrote {file.absolute()}", f"It holds {loaded.size_in_words}:")
         entries = loaded.to_arrays()[0]
         shown = {name: what for name, what in HEAD_LAYOUT.items() if name in entries}
-        current.say_lines(f"  {line}" for line in layout_table(shown).splitlines())
+        current.say_lines(f"  {line}" for line in layout_lines(shown))
         current.suggest(f"attractor prompt-length {_quoted(file)} --error 0.1 --out report/")
 
 

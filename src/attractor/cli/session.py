@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
+import math
 import shlex
 import sys
 import warnings
@@ -153,9 +154,18 @@ class Session:
         """Prints the JSON object, if requested."""
         if self._json:
             head = {"command": self._command, "exit_code": int(self.exit_code)}
-            sys.stdout.write(json.dumps(head | self._result, allow_nan=False) + "\n")
+            sys.stdout.write(json.dumps(_finite(head | self._result), allow_nan=False) + "\n")
             interruption.answered = True
             sys.stdout.flush()
+
+
+def _finite(value: Any) -> Any:
+    """A value with None in place of numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextlib.contextmanager

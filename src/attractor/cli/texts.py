@@ -20,7 +20,7 @@ EXAMPLES = {
     "audit": {
         "attractor audit heads.nc --out report": 11,
         "attractor audit heads.nc --control": 65,
-        "attractor audit MODEL_FOLDER texts.txt --out report": 50,
+        "attractor audit MODEL_FOLDER texts.txt --out report": 120,
     },
     "prompt-length": {"attractor prompt-length head.npz --error 0.1": 2},
     "solve": {
@@ -69,34 +69,33 @@ def about_tokens(command: str, *paragraphs: str) -> str:
     return ending(
         command,
         *paragraphs,
-        "FILE is a .npz or .safetensors file. It holds arrays, in float32 or float64 where nothing "
-        "else is said, and texts: arrays without axes in .npz, metadata in .safetensors.",
+        "FILE is a .npz or .safetensors file. It holds arrays, in floating point of any "
+        "width where nothing else is said, and texts: arrays without axes in .npz, metadata in "
+        ".safetensors.",
         layout_block(LAYOUT),
         "Every array but the last two may have one leading axis of instances: data sets treated "
-        "side by side. With K queries a sequence, queries, labels, mask and selection have an axis "
-        "for them behind that of sequences, and scores may. Where there are values, the head has "
-        "their dimension v. Options override what the file says. "
+        "side by side. With K queries a sequence, queries, labels, mask, rows and selection have an "
+        "axis for them behind that of sequences, and scores may. Where there are values, the head "
+        "has their dimension v. Options override what the file says. "
         "`attractor example tokens tokens.npz` writes such a file. Exit codes: 0 done, "
         "2 bad input, 3 infeasible, 130 interrupted.",
     )
 
 
 def layout_block(layout: Mapping[str, tuple[str, str]]) -> str:
-    """The entries of a file as a paragraph of help that keeps its lines, in 80 columns."""
-    indent = " " * (sum(_widths(layout)) + 4)
-    rows = layout_table(layout).splitlines()
-    lines = [line for row in rows for line in textwrap.wrap(row, 76, subsequent_indent=indent)]
-    return "\b\n" + "\n".join(lines)
+    """The entries of a file as a paragraph of help that keeps its lines."""
+    return "\b\n" + "\n".join(layout_lines(layout))
 
 
-def layout_table(layout: Mapping[str, tuple[str, str]]) -> str:
-    """The entries of a file with their shapes and what they are, a line each."""
-    width, shapes = _widths(layout)
-    return "\n".join(
-        f"{name:<{width}}  {shape:<{shapes}}  {what}" for name, (shape, what) in layout.items()
-    )
-
-
-def _widths(layout: Mapping[str, tuple[str, str]]) -> tuple[int, int]:
-    """The widths of names and shapes."""
-    return max(map(len, layout)), max(len(shape) for shape, _ in layout.values())
+def layout_lines(layout: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The entries of a file with their shapes and what they are, in 76 columns."""
+    name, shape = max(map(len, layout)), max(len(one) for one, _ in layout.values())
+    return [
+        line
+        for entry, (dimensions, what) in layout.items()
+        for line in textwrap.wrap(
+            f"{entry:<{name}}  {dimensions:<{shape}}  {what}",
+            76,
+            subsequent_indent=" " * (name + shape + 4),
+        )
+    ]

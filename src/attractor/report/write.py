@@ -190,7 +190,9 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
             numbers = (values.mean(), np.median(values), values.std(), values.min(), values.max())
             rows.append((words, *(_number(number) for number in numbers)))
     table = Table(
-        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"), rows
+        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"),
+        rows,
+        caption="Over trials.",
     )
     error = "; ".join(verdict.errors) or None
     summary = verdict.summary()
