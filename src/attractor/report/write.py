@@ -111,7 +111,8 @@ def write_report(
             report.findings.append(why)
         if verdict is not None:
             summary["verdict"] = verdict.summary()
-            report.findings += verdict_sentences(verdict)
+            # Both may say which problem it is and why.
+            report.findings += [said for said in verdict_sentences(verdict) if said != why]
             report.sections += _verdict_sections(verdict)
             report.sections += _pictures(report, verdict)
             write_verdict_data(report.place, verdict)
